@@ -1,0 +1,488 @@
+"""The algebra that algorithms are written in, and the contract an engine fulfils.
+
+This is the one file an engine author must read. Algorithms (`evermat.maintenance`)
+are programs over it; an engine (`evermat.engines.*`) runs them on Python sets, on
+columns or on Spark. Algorithms never see an array, engines never see datalog.
+
+**Facts.** A *fact* is a relation name and a row of constants. `Facts` stands for a set
+of facts over all relations. There are three sorts of sets:
+
+- *stored* sets: `engine.materialised` and `engine.explicit`, possibly huge;
+- *growing* sets (`engine.growing()`): what an update accumulates, such as the deleted
+  facts; they change in place, and everything built from them sees the change;
+- *settled* sets: fixed and small, the results of `derive`, `settle` and `intern`.
+
+`a | b`, `a - b`, `a & b` and `a.within(region)` build *views*. A view costs nothing, is
+never copied, and always means the current contents of its parts. `settle` turns a view
+into a settled set; the work must follow the settled and growing parts of the view, so
+`settle(candidates - deleted)` is fine, and settling a whole stored set is refused.
+
+**Queries.** A `Query` is one select-project-join block: a head, patterns that must
+match, patterns that must not, computations, and inline rows. Each pattern has a *role*
+that says which view it reads, which is how one rule is split by the position that
+changed. A query yields a multiset: one head fact for each match.
+
+Contract of an engine, each point with a test in `tests/algebra`:
+
+1. Sets have set semantics; counts are exact: each match of a query is counted once.
+2. `derive(queries, views)` are the facts of `derive_counts(queries, views)`.
+3. Views are by reference: a growing set that changed has changed in every view.
+4. Settled sets never change, whatever happens to the sets they came from.
+5. A failed call raises and leaves the engine usable; between `begin` and `commit`,
+   `rollback` restores facts, explicit facts and counters.
+6. Order never matters, neither of rows nor of queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from evermat.errors import EvermatError
+from evermat.values import Constant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+
+
+# ---------------------------------------------------------------- sets of facts
+
+
+class Facts:
+    """A set of facts, as an expression; see the module's docstring."""
+
+    __slots__ = ()
+
+    def __or__(self, other: Facts) -> Facts:
+        return Union(self, other)
+
+    def __sub__(self, other: Facts) -> Facts:
+        return Difference(self, other)
+
+    def __and__(self, other: Facts) -> Facts:
+        return Intersection(self, other)
+
+    def within(self, region: Region) -> Facts:
+        """Those of the facts that lie in a region."""
+        return Within(self, region)
+
+    def __bool__(self) -> bool:
+        message = "a set of facts has no truth value; call is_empty() on a settled set"
+        raise TypeError(message)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union(Facts):
+    """Facts of either side."""
+
+    left: Facts
+    right: Facts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference(Facts):
+    """Facts of the left side that the right side does not have."""
+
+    left: Facts
+    right: Facts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intersection(Facts):
+    """Facts of both sides."""
+
+    left: Facts
+    right: Facts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Within(Facts):
+    """Facts of a set that lie in a region."""
+
+    facts: Facts
+    region: Region
+
+
+class StoredFacts(Facts):
+    """A set the engine keeps between updates. Engines subclass it."""
+
+    __slots__ = ()
+
+
+class GrowingFacts(Facts):
+    """A set that an update accumulates. Engines subclass it."""
+
+    __slots__ = ()
+
+    def add(self, facts: Facts) -> None:
+        """Add facts; what is already there is no error."""
+        raise NotImplementedError
+
+    def discard(self, facts: Facts) -> None:
+        """Take facts out; what is not there is no error."""
+        raise NotImplementedError
+
+
+class SettledFacts(Facts):
+    """A fixed set. Engines subclass it."""
+
+    __slots__ = ()
+
+    def is_empty(self) -> bool:
+        """Whether the set has no facts. Free: settling has found out."""
+        raise NotImplementedError
+
+    def size(self) -> int:
+        """The number of facts. Free, like `is_empty`."""
+        raise NotImplementedError
+
+    def relations(self) -> frozenset[str]:
+        """The relations that have facts in the set. Free, like `is_empty`."""
+        raise NotImplementedError
+
+
+class Counts:
+    """A multiset of facts: how often each was derived. Engines subclass it."""
+
+    __slots__ = ()
+
+    @property
+    def facts(self) -> SettledFacts:
+        """The facts, each once."""
+        raise NotImplementedError
+
+
+class Counters(Protocol):
+    """A number for each fact, zero where nothing was said."""
+
+    def add(self, counts: Counts) -> None:
+        """Raise the numbers by the counts."""
+
+    def subtract(self, counts: Counts) -> None:
+        """Lower the numbers by the counts; never below zero, which is an error."""
+
+    def positive(self, facts: Facts) -> SettledFacts:
+        """Those of the facts whose number is above zero."""
+
+    def zero(self, facts: Facts) -> SettledFacts:
+        """Those of the facts whose number is zero."""
+
+
+# ---------------------------------------------------------------------- queries
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A variable of a query, by number."""
+
+    index: int
+
+
+Operand = Column | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function of `evermat.functions` applied to expressions."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+Expression = Column | Constant | Apply
+
+
+class Role(Enum):
+    """Which view a pattern reads; the names are explained at `Views`."""
+
+    ALL = auto()
+    UNCHANGED = auto()
+    CHANGED = auto()
+    ABSENT = auto()
+    ABSENT_BEFORE = auto()
+    CHANGED_ABSENT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Facts of a relation, by constants and by equal columns.
+
+    Attributes:
+        local: the pattern speaks of facts of the stratum at work, and reads
+            `Views.local` instead of `Views.positive` where that is given.
+    """
+
+    relation: str
+    operands: tuple[Operand, ...]
+    role: Role = Role.ALL
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Give a column the value of an expression over columns bound before."""
+
+    target: Column
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """Keep only matches for which an expression is true."""
+
+    expression: Apply
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InlineRows:
+    """Rows of constants joined like a relation: the parameters of folded rules."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Constant, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """One select-project-join block; identical objects may share a cached plan.
+
+    Every column of the head, of a negative pattern and of a computation's expression
+    is bound by a positive pattern, a changed negative one, inline rows or an earlier
+    computation.
+
+    Attributes:
+        head: the facts that matches yield.
+        positive: patterns that must match, with roles ALL, UNCHANGED or CHANGED, and
+            patterns with role CHANGED_ABSENT, which are matched too.
+        negative: patterns that must not match, roles ABSENT or ABSENT_BEFORE.
+        computations: in an order in which each has what it needs.
+        inline: parameters of folded rules.
+        column_count: how many columns there are.
+        label: the rule, as text for messages.
+    """
+
+    head: Pattern
+    positive: tuple[Pattern, ...] = ()
+    negative: tuple[Pattern, ...] = ()
+    computations: tuple[Compute | Require, ...] = ()
+    inline: InlineRows | None = None
+    column_count: int = 0
+    label: str = ""
+
+    @property
+    def changed(self) -> Pattern | None:
+        """The pattern that reads the change, if the query has one."""
+        for pattern in self.positive:
+            if pattern.role in {Role.CHANGED, Role.CHANGED_ABSENT}:
+                return pattern
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuerySet:
+    """Queries that are run together, found by the relation whose change they read."""
+
+    queries: tuple[Query, ...]
+    by_change: Mapping[tuple[Role, str] | None, tuple[Query, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        groups: dict[tuple[Role, str] | None, list[Query]] = {}
+        for query in self.queries:
+            changed = query.changed
+            key = None if changed is None else (changed.role, changed.relation)
+            groups.setdefault(key, []).append(query)
+        by_change = {key: tuple(group) for key, group in groups.items()}
+        object.__setattr__(self, "by_change", by_change)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Views:
+    """What the patterns of a query read, by role.
+
+    | role           | a pattern with this role …                                  |
+    | -------------- | ----------------------------------------------------------- |
+    | ALL            | matches facts of `positive`                                 |
+    | UNCHANGED      | matches facts of `positive - delta_positive`                |
+    | CHANGED        | matches facts of `delta_positive`                           |
+    | ABSENT         | fails if the fact is in `negative`                          |
+    | ABSENT_BEFORE  | fails if the fact is in `negative | delta_negative`         |
+    | CHANGED_ABSENT | matches facts of `delta_negative`                           |
+
+    Where `local` is given, local patterns read it instead of `positive`.
+    """
+
+    positive: Facts
+    negative: Facts
+    delta_positive: SettledFacts | None = None
+    delta_negative: SettledFacts | None = None
+    local: Facts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A set of facts that a description decides: relations, and constants in them.
+
+    A fact lies in the region if its relation is one of `relations`, or if it matches
+    one of `shapes` and none of `holes`. Shapes and holes use constants and distinct
+    columns only.
+    """
+
+    relations: frozenset[str] = frozenset()
+    shapes: tuple[Pattern, ...] = ()
+    holes: tuple[Pattern, ...] = ()
+
+    def touches(self, relation: str) -> bool:
+        """Whether any fact of a relation can lie in the region."""
+        return relation in self.relations or any(
+            shape.relation == relation for shape in self.shapes
+        )
+
+    def contains(self, relation: str, row: Sequence[Constant]) -> bool:
+        """Whether a fact lies in the region."""
+        if relation in self.relations:
+            return True
+        return any(_fits(shape, relation, row) for shape in self.shapes) and not any(
+            _fits(hole, relation, row) for hole in self.holes
+        )
+
+
+def _fits(shape: Pattern, relation: str, row: Sequence[Constant]) -> bool:
+    return shape.relation == relation and all(
+        operand == value
+        for operand, value in zip(shape.operands, row, strict=True)
+        if isinstance(operand, Constant)
+    )
+
+
+# ---------------------------------------------------------------------- engines
+
+
+class EvaluationError(EvermatError, ArithmeticError):
+    """A computation in a rule failed: division by zero, overflow, a wrong type."""
+
+    code: ClassVar[str] = "EM601"
+
+
+class Monitor(Protocol):
+    """Is told about work in progress, and may stop it by raising."""
+
+    def working(self, label: str, matches: int) -> None:
+        """`matches` more rule instances were found by the rule called `label`."""
+
+
+class Engine(Protocol):
+    """Keeps facts and counters, and evaluates queries over views.
+
+    Tables that go in and out are Arrow tables, one column per argument, in any column
+    type that `evermat.columns` knows; the order of columns counts, their names do not.
+    """
+
+    name: str
+    monitor: Monitor | None
+    matches: int
+    """How many rule instances were found since the engine was made."""
+
+    # -- relations
+
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known; declaring it again with the same arity is fine."""
+
+    def relations(self) -> Mapping[str, int]:
+        """The arity of every known relation."""
+
+    # -- sets
+
+    @property
+    def materialised(self) -> StoredFacts:
+        """All facts that held when the update began."""
+
+    @property
+    def explicit(self) -> StoredFacts:
+        """The facts that were given, when the update began."""
+
+    def growing(self) -> GrowingFacts:
+        """A new, empty, growing set, good until the end of the transaction."""
+
+    def no_facts(self) -> SettledFacts:
+        """The empty set."""
+
+    def settle(self, facts: Facts) -> SettledFacts:
+        """Work out a view. The round boundary: an engine may compact or checkpoint."""
+
+    def size(self, facts: Facts, relation: str) -> int:
+        """How many facts of a relation a view has; stored sets are allowed here."""
+
+    # -- rules
+
+    def derive(self, queries: QuerySet, views: Views) -> SettledFacts:
+        """The facts that the queries yield, each once."""
+
+    def derive_counts(self, queries: QuerySet, views: Views) -> Counts:
+        """The facts that the queries yield, with the number of matches of each."""
+
+    def answer(self, query: Query, views: Views) -> pa.Table:
+        """The distinct rows a single query yields; its head need not be declared."""
+
+    def explain(self, query: Query, views: Views) -> list[str]:
+        """The steps by which a query would be run, a line each."""
+
+    # -- counters
+
+    @property
+    def nonrecursive_counts(self) -> Counters:
+        """How often each fact was given or derived by nonrecursive rules."""
+
+    @property
+    def recursive_counts(self) -> Counters:
+        """How often each fact was derived by recursive rules."""
+
+    def once(self, facts: SettledFacts) -> Counts:
+        """The multiset that holds each of the facts once."""
+
+    # -- data in and out
+
+    def intern(self, relation: str, table: pa.Table) -> SettledFacts:
+        """The rows as facts of a relation, whether they hold or not."""
+
+    def find(self, relation: str, table: pa.Table) -> SettledFacts:
+        """Those of the rows that are known facts of a relation."""
+
+    def read(self, facts: Facts, relation: str) -> pa.Table:
+        """The rows of a view, as columns of terms; stored sets are allowed here."""
+
+    def read_counts(self, relation: str) -> pa.Table:
+        """The materialised rows of a relation and their `c_nr` and `c_r`."""
+
+    # -- transactions
+
+    def begin(self) -> None:
+        """Start a transaction; there is at most one at a time."""
+
+    def commit(self, *, deleted: Facts, added: Facts, explicit: Facts) -> None:
+        """End the transaction with `materialised - deleted | added` as its facts.
+
+        `explicit` is the new set of given facts, a view over the old one.
+        """
+
+    def rollback(self) -> None:
+        """End the transaction as if it had not been."""
+
+    def fresh(self) -> Engine:
+        """An empty engine for the same constants, to materialise into."""
+
+    def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Make rows given and materialised, each with a nonrecursive count of one."""
+
+    def extend(self, facts: SettledFacts) -> None:
+        """Add facts to the materialised ones directly: for fresh engines."""
+
+    def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
+        """Load the given facts, without some and with others, into a fresh engine."""
+
+    def adopt(self, other: Engine) -> tuple[SettledFacts, SettledFacts]:
+        """Take over the contents of a fresh engine; return what left and what came."""
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """For each relation: facts, given facts, bytes, indexes."""

@@ -1,0 +1,311 @@
+"""Constants: what a fact is made of, and the one form in which all parts exchange them.
+
+A constant is a *kind* and a *text*, the text being canonical for its kind, so that two
+constants are equal exactly when kind and text are. Python values are turned into
+constants on the way in and back on the way out:
+
+| kind      | Python value            | text                                        |
+| --------- | ----------------------- | ------------------------------------------- |
+| STRING    | `str`                   | the string (bare symbols are strings too)   |
+| IRI       | `IRI`                   | the IRI, without angle brackets             |
+| BLANK     | `BlankNode`             | the label, without `_:`                     |
+| INTEGER   | `int`                   | decimal digits, any size                    |
+| DECIMAL   | `decimal.Decimal`       | digits with a point, no exponent            |
+| DOUBLE    | `float`                 | Python's `repr`                             |
+| BOOLEAN   | `bool`                  | `true` or `false`                           |
+| TYPED     | `TypedLiteral`          | datatype IRI, NUL, lexical form             |
+| LANGUAGE  | `LangString`            | language tag in lower case, NUL, string     |
+
+`1`, `1.0`, `true` and `"1"` are four different constants.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+class Kind(IntEnum):
+    """The kinds of constants; the numbers are stored, so they never change."""
+
+    STRING = 0
+    IRI = 1
+    BLANK = 2
+    INTEGER = 3
+    DECIMAL = 4
+    DOUBLE = 5
+    BOOLEAN = 6
+    TYPED = 7
+    LANGUAGE = 8
+
+
+NUMERIC_KINDS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class IRI:
+    """An IRI, for example `IRI("http://example.org/a")`."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BlankNode:
+    """A blank node, known by a label."""
+
+    label: str
+
+    def __str__(self) -> str:
+        return f"_:{self.label}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TypedLiteral:
+    """A literal with a datatype that has no Python counterpart here."""
+
+    lexical: str
+    datatype: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LangString:
+    """A string in a language, such as `"chat"@fr`."""
+
+    text: str
+    language: str
+
+
+Value = str | int | float | bool | Decimal | IRI | BlankNode | TypedLiteral | LangString
+
+
+class ValueConversionError(EvermatError, TypeError):
+    """A Python value that no constant can stand for."""
+
+    code = "EM402"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant: its kind and its canonical text."""
+
+    kind: Kind
+    text: str
+
+    @property
+    def value(self) -> Value:
+        """The Python value of the constant."""
+        return value_of(self.kind, self.text)
+
+    def __str__(self) -> str:
+        return term_text(self.kind, self.text)
+
+
+def constant(value: object) -> Constant:
+    """The constant for a Python value.
+
+    >>> constant(42)
+    Constant(kind=<Kind.INTEGER: 3>, text='42')
+    """
+    if isinstance(value, Constant):
+        return value
+    for python_type in type(value).__mro__:
+        convert = _FROM_PYTHON.get(python_type)
+        if convert is not None:
+            return convert(value)
+    # NumPy scalars and the like know their Python counterpart.
+    item = getattr(value, "item", None)
+    if callable(item):
+        return constant(item())
+    raise ValueConversionError(
+        f"a value of type `{type(value).__name__}` cannot be stored: {value!r}",
+        help="use str, int, float, bool, Decimal, IRI, BlankNode, TypedLiteral, "
+        "LangString, date or datetime",
+    )
+
+
+def value_of(kind: Kind, text: str) -> Value:
+    """The Python value for a kind and a canonical text."""
+    return _TO_PYTHON[kind](text)
+
+
+def literal(lexical: str, datatype: str) -> Constant:
+    """The constant for an RDF literal with a datatype IRI.
+
+    Datatypes with a Python counterpart are recognised and made canonical; a lexical
+    form that does not fit its datatype is kept as written, as a TYPED constant.
+    """
+    recognise = _RECOGNISED.get(datatype)
+    if recognise is not None:
+        try:
+            return recognise(lexical)
+        except (ValueError, InvalidOperation):
+            pass
+    return Constant(Kind.TYPED, f"{datatype}\0{lexical}")
+
+
+def language_string(text: str, language: str) -> Constant:
+    """The constant for a language-tagged string; tags do not depend on case."""
+    return Constant(Kind.LANGUAGE, f"{language.lower()}\0{text}")
+
+
+def term_text(kind: Kind, text: str) -> str:
+    """The constant as a term of the language: `<iri>`, `"text"@en`, `42`, `_:b`.
+
+    Doubles are written with an exponent, so that they read back as doubles.
+    """
+    match kind:
+        case Kind.STRING:
+            return quote(text)
+        case Kind.IRI:
+            return f"<{text}>"
+        case Kind.BLANK:
+            return f"_:{text}"
+        case Kind.TYPED:
+            datatype, _, lexical = text.partition("\0")
+            return f"{quote(lexical)}^^<{datatype}>"
+        case Kind.LANGUAGE:
+            language, _, lexical = text.partition("\0")
+            return f"{quote(lexical)}@{language}"
+        case Kind.DOUBLE:
+            return _double_text(text)
+        case _:
+            return text
+
+
+def quote(text: str) -> str:
+    """A string literal with the escapes of Turtle."""
+    for char, escape in _ESCAPES:
+        text = text.replace(char, escape)
+    return f'"{text}"'
+
+
+_ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+
+
+def _double_text(text: str) -> str:
+    if text in {"nan", "inf", "-inf"}:
+        name = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}[text]
+        return f'"{name}"^^<{XSD}double>'
+    return text if "e" in text else f"{text}e0"
+
+
+def decimal_constant(value: Decimal) -> Constant:
+    """The constant for a decimal number: at least one digit after the point."""
+    if not value.is_finite():
+        raise ValueConversionError(
+            f"`{value}` is not a finite decimal", help="use a float for NaN or infinity"
+        )
+    text = f"{value:f}"
+    whole, _, fraction = text.partition(".")
+    fraction = fraction.rstrip("0") or "0"
+    if whole in {"-0", "-"} and fraction == "0":
+        whole = "0"
+    return Constant(Kind.DECIMAL, f"{whole}.{fraction}")
+
+
+def integer_constant(value: int) -> Constant:
+    """The constant for an integer of any size."""
+    return Constant(Kind.INTEGER, str(value))
+
+
+def double_constant(value: float) -> Constant:
+    """The constant for a double; `nan` equals itself here."""
+    return Constant(Kind.DOUBLE, repr(float(value)))
+
+
+def boolean_constant(*, value: bool) -> Constant:
+    """The constant for a truth value."""
+    return Constant(Kind.BOOLEAN, "true" if value else "false")
+
+
+def _recognise_integer(lexical: str) -> Constant:
+    body = lexical.strip()
+    if not body.lstrip("+-").isdecimal():
+        raise ValueError(lexical)
+    return integer_constant(int(body))
+
+
+def _recognise_decimal(lexical: str) -> Constant:
+    body = lexical.strip()
+    if "e" in body.lower():
+        raise ValueError(lexical)
+    value = Decimal(body)
+    if not value.is_finite():
+        raise ValueError(lexical)
+    return decimal_constant(value)
+
+
+def _recognise_double(lexical: str) -> Constant:
+    body = lexical.strip()
+    special = {"INF": "inf", "+INF": "inf", "-INF": "-inf", "NaN": "nan"}.get(body)
+    if special is None and not set(body) <= set("0123456789+-.eE"):
+        raise ValueError(lexical)
+    return double_constant(float(special or body))
+
+
+def _recognise_boolean(lexical: str) -> Constant:
+    value = {"true": True, "1": True, "false": False, "0": False}.get(lexical.strip())
+    if value is None:
+        raise ValueError(lexical)
+    return boolean_constant(value=value)
+
+
+_RECOGNISED: dict[str, Callable[[str], Constant]] = {
+    XSD + "string": lambda lexical: Constant(Kind.STRING, lexical),
+    XSD + "integer": _recognise_integer,
+    XSD + "decimal": _recognise_decimal,
+    XSD + "double": _recognise_double,
+    XSD + "boolean": _recognise_boolean,
+}
+
+
+def _typed(text: str) -> TypedLiteral:
+    datatype, _, lexical = text.partition("\0")
+    return TypedLiteral(lexical, datatype)
+
+
+def _lang(text: str) -> LangString:
+    language, _, lexical = text.partition("\0")
+    return LangString(lexical, language)
+
+
+_TO_PYTHON: dict[Kind, Callable[[str], Value]] = {
+    Kind.STRING: str,
+    Kind.IRI: IRI,
+    Kind.BLANK: BlankNode,
+    Kind.INTEGER: int,
+    Kind.DECIMAL: Decimal,
+    Kind.DOUBLE: float,
+    Kind.BOOLEAN: lambda text: text == "true",
+    Kind.TYPED: _typed,
+    Kind.LANGUAGE: _lang,
+}
+
+
+_FROM_PYTHON: dict[type, Callable[..., Constant]] = {
+    str: lambda value: Constant(Kind.STRING, str(value)),
+    bool: lambda value: boolean_constant(value=value),
+    int: integer_constant,
+    float: double_constant,
+    Decimal: decimal_constant,
+    IRI: lambda value: Constant(Kind.IRI, value.text),
+    BlankNode: lambda value: Constant(Kind.BLANK, value.label),
+    TypedLiteral: lambda value: literal(value.lexical, value.datatype),
+    LangString: lambda value: language_string(value.text, value.language),
+    datetime.datetime: lambda value: literal(value.isoformat(), XSD + "dateTime"),
+    datetime.date: lambda value: literal(value.isoformat(), XSD + "date"),
+    datetime.time: lambda value: literal(value.isoformat(), XSD + "time"),
+}
