@@ -325,13 +325,14 @@ class Region:
     """A set of facts that a description decides: relations, and constants in them.
 
     A fact lies in the region if its relation is one of `relations`, or if it matches
-    one of `shapes` and none of `holes`. Shapes and holes use constants and distinct
-    columns only.
+    one of `shapes`, which use constants and distinct columns only.
     """
 
     relations: frozenset[str] = frozenset()
     shapes: tuple[Pattern, ...] = ()
-    holes: tuple[Pattern, ...] = ()
+
+    def __or__(self, other: Region) -> Region:
+        return Region(self.relations | other.relations, self.shapes + other.shapes)
 
     def touches(self, relation: str) -> bool:
         """Whether any fact of a relation can lie in the region."""
@@ -343,9 +344,7 @@ class Region:
         """Whether a fact lies in the region."""
         if relation in self.relations:
             return True
-        return any(_fits(shape, relation, row) for shape in self.shapes) and not any(
-            _fits(hole, relation, row) for hole in self.holes
-        )
+        return any(_fits(shape, relation, row) for shape in self.shapes)
 
 
 def _fits(shape: Pattern, relation: str, row: Sequence[Constant]) -> bool:
@@ -370,6 +369,16 @@ class Monitor(Protocol):
 
     def working(self, label: str, matches: int) -> None:
         """`matches` more rule instances were found by the rule called `label`."""
+
+
+class Snapshot(Protocol):
+    """Facts as they were at one moment, whatever happens to the engine later."""
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of facts of each relation that has any."""
+
+    def read(self, relation: str) -> pa.Table:
+        """The rows of a relation, as columns of terms (`evermat.columns.TERM`)."""
 
 
 class Engine(Protocol):
@@ -449,8 +458,8 @@ class Engine(Protocol):
     def find(self, relation: str, table: pa.Table) -> SettledFacts:
         """Those of the rows that are known facts of a relation."""
 
-    def read(self, facts: Facts, relation: str) -> pa.Table:
-        """The rows of a view, as columns of terms; stored sets are allowed here."""
+    def snapshot(self, facts: Facts) -> Snapshot:
+        """A copy that outlives the transaction; stored sets are allowed here."""
 
     def read_counts(self, relation: str) -> pa.Table:
         """The materialised rows of a relation and their `c_nr` and `c_r`."""
@@ -460,10 +469,13 @@ class Engine(Protocol):
     def begin(self) -> None:
         """Start a transaction; there is at most one at a time."""
 
-    def commit(self, *, deleted: Facts, added: Facts, explicit: Facts) -> None:
-        """End the transaction with `materialised - deleted | added` as its facts.
+    def commit(
+        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+    ) -> None:
+        """End the transaction.
 
-        `explicit` is the new set of given facts, a view over the old one.
+        The facts are then `(materialised - deleted) | added`, the given ones
+        `(explicit - withdrawn) | given`. Facts that are in none of them are forgotten.
         """
 
     def rollback(self) -> None:
@@ -481,7 +493,7 @@ class Engine(Protocol):
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
 
-    def adopt(self, other: Engine) -> tuple[SettledFacts, SettledFacts]:
+    def adopt(self, other: Engine) -> tuple[Snapshot, Snapshot]:
         """Take over the contents of a fresh engine; return what left and what came."""
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
