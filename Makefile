@@ -1,0 +1,72 @@
+# Every target sets up what it needs in .venv; nothing else has to be installed.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready
+WARM    := $(VENV)/.warm
+KERNELS := $(wildcard src/evermat/engines/embedded/*.py)
+WORKERS ?= 2
+SECONDS ?= 60
+BENCH   ?= materialise
+ARGS    ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: $(WARM) ## the main example: load, materialise, update, show what changed
+	@$(BIN)/evermat run examples/access/rules.dl --facts examples/access/facts \
+		--then examples/access/monday.toml $(ARGS)
+
+.PHONY: test
+test: $(WARM) ## all tests (ARGS=… is handed to pytest)
+	@$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow" $(ARGS)
+
+.PHONY: check
+check: $(READY) ## format, lint, types, import layers, spelling
+	$(BIN)/ruff format --check src tests examples
+	$(BIN)/ruff check src tests examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell src tests docs examples README.md CHANGELOG.md CONTRIBUTING.md
+
+.PHONY: format
+format: $(READY) ## put the code into form
+	$(BIN)/ruff format src tests examples
+	$(BIN)/ruff check --fix src tests examples
+
+.PHONY: bench
+bench: $(WARM) ## measure (BENCH=materialise|maintain, ARGS=…)
+	@$(BIN)/evermat bench $(BENCH) $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(WARM) ## random programs and updates for SECONDS=60; failing cases are saved
+	@$(BIN)/python tests/fuzz.py --seconds $(SECONDS) $(ARGS)
+
+.PHONY: setup
+setup: $(WARM) ## only set up
+
+.PHONY: clean
+clean: ## remove the environment, caches and results
+	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Dependency groups need a pip newer than the one some Pythons bring along.
+$(READY): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e ".[bench,pandas,polars]" --group dev
+	@touch $@
+
+# Compiled kernels are cached on disk, so this is felt once per change of a kernel.
+$(WARM): $(READY) $(KERNELS)
+	@if [ -f src/evermat/engines/embedded/warm_up.py ]; then \
+		echo "compiling the kernels (once)"; \
+		$(BIN)/python -m evermat.engines.embedded.warm_up; fi
+	@touch $@

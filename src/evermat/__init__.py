@@ -1,0 +1,91 @@
+"""Evermat keeps the consequences of a datalog program true while it changes.
+
+>>> import evermat
+>>> kb = evermat.KnowledgeBase('''
+...     reach(?x, ?y) :- edge(?x, ?y) .
+...     reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
+... ''')
+>>> change = kb.insert("edge", [("a", "b"), ("b", "c")])
+>>> sorted(kb.query("reach(?x, 'c')"))
+[('a',), ('b',)]
+
+Only names live here; each is loaded when it is first used, so that importing the
+package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evermat.api import KnowledgeBase, Transaction
+    from evermat.change import Change
+    from evermat.errors import EvermatError
+    from evermat.lang.parser import parse_program
+    from evermat.lang.syntax import (
+        Atom,
+        Negation,
+        Program,
+        Rule,
+        Variable,
+        predicate,
+        variables,
+    )
+    from evermat.maintenance.state import Budget, BudgetExceededError
+    from evermat.result import Result
+    from evermat.values import IRI, BlankNode, LangString, TypedLiteral
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "IRI",
+    "Atom",
+    "BlankNode",
+    "Budget",
+    "BudgetExceededError",
+    "Change",
+    "EvermatError",
+    "KnowledgeBase",
+    "LangString",
+    "Negation",
+    "Program",
+    "Result",
+    "Rule",
+    "Transaction",
+    "TypedLiteral",
+    "Variable",
+    "parse_program",
+    "predicate",
+    "variables",
+]
+
+_HOMES = {
+    "evermat.api": ("KnowledgeBase", "Transaction"),
+    "evermat.change": ("Change",),
+    "evermat.errors": ("EvermatError",),
+    "evermat.lang.parser": ("parse_program",),
+    "evermat.lang.syntax": (
+        *("Atom", "Negation", "Program", "Rule", "Variable"),
+        *("predicate", "variables"),
+    ),
+    "evermat.maintenance.state": ("Budget", "BudgetExceededError"),
+    "evermat.result": ("Result",),
+    "evermat.values": ("IRI", "BlankNode", "LangString", "TypedLiteral"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module that defines it."""
+    module = _HOME_OF.get(name)
+    if module is None:
+        message = f"module `evermat` has no attribute `{name}`"
+        raise AttributeError(message)
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME_OF])
