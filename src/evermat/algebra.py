@@ -238,7 +238,7 @@ class Require:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InlineRows:
-    """Rows of constants joined like a relation: the parameters of folded rules."""
+    """Distinct rows of constants joined like a relation: parameters of folded rules."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Constant, ...], ...]
@@ -250,7 +250,11 @@ class Query:
 
     Every column of the head, of a negative pattern and of a computation's expression
     is bound by a positive pattern, a changed negative one, inline rows or an earlier
-    computation.
+    computation. The target of a computation is bound by nothing else.
+
+    Computations may fail, so it matters when they run: for matches of all positive
+    patterns and inline rows, that pass the negative patterns whose columns are bound,
+    and that pass the computations before.
 
     Attributes:
         head: the facts that matches yield.
@@ -362,6 +366,78 @@ class EvaluationError(EvermatError, ArithmeticError):
     """A computation in a rule failed: division by zero, overflow, a wrong type."""
 
     code: ClassVar[str] = "EM601"
+
+
+class RelationError(EvermatError, ValueError):
+    """A relation that is not known, or rows with a wrong number of columns."""
+
+    code: ClassVar[str] = "EM603"
+
+
+class EngineUseError(EvermatError, RuntimeError):
+    """A call that an engine must refuse: it would break or be far too costly."""
+
+    code: ClassVar[str] = "EM604"
+
+
+def is_bounded(facts: Facts) -> bool:
+    """Whether working out a view follows its settled and growing parts.
+
+    Such a view may be settled, added to a growing set, or asked about in counters.
+    """
+    match facts:
+        case SettledFacts() | GrowingFacts():
+            return True
+        case Union(left=left, right=right):
+            return is_bounded(left) and is_bounded(right)
+        case Intersection(left=left, right=right):
+            return is_bounded(left) or is_bounded(right)
+        case Difference(left=inner) | Within(facts=inner):
+            return is_bounded(inner)
+        case _:
+            return False
+
+
+def require_bounded(facts: Facts) -> None:
+    """Refuse to work out a view that would walk through a stored set."""
+    if not is_bounded(facts):
+        raise EngineUseError(
+            "a view of a stored set cannot be settled",
+            law="the work must follow the settled and growing parts of a view",
+            help="intersect it with a settled or growing set, or take a snapshot",
+        )
+
+
+def evaluation_error(
+    label: str, expression: Expression, binding: Mapping[int, Constant], reason: str
+) -> EvaluationError:
+    """The error for an expression that has no value, the same on every engine.
+
+    Args:
+        label: the rule.
+        expression: what was to be computed.
+        binding: the values of the columns, by their index.
+        reason: what went wrong.
+    """
+    return EvaluationError(
+        f"cannot compute `{expression_text(expression, binding)}`: {reason}",
+        law=f"every computation in a rule must have a value: {label}",
+        help="add a condition to the rule that keeps such values out",
+    )
+
+
+def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> str:
+    """An expression with its columns replaced by their values."""
+    match expression:
+        case Constant():
+            return str(expression)
+        case Column(index=index):
+            return str(binding.get(index, f"?{index}"))
+        case Apply(function=function, arguments=arguments):
+            texts = [expression_text(argument, binding) for argument in arguments]
+            if len(texts) == 2 and not function.isidentifier():  # noqa: PLR2004
+                return f"{texts[0]} {function} {texts[1]}"
+            return f"{function}({', '.join(texts)})"
 
 
 class Monitor(Protocol):
