@@ -1,0 +1,440 @@
+"""Built-in functions: their names, types and meaning on single constants.
+
+Engines may compute whole columns at once, but the result is always the one given here.
+
+Numbers keep their kind: integers are exact and of any size, an integer with a decimal
+gives a decimal, and anything with a double gives a double. `/` between integers cuts
+towards zero and `%` has the sign of the dividend, so `(a / b) * b + a % b` is `a`.
+
+`=` and `!=` ask whether two constants are the same, kind and text, so `1 = 1.0` is
+false. The order comparisons compare numbers of all kinds by value; other constants
+compare only with their own kind, and are otherwise in no order, so that both `1 < "a"`
+and `"a" < 1` are false.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import re
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from evermat.errors import EvermatError
+from evermat.values import (
+    NUMERIC_KINDS,
+    Constant,
+    Kind,
+    boolean_constant,
+    decimal_constant,
+    double_constant,
+    integer_constant,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Evaluate = Callable[..., Constant]
+
+Type = frozenset[Kind]
+"""A type is the set of kinds that a constant of the type may have."""
+
+ANY: Type = frozenset(Kind)
+NUMBER: Type = NUMERIC_KINDS
+TEXT: Type = frozenset({Kind.STRING, Kind.LANGUAGE, Kind.IRI})
+STRING: Type = frozenset({Kind.STRING})
+INTEGER: Type = frozenset({Kind.INTEGER})
+DOUBLE: Type = frozenset({Kind.DOUBLE})
+BOOLEAN: Type = frozenset({Kind.BOOLEAN})
+BLANK: Type = frozenset({Kind.BLANK})
+CONVERTIBLE: Type = NUMBER | STRING
+
+_EXACT = Context(prec=100_000)
+"""Sums and products of decimals are never rounded."""
+
+_QUOTIENT = Context(prec=34)
+"""Quotients of decimals need a limit; 34 digits is the one of IEEE decimal128."""
+
+
+class FunctionError(EvermatError, ArithmeticError):
+    """A function has no value for its arguments."""
+
+    code = "EM403"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or operator of the language.
+
+    Attributes:
+        maximum_arity: None where any number of arguments will do.
+        argument_types: by position; the last one holds for all further arguments.
+        evaluate: the value; raises `FunctionError` where there is none.
+    """
+
+    name: str
+    minimum_arity: int
+    maximum_arity: int | None
+    argument_types: tuple[Type, ...]
+    result_type: Type
+    evaluate: Evaluate
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether a call can stand in a body by itself."""
+        return self.result_type == BOOLEAN
+
+    def argument_type(self, position: int) -> Type:
+        """The type of the argument at a position, from 0."""
+        return self.argument_types[min(position, len(self.argument_types) - 1)]
+
+    def takes(self, count: int) -> bool:
+        """Whether the function can be called with so many arguments."""
+        most = self.maximum_arity
+        return count >= self.minimum_arity and (most is None or count <= most)
+
+
+def evaluate(name: str, *arguments: Constant) -> Constant:
+    """The value of a function by name.
+
+    >>> evaluate("+", integer_constant(1), integer_constant(2)).text
+    '3'
+
+    Raises:
+        FunctionError: if the function has no value for the arguments.
+    """
+    return FUNCTIONS[name].evaluate(*arguments)
+
+
+# ------------------------------------------------------------------- arithmetic
+
+
+def _number(name: str, argument: Constant) -> int | Decimal | float:
+    match argument.kind:
+        case Kind.INTEGER:
+            return int(argument.text)
+        case Kind.DECIMAL:
+            return Decimal(argument.text)
+        case Kind.DOUBLE:
+            return float(argument.text)
+        case _:
+            raise _wrong_type(name, argument, "a number")
+
+
+def _wrong_type(name: str, argument: Constant, wanted: str) -> FunctionError:
+    return FunctionError(f"`{name}` needs {wanted}, but got {argument}")
+
+
+def _float(name: str, value: int | Decimal | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise FunctionError(
+            f"`{name}`: the number {value} is too big for a double"
+        ) from None
+
+
+def _arithmetic(
+    name: str,
+    integers: Callable[[int, int], int],
+    decimals: Callable[[Decimal, Decimal], Decimal],
+    doubles: Callable[[float, float], float],
+) -> Evaluate:
+    def evaluate(left: Constant, right: Constant) -> Constant:
+        a, b = _number(name, left), _number(name, right)
+        if isinstance(a, int) and isinstance(b, int):
+            return integer_constant(integers(a, b))
+        if isinstance(a, float) or isinstance(b, float):
+            return double_constant(doubles(_float(name, a), _float(name, b)))
+        return decimal_constant(decimals(Decimal(a), Decimal(b)))
+
+    return evaluate
+
+
+def _divide_integers(a: int, b: int) -> int:
+    _refuse_zero(a, b)
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _remainder_integers(a: int, b: int) -> int:
+    return a - b * _divide_integers(a, b)
+
+
+def _divide_decimals(a: Decimal, b: Decimal) -> Decimal:
+    _refuse_zero(a, b)
+    return _QUOTIENT.divide(a, b)
+
+
+def _remainder_decimals(a: Decimal, b: Decimal) -> Decimal:
+    _refuse_zero(a, b)
+    return _EXACT.remainder(a, b)
+
+
+def _divide_doubles(a: float, b: float) -> float:
+    _refuse_zero(a, b)
+    return a / b
+
+
+def _remainder_doubles(a: float, b: float) -> float:
+    _refuse_zero(a, b)
+    # The C function refuses what has no remainder; IEEE 754 calls it not a number.
+    return math.nan if math.isinf(a) else math.fmod(a, b)
+
+
+def _refuse_zero(a: object, b: object) -> None:
+    if b == 0:
+        raise FunctionError(f"division of {a} by zero")
+
+
+_add = _arithmetic("+", operator.add, _EXACT.add, operator.add)
+_subtract = _arithmetic("-", operator.sub, _EXACT.subtract, operator.sub)
+
+
+def _minus(left: Constant, right: Constant | None = None) -> Constant:
+    if right is not None:
+        return _subtract(left, right)
+    value = _number("-", left)
+    if isinstance(value, int):
+        return integer_constant(-value)
+    if isinstance(value, float):
+        return double_constant(-value)
+    return decimal_constant(_EXACT.minus(value))
+
+
+def _absolute(argument: Constant) -> Constant:
+    value = _number("abs", argument)
+    if isinstance(value, int):
+        return integer_constant(abs(value))
+    if isinstance(value, float):
+        return double_constant(abs(value))
+    return decimal_constant(_EXACT.abs(value))
+
+
+# ------------------------------------------------------------------ comparisons
+
+
+def compare(left: Constant, right: Constant) -> int | None:
+    """-1, 0 or 1 as `left` is before, level with or after `right`; None if unordered.
+
+    Numbers compare by value. Strings, IRIs and strings of the same language compare by
+    code points, literals of the same datatype by their lexical forms, and false is
+    before true. All else is unordered.
+    """
+    if left.kind in NUMERIC_KINDS and right.kind in NUMERIC_KINDS:
+        return _compare_numbers(left, right)
+    if left.kind is not right.kind or left.kind is Kind.BLANK:
+        return None
+    if left.kind in {Kind.TYPED, Kind.LANGUAGE}:
+        tag, _, mine = left.text.partition("\0")
+        other_tag, _, other = right.text.partition("\0")
+        return (mine > other) - (mine < other) if tag == other_tag else None
+    return (left.text > right.text) - (left.text < right.text)
+
+
+def _compare_numbers(left: Constant, right: Constant) -> int | None:
+    a, b = _number("<", left), _number("<", right)
+    if a != a or b != b:  # noqa: PLR0124  only NaN differs from itself
+        return None
+    return (a > b) - (a < b)
+
+
+def _comparison(accept: frozenset[int]) -> Evaluate:
+    def evaluate(left: Constant, right: Constant) -> Constant:
+        return boolean_constant(value=compare(left, right) in accept)
+
+    return evaluate
+
+
+def _extreme(name: str, sign: int) -> Evaluate:
+    def evaluate(first: Constant, *others: Constant) -> Constant:
+        best = first
+        for other in others:
+            order = compare(other, best)
+            if order is None:
+                raise FunctionError(f"`{name}`: {best} and {other} are in no order")
+            if order == sign:
+                best = other
+        return best
+
+    return evaluate
+
+
+# ------------------------------------------------------------------------- text
+
+
+def text_of(argument: Constant) -> str:
+    """What `str` gives: the text of a constant without tag, datatype or brackets."""
+    if argument.kind in {Kind.TYPED, Kind.LANGUAGE}:
+        return argument.text.partition("\0")[2]
+    if argument.kind is Kind.BLANK:
+        return f"_:{argument.text}"
+    return argument.text
+
+
+def _text(name: str, argument: Constant) -> str:
+    if argument.kind not in TEXT:
+        raise _wrong_type(name, argument, "a text")
+    return text_of(argument)
+
+
+def _string(text: str) -> Constant:
+    return Constant(Kind.STRING, text)
+
+
+def _integer(name: str, argument: Constant) -> int:
+    if argument.kind is not Kind.INTEGER:
+        raise _wrong_type(name, argument, "an integer")
+    return int(argument.text)
+
+
+def _substring(
+    text: Constant, start: Constant, length: Constant | None = None
+) -> Constant:
+    whole = _text("substr", text)
+    first = _integer("substr", start) - 1
+    last = len(whole) if length is None else first + _integer("substr", length)
+    return _string(whole[max(first, 0) : max(last, 0)])
+
+
+def _text_to_text(name: str, convert: Callable[[str], str]) -> Evaluate:
+    return lambda argument: _string(convert(_text(name, argument)))
+
+
+def _text_test(name: str, test: Callable[[str, str], bool]) -> Evaluate:
+    return lambda text, part: boolean_constant(
+        value=test(_text(name, text), _text(name, part))
+    )
+
+
+_FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE}
+
+
+@lru_cache(maxsize=256)
+def regular_expression(pattern: str, flags: str = "") -> re.Pattern[str]:
+    """The compiled pattern; raises `FunctionError` if it is not one."""
+    options = re.RegexFlag(0)
+    for flag in flags:
+        if flag not in _FLAGS:
+            raise FunctionError(
+                f"`regex`: unknown flag `{flag}`", help="the flags are i, s, m and x"
+            )
+        options |= _FLAGS[flag]
+    try:
+        return re.compile(pattern, options)
+    except re.error as error:
+        raise FunctionError(
+            f"`regex`: `{pattern}` is not a regular expression: {error}"
+        ) from error
+
+
+def _regex(
+    text: Constant, pattern: Constant, flags: Constant | None = None
+) -> Constant:
+    options = "" if flags is None else _text("regex", flags)
+    compiled = regular_expression(_text("regex", pattern), options)
+    return boolean_constant(value=compiled.search(_text("regex", text)) is not None)
+
+
+# ------------------------------------------------------------------ conversions
+
+
+def _to_integer(argument: Constant) -> Constant:
+    try:
+        if argument.kind is Kind.STRING:
+            return integer_constant(int(argument.text))
+        return integer_constant(int(_number("int", argument)))
+    except (ValueError, OverflowError):
+        raise FunctionError(f"`int`: {argument} is not an integer") from None
+
+
+def _to_double(argument: Constant) -> Constant:
+    if argument.kind is not Kind.STRING:
+        return double_constant(_float("double", _number("double", argument)))
+    try:
+        return double_constant(float(argument.text))
+    except ValueError:
+        raise FunctionError(f"`double`: {argument} is not a number") from None
+
+
+def _skolem(name: Constant, *arguments: Constant) -> Constant:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (name, *arguments):
+        data = part.text.encode("utf-8", "surrogatepass")
+        # The length in front keeps ("a", "bc") apart from ("ab", "c").
+        digest.update(f"{int(part.kind)}:{len(data)}:".encode())
+        digest.update(data)
+    return Constant(Kind.BLANK, f"sk{digest.hexdigest()}")
+
+
+# ------------------------------------------------------------------- all of them
+
+
+def _all_functions() -> list[Function]:
+    multiply = _arithmetic("*", operator.mul, _EXACT.multiply, operator.mul)
+    divide = _arithmetic("/", _divide_integers, _divide_decimals, _divide_doubles)
+    remainder = _arithmetic(
+        "%", _remainder_integers, _remainder_decimals, _remainder_doubles
+    )
+    return [
+        Function("+", 2, 2, (NUMBER,), NUMBER, _add),
+        Function("-", 1, 2, (NUMBER,), NUMBER, _minus),
+        Function("*", 2, 2, (NUMBER,), NUMBER, multiply),
+        Function("/", 2, 2, (NUMBER,), NUMBER, divide),
+        Function("%", 2, 2, (NUMBER,), NUMBER, remainder),
+        Function("abs", 1, 1, (NUMBER,), NUMBER, _absolute),
+        Function("=", 2, 2, (ANY,), BOOLEAN, _same),
+        Function("!=", 2, 2, (ANY,), BOOLEAN, _different),
+        Function("<", 2, 2, (ANY,), BOOLEAN, _comparison(frozenset({-1}))),
+        Function("<=", 2, 2, (ANY,), BOOLEAN, _comparison(frozenset({-1, 0}))),
+        Function(">", 2, 2, (ANY,), BOOLEAN, _comparison(frozenset({1}))),
+        Function(">=", 2, 2, (ANY,), BOOLEAN, _comparison(frozenset({0, 1}))),
+        Function("min", 1, None, (ANY,), ANY, _extreme("min", -1)),
+        Function("max", 1, None, (ANY,), ANY, _extreme("max", 1)),
+        Function("str", 1, 1, (ANY,), STRING, lambda a: _string(text_of(a))),
+        Function("concat", 1, None, (ANY,), STRING, _concatenate),
+        Function("length", 1, 1, (TEXT,), INTEGER, _length),
+        Function("substr", 2, 3, (TEXT, INTEGER), STRING, _substring),
+        Function("upper", 1, 1, (TEXT,), STRING, _text_to_text("upper", str.upper)),
+        Function("lower", 1, 1, (TEXT,), STRING, _text_to_text("lower", str.lower)),
+        _test("contains", operator.contains),
+        _test("starts_with", str.startswith),
+        _test("ends_with", str.endswith),
+        Function("regex", 2, 3, (TEXT,), BOOLEAN, _regex),
+        Function("int", 1, 1, (CONVERTIBLE,), INTEGER, _to_integer),
+        Function("double", 1, 1, (CONVERTIBLE,), DOUBLE, _to_double),
+        Function("skolem", 1, None, (ANY,), BLANK, _skolem),
+    ]
+
+
+def _test(name: str, test: Callable[[str, str], bool]) -> Function:
+    return Function(name, 2, 2, (TEXT,), BOOLEAN, _text_test(name, test))
+
+
+def _same(left: Constant, right: Constant) -> Constant:
+    return boolean_constant(value=left == right)
+
+
+def _different(left: Constant, right: Constant) -> Constant:
+    return boolean_constant(value=left != right)
+
+
+def _concatenate(*arguments: Constant) -> Constant:
+    return _string("".join(map(text_of, arguments)))
+
+
+def _length(argument: Constant) -> Constant:
+    return integer_constant(len(_text("length", argument)))
+
+
+FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {function.name: function for function in _all_functions()}
+)
+"""Every function of the language, by name; operators are named by their symbol."""
+
+ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
