@@ -20,9 +20,7 @@ import pyarrow.compute as pc
 
 from evermat.errors import EvermatError
 from evermat.values import (
-    IRI,
     XSD,
-    BlankNode,
     Constant,
     Kind,
     Value,
@@ -101,16 +99,8 @@ def as_terms(
     >>> as_terms(pa.array([7])).to_pylist()
     [{'kind': 3, 'text': '7'}]
     """
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage
-    if pa.types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
-    if column.null_count:
-        raise MissingValueError(
-            pc.index(pc.is_null(column), value=True).as_py() + 1, name
-        )
+    column = _plain_layout(column)
+    _refuse_nulls(column, name)
     if pa.types.is_dictionary(column.type):
         return _dictionary_terms(column, name)
     if pa.types.is_struct(column.type):
@@ -127,11 +117,9 @@ def term_table(table: pa.Table) -> pa.Table:
         return table
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        chunks = column.chunks
-        if column.null_count:
-            # The row number must count from the start of the table.
-            raise MissingValueError(_first_null(column) + 1, name)
-        terms = [as_terms(chunk, name=name) for chunk in chunks]
+        # Before the chunks are: rows count from the start of the table.
+        _refuse_nulls(column, name)
+        terms = [as_terms(chunk, name=name) for chunk in column.chunks]
         columns.append(pa.chunked_array(terms, TERM))
     return pa.table(columns, names=table.column_names)
 
@@ -142,8 +130,19 @@ def terms_of_kind(kind: Kind, texts: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
 
-def _first_null(column: pa.ChunkedArray) -> int:
-    return int(pc.index(pc.is_null(column), value=True).as_py())
+def _plain_layout(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    column = _single(column)
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    return column
+
+
+def _refuse_nulls(column: pa.Array | pa.ChunkedArray, name: str | None) -> None:
+    if column.null_count:
+        row = pc.index(pc.is_null(column), value=True).as_py() + 1
+        raise MissingValueError(row, name)
 
 
 def _no_constants(arrow_type: pa.DataType, name: str | None) -> ValueConversionError:
@@ -168,10 +167,8 @@ def _struct_terms(column: pa.StructArray, name: str | None) -> pa.Array:
         texts = column.field(1).cast(pa.string())
     else:
         raise _no_constants(column.type, name)
-    for half in (kinds, texts):
-        if half.null_count:
-            row = pc.index(pc.is_null(half), value=True).as_py() + 1
-            raise MissingValueError(row, name)
+    _refuse_nulls(kinds, name)
+    _refuse_nulls(texts, name)
     if column.type.equals(TERM):
         return column
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
@@ -351,45 +348,48 @@ _READERS: list[Callable[[str], Value]] = [
 ]
 
 
-def _first_that_fits(texts: pa.Array, *types: pa.DataType) -> pa.Array:
-    for arrow_type in types:
-        try:
-            return texts.cast(arrow_type)
-        except pa.ArrowInvalid:
-            continue
-    return texts
+def _cast_or_none(texts: pa.Array, arrow_type: pa.DataType) -> pa.Array | None:
+    try:
+        return texts.cast(arrow_type)
+    except pa.ArrowInvalid:
+        return None
 
 
 def _natural_integers(texts: pa.Array) -> pa.Array:
-    return _first_that_fits(
-        texts, pa.int64(), pa.decimal128(38, 0), pa.decimal256(76, 0)
-    )
+    plain = _cast_or_none(texts, pa.int64())
+    return _as_arrow_decimals(texts, scale=0) if plain is None else plain
 
 
 def _natural_decimals(texts: pa.Array) -> pa.Array:
     fraction = pc.subtract(pc.binary_length(texts), pc.find_substring(texts, "."))
-    scale = pc.max(fraction).as_py() - 1
-    return _first_that_fits(
-        texts,
-        *[pa.decimal128(38, scale)] * (scale <= 38),  # noqa: PLR2004  Arrow's limits
-        *[pa.decimal256(76, scale)] * (scale <= 76),  # noqa: PLR2004
-    )
+    return _as_arrow_decimals(texts, scale=pc.max(fraction).as_py() - 1)
+
+
+def _as_arrow_decimals(texts: pa.Array, *, scale: int) -> pa.Array:
+    """Arrow decimals, or the texts themselves where they have too many digits."""
+    # Counted by hand: the cast lets some numbers overflow without a word.
+    whole = pc.binary_length(pc.replace_substring_regex(texts, r"^-|\..*$", ""))
+    digits = pc.max(whole).as_py() + scale
+    if digits <= _DECIMAL128_DIGITS:
+        return texts.cast(pa.decimal128(_DECIMAL128_DIGITS, scale))
+    if digits <= _DECIMAL256_DIGITS:
+        return texts.cast(pa.decimal256(_DECIMAL256_DIGITS, scale))
+    return texts
+
+
+_DECIMAL128_DIGITS = 38
+_DECIMAL256_DIGITS = 76
 
 
 def _natural_typed(texts: pa.Array) -> pa.Array | None:
     datatype, lexical = _halves(texts)
     datatypes = datatype.unique().to_pylist()
     if datatypes == [XSD + "date"]:
-        candidates = [pa.date32()]
-    elif datatypes == [XSD + "dateTime"]:
-        if pc.all(pc.match_substring_regex(lexical, r"(\+00:00|Z)$")).as_py():
-            candidates = [pa.timestamp("us", "UTC")]
-        else:
-            candidates = [pa.timestamp("us")]
-    else:
-        return None
-    plain = _first_that_fits(lexical, *candidates)
-    return None if pa.types.is_string(plain.type) else plain
+        return _cast_or_none(lexical, pa.date32())
+    if datatypes == [XSD + "dateTime"]:
+        utc = pc.all(pc.match_substring_regex(lexical, r"(\+00:00|Z)$")).as_py()
+        return _cast_or_none(lexical, pa.timestamp("us", "UTC" if utc else None))
+    return None
 
 
 def _halves(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -529,10 +529,6 @@ def _column_of(column: Sequence[object], name: str) -> pa.Array:
                 f"column `{name}` has a string that is not Unicode text: "
                 f"{error.object!r}"
             ) from error
-    if types == {IRI} or types == {BlankNode}:
-        kind = Kind.IRI if types == {IRI} else Kind.BLANK
-        texts = [constant(value).text for value in column]
-        return terms_of_kind(kind, pa.array(texts, pa.string()))
     return _mixed_column(column, name)
 
 
