@@ -368,16 +368,10 @@ class EvaluationError(EvermatError, ArithmeticError):
     code: ClassVar[str] = "EM601"
 
 
-class RelationError(EvermatError, ValueError):
-    """A relation that is not known, or rows with a wrong number of columns."""
-
-    code: ClassVar[str] = "EM603"
-
-
 class EngineUseError(EvermatError, RuntimeError):
     """A call that an engine must refuse: it would break or be far too costly."""
 
-    code: ClassVar[str] = "EM604"
+    code: ClassVar[str] = "EM603"
 
 
 def is_bounded(facts: Facts) -> bool:

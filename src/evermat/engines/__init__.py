@@ -1,0 +1,38 @@
+"""Engines: what the algebra runs on."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from evermat.algebra import Engine
+
+ENGINES = {
+    "reference": ("evermat.engines.reference", "ReferenceEngine"),
+    "embedded": ("evermat.engines.embedded.engine", "EmbeddedEngine"),
+}
+"""Where the class of each engine is; modules are loaded when an engine is asked for."""
+
+
+class UnknownEngineError(EvermatError, ValueError):
+    """There is no engine of that name."""
+
+    code: ClassVar[str] = "EM501"
+
+
+def make_engine(name: str) -> Engine:
+    """A new, empty engine.
+
+    Raises:
+        UnknownEngineError: there is no engine of that name.
+    """
+    if name not in ENGINES:
+        known = ", ".join(f"`{each}`" for each in sorted(ENGINES))
+        raise UnknownEngineError(
+            f"there is no engine called `{name}`", help=f"use one of {known}"
+        )
+    module, class_name = ENGINES[name]
+    return cast("Engine", getattr(importlib.import_module(module), class_name)())

@@ -1,0 +1,279 @@
+"""The engine itself: stored facts, counters, transactions, data in and out."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Self, cast
+
+import pyarrow as pa
+
+from evermat.algebra import EngineUseError, Role, require_bounded
+from evermat.columns import ArityMismatchError, as_terms, constants, table_of_rows
+from evermat.engines.reference.matching import Matcher, Reader, instance
+from evermat.engines.reference.sets import (
+    Counted,
+    Growing,
+    Settled,
+    contents_of,
+    facts_of,
+    rows_of,
+)
+from evermat.engines.reference.store import Copy, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from evermat.algebra import (
+        Counters,
+        Counts,
+        Engine,
+        Facts,
+        GrowingFacts,
+        Monitor,
+        Query,
+        QuerySet,
+        SettledFacts,
+        Snapshot,
+        StoredFacts,
+        Views,
+    )
+    from evermat.engines.reference.sets import Fact, Row
+
+
+class ReferenceEngine:
+    """Python sets and dictionaries; see `evermat.algebra.Engine` for the methods."""
+
+    name = "reference"
+
+    def __init__(self) -> None:
+        self.monitor: Monitor | None = None
+        self.matches = 0
+        self.store = Store()
+        self._saved: Store | None = None
+
+    # -- relations
+
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known."""
+        known = self.store.arities.setdefault(relation, arity)
+        if known != arity:
+            raise ArityMismatchError(known, arity, name=relation)
+
+    def relations(self) -> Mapping[str, int]:
+        """The arity of every known relation."""
+        return dict(self.store.arities)
+
+    # -- sets
+
+    @property
+    def materialised(self) -> StoredFacts:
+        """All facts that held when the update began."""
+        return self.store.materialised
+
+    @property
+    def explicit(self) -> StoredFacts:
+        """The facts that were given, when the update began."""
+        return self.store.explicit
+
+    def growing(self) -> GrowingFacts:
+        """A new, empty, growing set."""
+        return Growing()
+
+    def no_facts(self) -> SettledFacts:
+        """The empty set."""
+        return Settled({})
+
+    def settle(self, facts: Facts) -> SettledFacts:
+        """Work out a view."""
+        require_bounded(facts)
+        return Settled(contents_of(facts))
+
+    def size(self, facts: Facts, relation: str) -> int:
+        """How many facts of a relation a view has."""
+        return len(rows_of(facts, relation))
+
+    # -- rules
+
+    def derive(self, queries: QuerySet, views: Views) -> SettledFacts:
+        """The facts that the queries yield, each once."""
+        return self.derive_counts(queries, views).facts
+
+    def derive_counts(self, queries: QuerySet, views: Views) -> Counts:
+        """The facts that the queries yield, with the number of matches of each."""
+        reader = Reader(views)
+        numbers: Counter[Fact] = Counter()
+        for query in _affected(queries, views):
+            found = Counter(
+                (query.head.relation, instance(query.head.operands, binding))
+                for binding in Matcher(query, reader).matches()
+            )
+            numbers.update(found)
+            self.matches += found.total()
+            if self.monitor is not None:
+                self.monitor.working(query.label, found.total())
+        return Counted(numbers)
+
+    def answer(self, query: Query, views: Views) -> pa.Table:
+        """The distinct rows a single query yields."""
+        head = query.head.operands
+        matches = Matcher(query, Reader(views)).matches()
+        return table_of_rows(
+            list({instance(head, each) for each in matches}), len(head)
+        )
+
+    def explain(self, query: Query, views: Views) -> list[str]:
+        """The steps by which a query would be run, a line each."""
+        return Matcher(query, Reader(views)).explain()
+
+    # -- counters
+
+    @property
+    def nonrecursive_counts(self) -> Counters:
+        """How often each fact was given or derived by nonrecursive rules."""
+        return self.store.nonrecursive
+
+    @property
+    def recursive_counts(self) -> Counters:
+        """How often each fact was derived by recursive rules."""
+        return self.store.recursive
+
+    def once(self, facts: SettledFacts) -> Counts:
+        """The multiset that holds each of the facts once."""
+        return Counted(dict.fromkeys(facts_of(facts), 1))
+
+    # -- data in and out
+
+    def intern(self, relation: str, table: pa.Table) -> SettledFacts:
+        """The rows as facts of a relation, whether they hold or not."""
+        self.declare(relation, table.num_columns)
+        return Settled({relation: set(_table_rows(table))})
+
+    def find(self, relation: str, table: pa.Table) -> SettledFacts:
+        """Those of the rows that are known facts of a relation."""
+        if relation not in self.store.arities:
+            return self.no_facts()
+        known = self.store.materialised | self.store.explicit
+        return self.settle(self.intern(relation, table) & known)
+
+    def snapshot(self, facts: Facts) -> Snapshot:
+        """A copy that outlives the transaction."""
+        return Copy(contents_of(facts), dict(self.store.arities))
+
+    def read_counts(self, relation: str) -> pa.Table:
+        """The materialised rows of a relation and their `c_nr` and `c_r`."""
+        store = self.store
+        rows = list(rows_of(store.materialised, relation))
+        table = table_of_rows(rows, store.arities.get(relation, 0))
+        for name, counters in (("c_nr", store.nonrecursive), ("c_r", store.recursive)):
+            numbers = [counters.numbers.get((relation, row), 0) for row in rows]
+            table = table.append_column(name, pa.array(numbers, pa.int64()))
+        return table
+
+    # -- transactions
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        if self._saved is not None:
+            raise EngineUseError("a transaction is under way already")
+        self._saved = self.store.copy()
+
+    def commit(
+        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+    ) -> None:
+        """End the transaction, with the facts changed as told."""
+        if self._saved is None:
+            raise EngineUseError("there is no transaction to commit")
+        materialised = contents_of((self.store.materialised - deleted) | added)
+        explicit = contents_of((self.store.explicit - withdrawn) | given)
+        self.store.materialised.contents = materialised
+        self.store.explicit.contents = explicit
+        self.store.forget()
+        self._saved = None
+
+    def rollback(self) -> None:
+        """End the transaction as if it had not been."""
+        if self._saved is None:
+            raise EngineUseError("there is no transaction to roll back")
+        self.store.take(self._saved)
+        self._saved = None
+
+    def fresh(self) -> Self:
+        """An empty engine for the same relations, to materialise into."""
+        engine = type(self)()
+        engine.monitor = self.monitor
+        engine.store.arities = dict(self.store.arities)
+        return engine
+
+    def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Make rows given and materialised, each with a nonrecursive count of one."""
+        # All tables are read before anything changes: one of them may be wrong.
+        interned = [self.intern(relation, table) for relation, table in facts]
+        for settled in interned:
+            self.give(settled)
+
+    def extend(self, facts: SettledFacts) -> None:
+        """Add facts to the materialised ones directly: for fresh engines."""
+        for relation, row in facts_of(facts):
+            self.store.materialised.contents.setdefault(relation, set()).add(row)
+
+    def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
+        """Load the given facts, without some and with others, into a fresh engine."""
+        facts = (self.store.explicit - without) | also
+        cast("ReferenceEngine", target).give(Settled(contents_of(facts)))
+
+    def adopt(self, other: Engine) -> tuple[Snapshot, Snapshot]:
+        """Take over the contents of a fresh engine; return what left and what came."""
+        source = cast("ReferenceEngine", other)
+        for relation, arity in source.relations().items():
+            self.declare(relation, arity)
+        left = self.snapshot(self.materialised - source.materialised)
+        came = self.snapshot(source.materialised - self.materialised)
+        arities = self.store.arities
+        self.store.take(source.store)
+        self.store.arities = arities
+        self.matches += source.matches
+        return left, came
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """For each relation: facts, given facts, bytes, indexes."""
+        return {
+            relation: {
+                "facts": len(rows_of(self.store.materialised, relation)),
+                "given": len(rows_of(self.store.explicit, relation)),
+                "bytes": sys.getsizeof(rows_of(self.store.materialised, relation)),
+                "indexes": 0,
+            }
+            for relation in self.store.arities
+        }
+
+    def give(self, facts: SettledFacts) -> None:
+        """Make facts given and materialised, and count those that were not given."""
+        new = self.settle(facts - self.store.explicit)
+        self.extend(new)
+        for relation, row in facts_of(new):
+            self.store.explicit.contents.setdefault(relation, set()).add(row)
+        self.store.nonrecursive.add(self.once(new))
+
+
+def _affected(queries: QuerySet, views: Views) -> Iterator[Query]:
+    """The queries that may have matches: those whose changed relation has a change."""
+    changes = {
+        Role.CHANGED: views.delta_positive,
+        Role.CHANGED_ABSENT: views.delta_negative,
+    }
+    for key, group in queries.by_change.items():
+        if key is None:
+            yield from group
+            continue
+        role, relation = key
+        change = changes[role]
+        if change is not None and relation in change.relations():
+            yield from group
+
+
+def _table_rows(table: pa.Table) -> Iterable[Row]:
+    if not table.num_columns:
+        return [()] * table.num_rows
+    columns = [constants(as_terms(column)) for column in table.columns]
+    return zip(*columns, strict=True)

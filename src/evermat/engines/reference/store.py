@@ -1,0 +1,113 @@
+"""What the engine keeps: facts, given facts, and two numbers for each fact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from evermat.algebra import EngineUseError, require_bounded
+from evermat.columns import table_of_rows
+from evermat.engines.reference.sets import (
+    Settled,
+    Stored,
+    by_relation,
+    contents_of,
+    facts_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from evermat.algebra import Counts, Facts, SettledFacts
+    from evermat.engines.reference.sets import Counted, Fact, Rows
+
+
+class Numbers:
+    """A number for each fact, zero where nothing was said."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Fact, int] = {}
+
+    def add(self, counts: Counts) -> None:
+        """Raise the numbers by the counts."""
+        for fact, number in _numbers(counts).items():
+            self.numbers[fact] = self.numbers.get(fact, 0) + number
+
+    def subtract(self, counts: Counts) -> None:
+        """Lower the numbers by the counts; never below zero, which is an error."""
+        lowered = {
+            fact: self.numbers.get(fact, 0) - number
+            for fact, number in _numbers(counts).items()
+        }
+        for (relation, row), number in lowered.items():
+            if number < 0:
+                fact = f"{relation}({', '.join(map(str, row))})"
+                raise EngineUseError(f"the counter of `{fact}` would fall below zero")
+        self.numbers.update(lowered)
+
+    def positive(self, facts: Facts) -> SettledFacts:
+        """Those of the facts whose number is above zero."""
+        require_bounded(facts)
+        found = (fact for fact in facts_of(facts) if self.numbers.get(fact, 0) > 0)
+        return Settled(by_relation(found))
+
+    def zero(self, facts: Facts) -> SettledFacts:
+        """Those of the facts whose number is zero."""
+        require_bounded(facts)
+        found = (fact for fact in facts_of(facts) if not self.numbers.get(fact, 0))
+        return Settled(by_relation(found))
+
+
+def _numbers(counts: Counts) -> dict[Fact, int]:
+    return cast("Counted", counts).numbers
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Facts as they were at one moment."""
+
+    contents: Mapping[str, Rows]
+    arities: Mapping[str, int]
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of facts of each relation that has any."""
+        return {name: len(rows) for name, rows in self.contents.items() if rows}
+
+    def read(self, relation: str) -> pa.Table:
+        """The rows of a relation, as columns of terms."""
+        rows = self.contents.get(relation, frozenset())
+        return table_of_rows(list(rows), self.arities.get(relation, 0))
+
+
+@dataclass
+class Store:
+    """The state of an engine. Its parts keep their identity, so views stay valid."""
+
+    arities: dict[str, int] = field(default_factory=dict)
+    materialised: Stored = field(default_factory=Stored)
+    explicit: Stored = field(default_factory=Stored)
+    nonrecursive: Numbers = field(default_factory=Numbers)
+    recursive: Numbers = field(default_factory=Numbers)
+
+    def copy(self) -> Store:
+        """A store with the same contents."""
+        store = Store()
+        store.take(self)
+        return store
+
+    def take(self, other: Store) -> None:
+        """Replace the contents by a copy of another store's."""
+        self.arities = dict(other.arities)
+        self.materialised.contents = contents_of(other.materialised)
+        self.explicit.contents = contents_of(other.explicit)
+        self.nonrecursive.numbers = dict(other.nonrecursive.numbers)
+        self.recursive.numbers = dict(other.recursive.numbers)
+
+    def forget(self) -> None:
+        """Drop the numbers of facts that neither hold nor are given."""
+        held = set(facts_of(self.materialised | self.explicit))
+        for counters in (self.nonrecursive, self.recursive):
+            kept = counters.numbers.keys() & held
+            counters.numbers = {fact: counters.numbers[fact] for fact in kept}
