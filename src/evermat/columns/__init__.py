@@ -1,0 +1,51 @@
+"""Columns of constants: the Arrow form in which facts travel between the parts.
+
+A *term column* is an Arrow struct of `kind` and `text`, the two halves of a
+`evermat.values.Constant`. Everything that can be a constant fits in one, mixed as it
+comes. Data that arrives in ordinary Arrow types is turned into term columns by
+`as_terms`, and back into the most ordinary type that holds it by `natural`.
+
+Both work on whole columns. Python objects are made only where they are asked for
+(`values`, `constants`) or where they are what was given (`table_of_rows`).
+"""
+
+from evermat.columns.incoming import (
+    MissingValueError,
+    as_terms,
+    refuse_nulls,
+    term_table,
+)
+from evermat.columns.outgoing import constants, natural, values
+from evermat.columns.reading import TermSyntaxError, read_terms
+from evermat.columns.rows import (
+    ArityMismatchError,
+    column_names,
+    column_of,
+    rows_without_columns,
+    table_of_rows,
+)
+from evermat.columns.syntax import ntriples_texts, term_texts
+from evermat.columns.terms import TERM, by_kind, kinds_in, terms_of_kind
+
+__all__ = [
+    "TERM",
+    "ArityMismatchError",
+    "MissingValueError",
+    "TermSyntaxError",
+    "as_terms",
+    "by_kind",
+    "column_names",
+    "column_of",
+    "constants",
+    "kinds_in",
+    "natural",
+    "ntriples_texts",
+    "read_terms",
+    "refuse_nulls",
+    "rows_without_columns",
+    "table_of_rows",
+    "term_table",
+    "term_texts",
+    "terms_of_kind",
+    "values",
+]

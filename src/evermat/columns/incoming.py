@@ -1,0 +1,215 @@
+"""Ordinary Arrow columns into term columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.columns.terms import TERM, single, terms_of_kind
+from evermat.errors import EvermatError
+from evermat.values import (
+    XSD,
+    Kind,
+    ValueConversionError,
+    decimal_constant,
+    double_constant,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class MissingValueError(EvermatError, ValueError):
+    """A null where a fact needs a value."""
+
+    code = "EM701"
+
+    def __init__(self, row: int, column: str | None = None) -> None:
+        self.row = row
+        self.column = column
+        where = "" if column is None else f" in column `{column}`"
+        super().__init__(
+            f"row {row} has no value{where}",
+            law="every argument of a fact has a value; there are no nulls",
+            help="drop the rows with missing values, or fill them in",
+        )
+
+
+def as_terms(
+    column: pa.Array | pa.ChunkedArray, *, name: str | None = None
+) -> pa.Array:
+    """Turn an Arrow column of any supported type into a term column.
+
+    Args:
+        column: integers, floats, decimals, Booleans, strings, dates, times,
+            timestamps, dictionaries of these, or terms already. Decimals without
+            digits after the point are integers.
+        name: what to call the column in an error.
+
+    Raises:
+        MissingValueError: there is a null.
+        ValueConversionError: the type has no constants.
+
+    >>> as_terms(pa.array([7])).to_pylist()
+    [{'kind': 3, 'text': '7'}]
+    """
+    column = _plain_layout(column)
+    refuse_nulls(column, name)
+    if pa.types.is_dictionary(column.type):
+        return _dictionary_terms(column, name)
+    if pa.types.is_struct(column.type):
+        return _struct_terms(column, name)
+    for is_type, convert in _INTO_TERMS:
+        if is_type(column.type):
+            return convert(column)
+    raise _no_constants(column.type, name)
+
+
+def term_table(table: pa.Table) -> pa.Table:
+    """The table with every column as a term column, chunk by chunk."""
+    if not table.num_columns:
+        return table
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        # Before the chunks are: rows count from the start of the table.
+        refuse_nulls(column, name)
+        terms = [as_terms(chunk, name=name) for chunk in column.chunks]
+        columns.append(pa.chunked_array(terms, TERM))
+    return pa.table(columns, names=table.column_names)
+
+
+def _plain_layout(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    column = single(column)
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    return column
+
+
+def refuse_nulls(column: pa.Array | pa.ChunkedArray, name: str | None) -> None:
+    """Raise MissingValueError if a column has a null."""
+    if column.null_count:
+        row = pc.index(pc.is_null(column), value=True).as_py() + 1
+        raise MissingValueError(row, name)
+
+
+def _no_constants(arrow_type: pa.DataType, name: str | None) -> ValueConversionError:
+    where = "a column" if name is None else f"column `{name}`"
+    return ValueConversionError(
+        f"{where} of Arrow type `{arrow_type}` cannot be stored",
+        help="cast it to strings, numbers, Booleans, dates or timestamps",
+    )
+
+
+def _dictionary_terms(column: pa.DictionaryArray, name: str | None) -> pa.Array:
+    if column.dictionary.null_count:
+        return as_terms(column.dictionary_decode(), name=name)
+    return as_terms(column.dictionary, name=name).take(column.indices)
+
+
+def _struct_terms(column: pa.StructArray, name: str | None) -> pa.Array:
+    if column.type.equals(TERM):
+        kinds, texts = column.field(0), column.field(1)
+    elif [field.name for field in column.type] == ["kind", "text"]:
+        kinds = column.field(0).cast(pa.uint8())
+        texts = column.field(1).cast(pa.string())
+    else:
+        raise _no_constants(column.type, name)
+    refuse_nulls(kinds, name)
+    refuse_nulls(texts, name)
+    if column.type.equals(TERM):
+        return column
+    return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+
+
+def _integer_terms(column: pa.Array) -> pa.Array:
+    return terms_of_kind(Kind.INTEGER, column.cast(pa.string()))
+
+
+def _string_terms(column: pa.Array) -> pa.Array:
+    return terms_of_kind(Kind.STRING, column.cast(pa.string()))
+
+
+def _boolean_terms(column: pa.Array) -> pa.Array:
+    return terms_of_kind(Kind.BOOLEAN, column.cast(pa.string()))
+
+
+def _double_terms(column: pa.Array) -> pa.Array:
+    # Distinct by bits: as numbers, 0.0 and -0.0 would be one value.
+    bits = column.cast(pa.float64()).view(pa.int64()).dictionary_encode()
+    distinct = bits.dictionary.view(pa.float64()).to_pylist()
+    texts = pa.array([double_constant(value).text for value in distinct], pa.string())
+    return terms_of_kind(Kind.DOUBLE, texts.take(bits.indices))
+
+
+def _decimal_terms(column: pa.Array) -> pa.Array:
+    if column.type.scale <= 0:
+        # Databases hand out large integers in this form, and so does `natural`.
+        whole = pa.decimal256(76, 0)
+        return terms_of_kind(Kind.INTEGER, column.cast(whole).cast(pa.string()))
+    encoded = column.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    texts = pa.array([decimal_constant(value).text for value in distinct], pa.string())
+    return terms_of_kind(Kind.DECIMAL, texts.take(encoded.indices))
+
+
+def _typed_terms(datatype: str, lexical: pa.Array) -> pa.Array:
+    prefix = pa.scalar(f"{XSD}{datatype}\0")
+    return terms_of_kind(Kind.TYPED, pc.binary_join_element_wise(prefix, lexical, ""))
+
+
+def _date_terms(column: pa.Array) -> pa.Array:
+    return _typed_terms("date", column.cast(pa.date32()).cast(pa.string()))
+
+
+def _time_terms(column: pa.Array) -> pa.Array:
+    column = _in_microseconds(column, pa.time64("us"))
+    return _typed_terms("time", _without_zero_fraction(column.cast(pa.string())))
+
+
+def _timestamp_terms(column: pa.Array) -> pa.Array:
+    """Texts as Python's `datetime.isoformat` writes them, so that both ways agree."""
+    column = _in_microseconds(column, pa.timestamp("us", column.type.tz))
+    texts = _without_zero_fraction(column.cast(pa.string()))
+    texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
+    texts = pc.replace_substring_regex(texts, "Z$", "+00:00")
+    texts = pc.replace_substring_regex(texts, r"([+-]\d\d)(\d\d)$", r"\1:\2")
+    return _typed_terms("dateTime", texts)
+
+
+def _in_microseconds(column: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid:
+        return column  # nanoseconds that matter
+
+
+def _without_zero_fraction(texts: pa.Array) -> pa.Array:
+    return pc.replace_substring_regex(texts, r"\.0+(Z|[+-]\d{4}|)$", r"\1")
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_string(arrow_type)
+        or types.is_large_string(arrow_type)
+        or types.is_string_view(arrow_type)
+        or types.is_null(arrow_type)
+    )
+
+
+_INTO_TERMS: tuple[
+    tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...
+] = (
+    (_is_text, _string_terms),
+    (pa.types.is_integer, _integer_terms),
+    (pa.types.is_floating, _double_terms),
+    (pa.types.is_boolean, _boolean_terms),
+    (pa.types.is_decimal, _decimal_terms),
+    (pa.types.is_date, _date_terms),
+    (pa.types.is_timestamp, _timestamp_terms),
+    (pa.types.is_time, _time_terms),
+)

@@ -1,0 +1,121 @@
+"""Rows of Python values into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from evermat.columns.incoming import MissingValueError
+from evermat.columns.terms import TERM, terms_of_kind
+from evermat.errors import EvermatError
+from evermat.values import Kind, ValueConversionError, constant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class ArityMismatchError(EvermatError, ValueError):
+    """Rows that have more or fewer values than they should."""
+
+    code = "EM702"
+
+    def __init__(
+        self, expected: int, found: int, *, row: int | None = None, name: str = ""
+    ) -> None:
+        self.expected = expected
+        self.found = found
+        self.row = row
+        what = "the table" if row is None else f"row {row}"
+        of = f" of `{name}`" if name else ""
+        unit = "column" if row is None else "value"
+        super().__init__(
+            f"{what}{of} has {_count(found, unit)}, expected {expected}",
+            law="all facts of a predicate have the same number of arguments",
+        )
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+
+
+def column_names(arity: int) -> list[str]:
+    """Names for columns that have none: `c1`, `c2` and so on."""
+    return [f"c{number}" for number in range(1, arity + 1)]
+
+
+def table_of_rows(rows: Iterable[Sequence[object]], arity: int) -> pa.Table:
+    """A table of rows of Python values.
+
+    A column of plain strings, integers, floats or Booleans gets the Arrow type of that
+    name; any other column becomes a term column.
+
+    Raises:
+        ArityMismatchError: a row has more or fewer values than `arity`.
+        MissingValueError: a value is None.
+        ValueConversionError: a value that no constant can stand for.
+    """
+    given = rows if isinstance(rows, list) else list(rows)
+    _check_rows(given, arity)
+    if not arity:
+        return rows_without_columns(len(given))
+    names = column_names(arity)
+    columns = list(zip(*given, strict=True)) or [()] * arity
+    arrays = [
+        column_of(column, name) for column, name in zip(columns, names, strict=True)
+    ]
+    return pa.table(arrays, names=names)
+
+
+def rows_without_columns(count: int) -> pa.Table:
+    """A table of `count` empty rows: facts of a predicate without arguments."""
+    return pa.table({"c1": pa.nulls(count)}).select([])
+
+
+def _check_rows(rows: list[Sequence[object]], arity: int) -> None:
+    if all(type(row) is tuple for row in rows) and set(map(len, rows)) <= {arity}:
+        return
+    for number, row in enumerate(rows, start=1):
+        if isinstance(row, str | bytes) or not isinstance(row, Sequence):
+            raise ValueConversionError(
+                f"row {number} is not a tuple or list: {row!r}",
+                help=f"write ({row!r},) for a row with one value",
+            )
+        if len(row) != arity:
+            raise ArityMismatchError(arity, len(row), row=number)
+
+
+def column_of(column: Sequence[object], name: str) -> pa.Array:
+    """An Arrow column of Python values; see `table_of_rows`."""
+    types = set(map(type, column))
+    if types <= {str, int, float, bool} and len(types) == 1:
+        try:
+            return pa.array(column, _PLAIN[types.pop()])
+        except OverflowError:  # integers that need more than 64 bits
+            texts = pa.array([str(value) for value in column], pa.string())
+            return terms_of_kind(Kind.INTEGER, texts)
+        except UnicodeEncodeError as error:
+            raise ValueConversionError(
+                f"column `{name}` has a string that is not Unicode text: "
+                f"{error.object!r}"
+            ) from error
+    return _mixed_column(column, name)
+
+
+_PLAIN: dict[type, pa.DataType] = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+}
+
+
+def _mixed_column(column: Sequence[object], name: str) -> pa.Array:
+    for row, value in enumerate(column, start=1):
+        if value is None:
+            raise MissingValueError(row, name)
+    converted = [constant(value) for value in column]
+    kinds = pa.array([each.kind for each in converted], pa.uint8())
+    texts = pa.array([each.text for each in converted], pa.string())
+    return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
