@@ -1,0 +1,1 @@
+"""Seeded generators of benchmark problems: the same arguments give the same facts."""

@@ -1,0 +1,122 @@
+"""Ontology axioms written as rules with constants, over RDF triples.
+
+An axiom of an ontology is a rule: `:c7 rdfs:subClassOf :c1` is
+`[?x, a, :c1] :- [?x, a, :c7]`. A problem has k such rules, a quarter each for
+subclasses, subproperties, domains and ranges, over the same triples whatever k is.
+
+Classes and properties are numbered by how common they are: the i-th is used with a
+frequency proportional to `i ** -1.5`, so that a few names make up most of the data and
+most axioms touch few facts, as in real ontologies. The parent of the i-th class or
+property is the `i // 4`-th, and the rules come in the order of these numbers. The first
+20 rules therefore already concern more than half of the data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.bench.generators.graphs import distinct
+from evermat.bench.problem import Problem
+from evermat.values import Kind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NAMESPACE = "http://bench.example/"
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+
+NAMES = 5_000
+"""How many classes there are, and how many properties."""
+
+_FAN_OUT = 4
+_SKEW = 1.5
+_TYPED_SHARE = 0.3
+
+
+def ontology_rules(axioms: int, triples: int, seed: int = 1) -> Problem:
+    """That many axioms as rules, over that many triples."""
+    return Problem(_rules(axioms), {"triple": _triples(triples, seed)})
+
+
+def _rules(axioms: int) -> str:
+    if axioms > 4 * NAMES:
+        message = f"there are {4 * NAMES} axioms, not {axioms}"
+        raise ValueError(message)
+    lines = [f"@prefix : <{NAMESPACE}> ."]
+    for number in range(axioms):
+        name = number // 4 + 1
+        parent = name // _FAN_OUT
+        lines.append(
+            (
+                f"[?x, a, :c{parent}] :- [?x, a, :c{name}] .",
+                f"[?x, :p{parent}, ?y] :- [?x, :p{name}, ?y] .",
+                f"[?x, a, :c{name}] :- [?x, :p{name}, ?y] .",
+                f"[?y, a, :c{name}] :- [?x, :p{name}, ?y] .",
+            )[number % 4]
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _triples(wanted: int, seed: int) -> pa.Table:
+    """Triples about `wanted / 5` individuals, each triple once."""
+    random = np.random.default_rng(seed)
+    individuals = max(2, wanted // 5)
+    typed = int(wanted * _TYPED_SHARE)
+    members, classes, _ = _distinct_triples(random, typed, individuals, 1)
+    links = _distinct_triples(random, wanted - typed, individuals, individuals)
+    return pa.concat_tables([_table(members, None, classes), _table(*links)])
+
+
+def _common_names(random: np.random.Generator, count: int) -> NDArray[np.int64]:
+    """Numbers from 1 to NAMES, small ones most often."""
+    weights = np.arange(1, NAMES + 1) ** -_SKEW
+    edges = np.cumsum(weights / weights.sum())
+    found = np.searchsorted(edges, random.random(count))
+    return np.minimum(found, NAMES - 1) + 1
+
+
+def _distinct_triples(
+    random: np.random.Generator, wanted: int, subjects: int, objects: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct subjects, names and objects; with one object, subjects and names."""
+    keys: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    while len(keys) < wanted:
+        draws = 2 * (wanted - len(keys)) + 16
+        fresh = random.integers(0, subjects, size=draws) * (NAMES + 1)
+        fresh = (fresh + _common_names(random, draws)) * objects
+        fresh += random.integers(0, objects, size=draws)
+        keys = distinct(np.concatenate([keys, fresh]))
+    kept = np.sort(random.choice(keys, size=wanted, replace=False))
+    pairs = kept // objects
+    return pairs // (NAMES + 1), pairs % (NAMES + 1), kept % objects
+
+
+def _table(
+    subjects: NDArray[np.int64],
+    properties: NDArray[np.int64] | None,
+    objects: NDArray[np.int64],
+) -> pa.Table:
+    """Triples of IRIs; without properties, `rdf:type` triples with classes."""
+    if properties is None:
+        predicates = pa.repeat(RDF_TYPE, len(subjects))
+        ends = _iris("c", objects)
+    else:
+        predicates = _iris("p", properties)
+        ends = _iris("i", objects)
+    columns = (_iris("i", subjects), predicates, ends)
+    names = ("subject", "predicate", "object")
+    return pa.table(dict(zip(names, map(_as_terms, columns), strict=True)))
+
+
+def _iris(letter: str, numbers: NDArray[np.int64]) -> pa.Array:
+    texts = pa.array(numbers).cast(pa.string())
+    return pc.binary_join_element_wise(NAMESPACE + letter, texts, "")
+
+
+def _as_terms(texts: pa.Array) -> pa.StructArray:
+    kinds = pa.repeat(pa.scalar(int(Kind.IRI), pa.uint8()), len(texts))
+    return pa.StructArray.from_arrays([kinds, texts], names=["kind", "text"])
