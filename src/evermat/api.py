@@ -1,0 +1,344 @@
+"""The knowledge base: rules, the facts they were given, and all that follows.
+
+It wires the parts together and holds no algorithm: requests are checked by
+`evermat.update_requests`, carried out by `evermat.maintenance` on an engine, and
+questions are answered by `evermat.questions`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from evermat.algebra import Region, Views
+from evermat.catalogue import Catalogue
+from evermat.change import Change, read_relation
+from evermat.columns import as_terms, table_of_rows
+from evermat.engines import make_engine
+from evermat.io import read_rdf
+from evermat.lang.normalise import is_auxiliary, normalise
+from evermat.lang.syntax import TRIPLE
+from evermat.maintenance.materialisation import Materialisation
+from evermat.questions import ask, read_question
+from evermat.result import Result
+from evermat.rule_inputs import listed
+from evermat.transaction import Slot, Transaction
+from evermat.update_requests import Request, check_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from evermat.algebra import Engine, Facts
+    from evermat.change import Sort
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.watch import Budget, Progress
+    from evermat.rule_inputs import RuleInput
+    from evermat.update_requests import CheckedRequest
+
+
+
+class KnowledgeBase:
+    """Rules and facts, with the consequences kept up to date.
+
+    Facts are given (*explicit*) or follow from rules (*derived*); a fact may be both.
+    Every change returns a `Change` that says exactly which facts came and which left,
+    and either happens as a whole or not at all.
+
+    >>> kb = KnowledgeBase('''
+    ...     reach(?x, ?y) :- edge(?x, ?y) .
+    ...     reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
+    ... ''')
+    >>> kb.insert("edge", [("a", "b"), ("b", "c")])
+    <Change edge +2, reach +3>
+    >>> kb.delete("edge", [("a", "b")]).removed("reach").to_list()
+    [('a', 'b'), ('a', 'c')]
+    >>> kb.query("reach(?x, 'c')").to_list()
+    [('b',)]
+    """
+
+    def __init__(
+        self,
+        rules: RuleInput | Iterable[RuleInput] | None = None,
+        *,
+        engine: str | Engine = "embedded",
+        algorithm: str = "auto",
+        counters: bool = True,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Make a knowledge base.
+
+        Args:
+            rules: text, a `Path`, a `Program`, a `Rule`, or a list of these. Facts
+                among them are explicit facts.
+            engine: `"embedded"`, `"reference"`, or an engine object.
+            algorithm: how updates are maintained unless they say otherwise; see
+                `algorithms()`.
+            counters: keep the number of derivations of each fact, which the counting
+                algorithms need.
+            budget: limits of every single update, and of the first materialisation.
+            progress: is called after every round.
+
+        Raises:
+            EvermatError: the rules cannot be read or are not valid.
+        """
+        self._materialisation = Materialisation(
+            make_engine(engine), counters=counters, budget=budget, progress=progress
+        )
+        self._materialisation.require_algorithm(algorithm)
+        self._algorithm = algorithm
+        self._catalogue = Catalogue()
+        self._prefixes: Mapping[str, str] = {}
+        self._slot = Slot()
+        self._carry_out(Request(add_rules=listed(rules)))
+
+    def __repr__(self) -> str:
+        facts = sum(size["facts"] for size in self._sizes().values())
+        rules = len(self.rules)
+        return f"<KnowledgeBase on {self.engine}: {rules:,} rules, {facts:,} facts>"
+
+    # ------------------------------------------------------------------ changes
+
+    def load(
+        self,
+        data: Mapping[str, object] | None = None,
+        *,
+        rdf: str | Path | Iterable[str | Path] = (),
+    ) -> Change:
+        """Insert the facts of many predicates at once.
+
+        Args:
+            data: rows by predicate. Rows are tuples, a pandas, Polars or Arrow frame,
+                or the `Path` of a CSV, TSV, Parquet or Arrow file.
+            rdf: RDF files; their triples become facts of `triple`, which rules write
+                as `[?s, ?p, ?o]`.
+        """
+        request = Request(insert={name: [rows] for name, rows in (data or {}).items()})
+        files = [rdf] if isinstance(rdf, str) or hasattr(rdf, "__fspath__") else rdf
+        for path in files:
+            request.insert.setdefault(TRIPLE, []).append(read_rdf(path))
+        return self._change(request)
+
+    def insert(self, predicate: str, rows: object) -> Change:
+        """Give facts; those that are given already are left alone.
+
+        Args:
+            predicate: any name, one that rules derive too.
+            rows: tuples, a pandas, Polars or Arrow frame, or the `Path` of a file.
+        """
+        return self._change(Request(insert={predicate: [rows]}))
+
+    def delete(self, predicate: str, rows: object) -> Change:
+        """Withdraw given facts; rows that are not given are left alone.
+
+        A fact that still follows from the rules goes on to hold.
+        """
+        return self._change(Request(delete={predicate: [rows]}))
+
+    def update(
+        self,
+        *,
+        insert: Mapping[str, object] | None = None,
+        delete: Mapping[str, object] | None = None,
+        add_rules: RuleInput | Iterable[RuleInput] | None = None,
+        remove_rules: RuleInput | Iterable[RuleInput] | None = None,
+        algorithm: str | None = None,
+    ) -> Change:
+        """Change facts and rules in one step.
+
+        Deletions come before insertions: a row that is in both is given afterwards.
+
+        Args:
+            insert: rows to give, by predicate.
+            delete: rows to withdraw, by predicate.
+            add_rules: new rules; facts among them are inserted.
+            remove_rules: rules to drop, in any spelling that means the same; facts
+                among them are deleted.
+            algorithm: for this update only; see `algorithms()`.
+        """
+        request = _request(insert, delete, add_rules, remove_rules)
+        return self._change(request, algorithm=algorithm)
+
+    def plan(
+        self,
+        *,
+        insert: Mapping[str, object] | None = None,
+        delete: Mapping[str, object] | None = None,
+        add_rules: RuleInput | Iterable[RuleInput] | None = None,
+        remove_rules: RuleInput | Iterable[RuleInput] | None = None,
+        algorithm: str | None = None,
+    ) -> Change:
+        """What `update` with the same arguments would change, and what it would cost.
+
+        The work is done and then undone, so that the answer is exact.
+        """
+        self._slot.require_free()
+        checked = self._check(_request(insert, delete, add_rules, remove_rules))
+        outcome = self._materialisation.plan(
+            delete=checked.delete,
+            insert=checked.insert,
+            remove_rules=checked.remove_rules,
+            add_rules=checked.add_rules,
+            algorithm=algorithm or self._algorithm,
+        )
+        return Change(outcome, checked.catalogue, applied=False)
+
+    def transaction(self, *, algorithm: str | None = None) -> Transaction:
+        """Several changes as one: `with kb.transaction() as tx: tx.insert(…)`."""
+        return Transaction(self._slot, partial(self._change, algorithm=algorithm))
+
+    def materialise(self) -> Change:
+        """Derive everything again from the given facts."""
+        self._slot.require_free()
+        return Change(self._materialisation.rematerialise(), self._catalogue)
+
+    # ---------------------------------------------------------------- questions
+
+    def query(self, text: str) -> Result:
+        """Answer a conjunction such as `reach(?x, 'c'), not blocked(?x), ?x != 'b'`.
+
+        The columns are the variables, in the order in which they are first mentioned;
+        variables that occur below `not` only are not among them. A question without
+        variables has one empty row for yes and none for no.
+        """
+        question = read_question(
+            text, catalogue=self._catalogue, prefixes=self._prefixes
+        )
+        return Result(ask(self._engine, question), question.columns)
+
+    def facts(self, predicate: str, sort: Sort = "all") -> Result:
+        """The facts of a predicate: all, those given, or those only derived."""
+        known = self._catalogue.require(predicate)
+        engine = self._engine
+        chosen: dict[str, Facts] = {
+            "all": engine.materialised,
+            "explicit": engine.explicit,
+            "derived": engine.materialised - engine.explicit,
+        }
+        region = Region(frozenset({predicate}))
+        snapshot = engine.snapshot(chosen[sort].within(region))
+        table = read_relation(snapshot, predicate, known.arity)
+        return Result(table, known.columns)
+
+    def count(self, predicate: str) -> int:
+        """How many facts a predicate has."""
+        known = self._catalogue.require(predicate)
+        return self._engine.size(self._engine.materialised, known.name)
+
+    def contains(self, predicate: str, row: Sequence[object]) -> bool:
+        """Whether a fact holds."""
+        known = self._catalogue.require(predicate)
+        self._catalogue.check(predicate, len(row))
+        table = table_of_rows([tuple(row)], known.arity)
+        found = self._engine.find(predicate, table) & self._engine.materialised
+        return not self._engine.settle(found).is_empty()
+
+    def counters(self, predicate: str) -> Result:
+        """The facts of a predicate with the number of their derivations.
+
+        `c_nr` counts nonrecursive rule instances, plus one if the fact is given;
+        `c_r` counts recursive ones.
+        """
+        known = self._catalogue.require(predicate)
+        table = self._engine.read_counts(predicate)
+        columns = (*known.columns, "c_nr", "c_r")
+        terms = [as_terms(column) for column in table.columns]
+        return Result(pa.table(terms, names=list(columns)), columns)
+
+    # ------------------------------------------------------------ what is there
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine."""
+        return self._engine.name
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in normal form: one head each, computations in order."""
+        return tuple(
+            rule
+            for rule in self._materialisation.rules
+            if not is_auxiliary(rule.head.predicate)
+        )
+
+    @property
+    def predicates(self) -> Mapping[str, int]:
+        """The arity of every predicate that rules or facts have mentioned."""
+        return {each.name: each.arity for each in self._catalogue}
+
+    def stats(self) -> dict[str, object]:
+        """Sizes: rules, strata, and for each predicate its facts, bytes and indexes."""
+        sizes = self._sizes()
+        return {
+            "engine": self.engine,
+            "rules": len(self.rules),
+            "strata": len(self._materialisation.strata),
+            "facts": sum(size["facts"] for size in sizes.values()),
+            "explicit": sum(size["explicit"] for size in sizes.values()),
+            "predicates": sizes,
+        }
+
+    def explain_plan(self) -> str:
+        """How the engine runs each rule: join order, indexes, estimates."""
+        everything = self._engine.materialised
+        views = Views(positive=everything, negative=everything)
+        lines = []
+        for stratum in self._materialisation.strata:
+            lines.append(f"stratum {stratum.index}")
+            for query in stratum.rules.full.queries:
+                steps = self._engine.explain(query, views)
+                lines += [f"  {query.label}", *(f"    {step}" for step in steps)]
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------------ wiring
+
+    @property
+    def _engine(self) -> Engine:
+        return self._materialisation.engine
+
+    def _sizes(self) -> dict[str, dict[str, int]]:
+        statistics = self._engine.statistics()
+        nothing = {"facts": 0, "explicit": 0}
+        return {
+            each.name: dict(statistics.get(each.name, nothing))
+            for each in self._catalogue
+        }
+
+    def _check(self, request: Request) -> CheckedRequest:
+        return check_request(
+            request, catalogue=self._catalogue, prefixes=self._prefixes
+        )
+
+    def _change(self, request: Request, *, algorithm: str | None = None) -> Change:
+        self._slot.require_free()
+        return self._carry_out(request, algorithm=algorithm)
+
+    def _carry_out(self, request: Request, *, algorithm: str | None = None) -> Change:
+        checked = self._check(request)
+        outcome = self._materialisation.update(
+            delete=checked.delete,
+            insert=checked.insert,
+            remove_rules=normalise(checked.remove_rules),
+            add_rules=normalise(checked.add_rules),
+            algorithm=algorithm or self._algorithm,
+        )
+        self._catalogue = checked.catalogue
+        self._prefixes = checked.prefixes
+        return Change(outcome, self._catalogue)
+
+
+def _request(
+    insert: Mapping[str, object] | None,
+    delete: Mapping[str, object] | None,
+    add_rules: RuleInput | Iterable[RuleInput] | None,
+    remove_rules: RuleInput | Iterable[RuleInput] | None,
+) -> Request:
+    return Request(
+        insert={name: [rows] for name, rows in (insert or {}).items()},
+        delete={name: [rows] for name, rows in (delete or {}).items()},
+        add_rules=listed(add_rules),
+        remove_rules=listed(remove_rules),
+    )

@@ -1,0 +1,155 @@
+"""The predicates that a knowledge base knows: their arity and the names of columns.
+
+A catalogue never changes; `extended` gives a new one, or an error before anything else
+has happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.columns import column_names
+from evermat.errors import EvermatError, Label
+from evermat.lang.normalise import is_auxiliary
+from evermat.lang.syntax import TRIPLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from evermat.errors import Span
+
+_SHOWN_NAMES = 8
+
+
+class UnknownPredicateError(EvermatError, KeyError):
+    """A predicate that neither rules nor data have mentioned."""
+
+    code: ClassVar[str] = "EM251"
+
+    def __init__(
+        self, name: str, known: Iterable[str], *, span: Span | None = None
+    ) -> None:
+        self.name = name
+        self.near = near_names(name, known)
+        super().__init__(
+            f"there is no predicate `{name}`",
+            labels=() if span is None else (Label(span),),
+            help=_name_help(self.near, known),
+        )
+
+
+class ArityClashError(EvermatError, ValueError):
+    """A predicate used with two numbers of arguments."""
+
+    code: ClassVar[str] = "EM250"
+
+    def __init__(
+        self, name: str, *, known: int, found: int, span: Span | None = None
+    ) -> None:
+        self.name = name
+        self.known = known
+        self.found = found
+        super().__init__(
+            f"`{name}` has {_arguments(known)}, here it is given {found}",
+            labels=() if span is None else (Label(span),),
+            law="a predicate has the same number of arguments everywhere",
+            help="correct the arguments, or use another predicate name",
+        )
+
+
+def _arguments(number: int) -> str:
+    return f"{number} argument" + ("" if number == 1 else "s")
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Known names that look like a name, the best first."""
+    visible = [other for other in known if not is_auxiliary(other)]
+    folded = {other.casefold(): other for other in visible}
+    matches = get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
+    return [folded[match] for match in matches]
+
+
+def _name_help(near: list[str], known: Iterable[str]) -> str:
+    if near:
+        return "did you mean " + " or ".join(f"`{name}`" for name in near) + "?"
+    names = sorted(name for name in known if not is_auxiliary(name))
+    if not names:
+        return "the knowledge base has no predicates yet: insert facts or add rules"
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN_NAMES])
+    more = len(names) - _SHOWN_NAMES
+    return f"known predicates: {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A known predicate."""
+
+    name: str
+    arity: int
+    columns: tuple[str, ...]
+
+
+class Catalogue:
+    """Predicates by name."""
+
+    def __init__(self, predicates: Mapping[str, Predicate] | None = None) -> None:
+        self._predicates = dict(predicates or {})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._predicates
+
+    def __iter__(self) -> Iterator[Predicate]:
+        """The predicates that users know of, in order of name."""
+        visible = (name for name in self._predicates if not is_auxiliary(name))
+        return (self._predicates[name] for name in sorted(visible))
+
+    def require(self, name: str, *, span: Span | None = None) -> Predicate:
+        """A predicate that must be there.
+
+        Raises:
+            UnknownPredicateError: with the names that come near.
+        """
+        found = self._predicates.get(name)
+        if found is None or is_auxiliary(name):
+            raise UnknownPredicateError(name, self._predicates, span=span)
+        return found
+
+    def arity(self, name: str) -> int | None:
+        """The arity of a predicate, if it is known."""
+        found = self._predicates.get(name)
+        return None if found is None else found.arity
+
+    def check(self, name: str, arity: int, *, span: Span | None = None) -> None:
+        """Refuse an arity that differs from the known one."""
+        known = self.arity(name)
+        if known is not None and known != arity:
+            raise ArityClashError(name, known=known, found=arity, span=span)
+
+    def extended(
+        self, arities: Iterable[tuple[str, int, tuple[str, ...]]]
+    ) -> Catalogue:
+        """The catalogue with more predicates: name, arity, column names or `()`.
+
+        Raises:
+            ArityClashError: a predicate is known, or given twice, with another arity.
+        """
+        grown: dict[str, Predicate] | None = None
+        for name, arity, columns in arities:
+            known = (grown or self._predicates).get(name)
+            if known is not None and known.arity != arity:
+                raise ArityClashError(name, known=known.arity, found=arity)
+            if known is not None and not columns:
+                continue
+            if grown is None:
+                grown = dict(self._predicates)
+            grown[name] = Predicate(name, arity, columns or _default_columns(name, arity))
+        return self if grown is None else Catalogue(grown)
+
+
+def _default_columns(name: str, arity: int) -> tuple[str, ...]:
+    triple = ("subject", "predicate", "object")
+    if name == TRIPLE and arity == len(triple):
+        return triple
+    return tuple(column_names(arity))

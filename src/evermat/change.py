@@ -1,0 +1,139 @@
+"""What an update changed, exactly, and what it cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.columns import TERM, column_names, rows_without_columns
+from evermat.lang.normalise import is_auxiliary
+from evermat.result import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evermat.algebra import Snapshot
+    from evermat.catalogue import Catalogue
+    from evermat.maintenance.state import Outcome, Report
+
+Sort = Literal["all", "explicit", "derived"]
+"""Which facts are meant: all, those that were given, or those only derived."""
+
+
+class Change:
+    """The net effect of an update, or of a planned one.
+
+    Attributes:
+        report: the algorithm, and per stratum its rounds, work and seconds.
+        applied: whether it has happened; false for what `kb.plan` returns.
+
+    >>> import evermat
+    >>> kb = evermat.KnowledgeBase("friend(?y, ?x) :- friend(?x, ?y) .")
+    >>> change = kb.insert("friend", [("ann", "bob")])
+    >>> change.added("friend", "derived").to_list()
+    [('bob', 'ann')]
+    >>> change
+    <Change friend +2>
+    """
+
+    def __init__(
+        self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
+    ) -> None:
+        self.report: Report = outcome.report
+        self.applied = applied
+        self._outcome = outcome
+        self._catalogue = catalogue
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """The predicates that gained or lost facts, in order of name."""
+        return tuple(self.sizes)
+
+    @property
+    def sizes(self) -> Mapping[str, tuple[int, int]]:
+        """For each predicate that changed: how many facts came and how many left."""
+        came, left = self._outcome.added.relations(), self._outcome.removed.relations()
+        names = sorted(name for name in {*came, *left} if not is_auxiliary(name))
+        return {name: (came.get(name, 0), left.get(name, 0)) for name in names}
+
+    def is_empty(self) -> bool:
+        """Whether no fact came or left."""
+        return not self.sizes
+
+    def added(self, predicate: str, sort: Sort = "all") -> Result:
+        """The facts that hold now and did not before.
+
+        Args:
+            predicate: the predicate they belong to.
+            sort: all of them, only those that were given, or only derived ones.
+        """
+        outcome = self._outcome
+        return self._read(predicate, outcome.added, outcome.explicit_added, sort)
+
+    def removed(self, predicate: str, sort: Sort = "all") -> Result:
+        """The facts that held before and do not now; `sort` as for `added`."""
+        outcome = self._outcome
+        return self._read(predicate, outcome.removed, outcome.explicit_removed, sort)
+
+    def given(self, predicate: str) -> Result:
+        """The facts that became explicit, whether or not they held before."""
+        return self._read(predicate, self._outcome.explicit_added, None, "all")
+
+    def withdrawn(self, predicate: str) -> Result:
+        """The facts that are explicit no more, whether or not they still hold."""
+        return self._read(predicate, self._outcome.explicit_removed, None, "all")
+
+    def _read(
+        self, name: str, facts: Snapshot, explicit: Snapshot | None, sort: Sort
+    ) -> Result:
+        predicate = self._catalogue.require(name)
+        table = read_relation(facts, name, predicate.arity)
+        if sort != "all" and explicit is not None:
+            given = read_relation(explicit, name, predicate.arity)
+            table = _split(table, given, sort)
+        return Result(table, predicate.columns)
+
+    def __repr__(self) -> str:
+        parts = [
+            " ".join([name, *[f"+{came}"] * bool(came), *[f"-{left}"] * bool(left)])
+            for name, (came, left) in self.sizes.items()
+        ]
+        kind = "Change" if self.applied else "Planned change"
+        return f"<{kind} {', '.join(parts) or 'nothing'}>"
+
+
+def read_relation(facts: Snapshot, name: str, arity: int) -> pa.Table:
+    """The rows of a relation in a snapshot, an empty table if there are none."""
+    count = facts.relations().get(name, 0)
+    if not arity:
+        return rows_without_columns(count)
+    if not count:
+        empty = pa.chunked_array([], TERM)
+        return pa.table([empty] * arity, names=column_names(arity))
+    return facts.read(name)
+
+
+def _split(table: pa.Table, given: pa.Table, sort: Sort) -> pa.Table:
+    """The rows of a table that are, or are not, among those given."""
+    if not table.num_columns:
+        keep = bool(given.num_rows) == (sort == "explicit")
+        return table if keep else table.slice(0, 0)
+    is_given = pc.is_in(_row_keys(table), value_set=_row_keys(given))
+    return table.filter(is_given if sort == "explicit" else pc.invert(is_given))
+
+
+def _row_keys(table: pa.Table) -> pa.Array:
+    """One string for each row, different for different rows.
+
+    The length of each text stands before it, so that no text can look like two.
+    """
+    parts = []
+    for column in table.columns:
+        kind = pc.cast(pc.struct_field(column, [0]), pa.string())
+        text = pc.struct_field(column, [1])
+        length = pc.cast(pc.binary_length(text), pa.string())
+        parts.append(pc.binary_join_element_wise(kind, length, text, ":"))
+    keys = pc.binary_join_element_wise(*parts, ";")
+    return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys

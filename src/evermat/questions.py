@@ -1,0 +1,138 @@
+"""Questions: a conjunction of atoms, negated atoms and built-ins over what holds now.
+
+A question is a rule without a head of its own. It goes the way of every rule (checks,
+normal form, query) and is then run once, against the stored facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Views
+from evermat.lang.checks import require_valid
+from evermat.lang.normalise import normalise
+from evermat.lang.parser import parse_query
+from evermat.lang.syntax import (
+    ANONYMOUS,
+    Atom,
+    Condition,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Variable,
+    atom_variables,
+    expression_variables,
+)
+from evermat.rule_plans import compile_rules
+from evermat.values import boolean_constant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from evermat.algebra import Engine, Facts, Query
+    from evermat.catalogue import Catalogue
+    from evermat.lang.syntax import BodyElement
+
+_ANSWER = "~answer"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A question, ready to be asked.
+
+    Attributes:
+        columns: the variables, in the order in which they are first mentioned.
+        query: what finds the answers. Without variables it yields one row, `true`.
+        auxiliaries: what must be worked out first: the facts below a `not` that
+            mentions variables of its own.
+    """
+
+    columns: tuple[str, ...]
+    query: Query
+    auxiliaries: tuple[Query, ...]
+
+
+def read_question(
+    text: str, *, catalogue: Catalogue, prefixes: Mapping[str, str]
+) -> Question:
+    """Parse and check a question.
+
+    Raises:
+        ParseError: the text is no question.
+        UnknownPredicateError: it asks for a predicate that does not exist.
+        ArityClashError: an atom has too few or too many arguments.
+        ProgramError: a variable is not bound, or a built-in is misused.
+    """
+    body = parse_query(text, prefixes=prefixes)
+    for atom in _atoms(body):
+        span = atom.predicate_span or atom.span
+        known = catalogue.require(atom.predicate, span=span)
+        catalogue.check(known.name, atom.arity, span=atom.span)
+    columns = tuple(dict.fromkeys(_open_variables(body)))
+    arguments = tuple(Variable(name) for name in columns)
+    head = Atom(_ANSWER, arguments or (Term(boolean_constant(value=True)),))
+    rule = Rule(heads=(head,), body=body)
+    require_valid(Program(rules=(rule,)))
+    queries = [_query(normal) for normal in normalise((rule,))]
+    (query,) = (each for each in queries if each.head.relation == _ANSWER)
+    others = tuple(each for each in queries if each is not query)
+    return Question(columns, query, others)
+
+
+def _query(rule: Rule) -> Query:
+    (query,) = compile_rules((rule,), lambda _rule, _atom: False).full.queries
+    return query
+
+
+def ask(engine: Engine, question: Question) -> pa.Table:
+    """The distinct answers, as term columns; without columns, one empty row or none."""
+    everything = engine.materialised
+    views = Views(positive=everything, negative=everything)
+    if question.auxiliaries:
+        table = _ask_with_auxiliaries(engine, question)
+    else:
+        table = engine.answer(question.query, views)
+    return table if question.columns else table.select([])
+
+
+def _ask_with_auxiliaries(engine: Engine, question: Question) -> pa.Table:
+    engine.begin()
+    try:
+        everything: Facts = engine.materialised
+        views = Views(positive=everything, negative=everything)
+        negative = everything
+        for query in question.auxiliaries:
+            relation = query.head.relation
+            engine.declare(relation, len(query.head.operands))
+            rows = engine.answer(query, views)
+            negative = negative | engine.intern(relation, rows)
+        views = Views(positive=everything, negative=negative)
+        return engine.answer(question.query, views)
+    finally:
+        engine.rollback()
+
+
+def _atoms(body: tuple[BodyElement, ...]) -> Iterator[Atom]:
+    for element in body:
+        match element:
+            case Atom():
+                yield element
+            case Negation(atom=atom):
+                yield atom
+
+
+def _open_variables(body: tuple[BodyElement, ...]) -> Iterator[str]:
+    """The variables outside of negations: those that an answer gives values to."""
+    for element in body:
+        match element:
+            case Atom():
+                found = atom_variables(element)
+            case Condition(expression=expression):
+                found = expression_variables(expression)
+            case _:
+                continue
+        yield from (each.name for each in found if each.name != ANONYMOUS)

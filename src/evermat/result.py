@@ -1,0 +1,128 @@
+"""What a question gives back: rows, in whatever form is wanted.
+
+A `Result` holds a table of term columns and converts only when asked. It never
+changes, whatever happens later to the knowledge base it came from.
+"""
+
+from __future__ import annotations
+
+from itertools import islice, repeat
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from evermat import columns as term_columns
+from evermat.values import constant, term_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import pandas as pd
+    import polars as pl
+
+    from evermat.values import Constant, Value
+
+_SHOWN = 10
+"""How many rows `repr` shows."""
+
+_BATCH = 50_000
+"""How many rows are turned into Python values at a time while iterating."""
+
+
+class Result:
+    """Rows of constants under named columns.
+
+    Iterating gives tuples of Python values; `to_arrow`, `to_pandas` and `to_polars`
+    give frames; `write` gives files. Rows are distinct and in no particular order.
+
+    >>> import evermat
+    >>> kb = evermat.KnowledgeBase("likes(ann, bob) . likes(bob, 7) .")
+    >>> kb.query("likes(ann, ?whom)").to_list()
+    [('bob',)]
+    >>> kb.query("likes(ann, ?whom)").columns
+    ('whom',)
+    """
+
+    def __init__(self, table: pa.Table, columns: Sequence[str]) -> None:
+        """Wrap a table of term columns; `columns` are the names to show."""
+        self.columns = tuple(columns)
+        self._rows = table.num_rows
+        self._table = table.rename_columns(list(columns)) if columns else table
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __iter__(self) -> Iterator[tuple[Value, ...]]:
+        if not self.columns:
+            yield from repeat((), self._rows)
+            return
+        for start in range(0, self._rows, _BATCH):
+            batch = self._table.slice(start, _BATCH)
+            yield from zip(*map(term_columns.values, batch.columns), strict=True)
+
+    def __contains__(self, row: object) -> bool:
+        """Whether a row of Python values is among the rows; `1` is not `1.0`."""
+        if not isinstance(row, tuple):
+            return False
+        wanted = tuple(constant(value) for value in row)
+        return any(wanted == found for found in self.constants())
+
+    def constants(self) -> Iterator[tuple[Constant, ...]]:
+        """The rows as tuples of constants, which tell `1`, `1.0` and `true` apart."""
+        if not self.columns:
+            yield from repeat((), self._rows)
+            return
+        for start in range(0, self._rows, _BATCH):
+            batch = self._table.slice(start, _BATCH)
+            yield from zip(*map(term_columns.constants, batch.columns), strict=True)
+
+    def to_list(self) -> list[tuple[Value, ...]]:
+        """The rows as a list of tuples of Python values."""
+        return list(self)
+
+    def to_terms(self) -> pa.Table:
+        """An Arrow table of term columns: a struct of kind and text for each value."""
+        return self._table
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table with the plainest types that hold the values.
+
+        Columns of mixed kinds become strings in the syntax of the language.
+        """
+        if not self.columns:
+            return self._table
+        plain = [term_columns.natural(column) for column in self._table.columns]
+        return pa.table(plain, names=list(self.columns))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas frame; needs `pip install "evermat[pandas]"`."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """A Polars frame; needs `pip install "evermat[polars]"`."""
+        import polars  # noqa: PLC0415, ICN001  optional, and slow to load
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)  # noqa: S101  a table gives a frame
+        return frame
+
+    def write(self, path: str | Path) -> None:
+        """Write the rows to a file; the suffix says how.
+
+        `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow` and, for three columns, `.nt`;
+        `.gz` or `.zst` may follow.
+        """
+        from evermat.io import write_table  # noqa: PLC0415  only writers need it
+
+        write_table(self._table, path)
+
+    def __repr__(self) -> str:
+        count = f"{self._rows:,} row" + ("" if self._rows == 1 else "s")
+        lines = [f"<Result {', '.join(self.columns) or 'without columns'}: {count}>"]
+        for row in islice(self.constants(), _SHOWN):
+            lines.append("  " + ", ".join(term_text(c.kind, c.text) for c in row))
+        if self._rows > _SHOWN:
+            lines.append(f"  … and {self._rows - _SHOWN:,} more")
+        return "\n".join(lines)
