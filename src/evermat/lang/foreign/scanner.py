@@ -1,0 +1,155 @@
+"""Tokens, and the errors that readers of other rule languages share.
+
+A language is one regular expression with a named group per kind of token; the groups
+`blank` and `comment` are skipped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.errors import Label, ParseError, ProgramError, Source, Span
+from evermat.lang.lexer import Token
+from evermat.lang.terms import EscapeError, string_content
+
+if TYPE_CHECKING:
+    import re
+
+END = "end"
+_SKIPPED = frozenset({"blank", "comment"})
+
+
+class UnsupportedSyntaxError(ProgramError):
+    """A construct of another rule language that has no counterpart here."""
+
+    code = "EM510"
+
+
+class Scanner:
+    """The tokens of a text, read from left to right with one token in view."""
+
+    def __init__(
+        self,
+        source: Source,
+        pattern: re.Pattern[str],
+        *,
+        start: int = 0,
+        end: int | None = None,
+    ) -> None:
+        self.source = source
+        self.pattern = pattern
+        self._tokens = _tokenise(
+            source, pattern, start, len(source.text) if end is None else end
+        )
+        self.position = 0
+
+    @property
+    def current(self) -> Token:
+        """The token in view; after the last one, a token of kind `end`."""
+        return self._tokens[self.position]
+
+    @property
+    def previous(self) -> Token:
+        """The token that was read last."""
+        return self._tokens[self.position - 1]
+
+    @property
+    def following(self) -> Token:
+        """The token after the one in view."""
+        return self._tokens[min(self.position + 1, len(self._tokens) - 1)]
+
+    def advance(self) -> Token:
+        """Read the token in view."""
+        token = self.current
+        if token.kind != END:
+            self.position += 1
+        return token
+
+    def accept(self, *texts: str) -> Token | None:
+        """Read the token in view if its text is one of these."""
+        return self.advance() if self.current.text in texts else None
+
+    def accept_kind(self, kind: str) -> Token | None:
+        """Read the token in view if it is of this kind."""
+        return self.advance() if self.current.kind == kind else None
+
+    def expect(self, text: str, where: str) -> Token:
+        """Read a token that must come now; `where` completes the complaint."""
+        if self.current.text != text:
+            raise self.wrong(f"`{text}` {where}")
+        return self.advance()
+
+    def expect_kind(self, kind: str, what: str) -> Token:
+        """Read a token of a kind that must come now."""
+        if self.current.kind != kind:
+            raise self.wrong(what)
+        return self.advance()
+
+    def skip_behind(self, text: str) -> None:
+        """Go to the token behind the next one with this text, or to the end."""
+        while self.current.kind != END and self.advance().text != text:
+            pass
+
+    def string(self, token: Token) -> str:
+        """What a string token says between its quotation marks."""
+        try:
+            return string_content(token)
+        except EscapeError as problem:
+            start = token.start + problem.offset
+            end = start + len(problem.escape)
+            place = Token("escape", problem.escape, start, end)
+            message = f"there is no escape `{problem.escape}`"
+            raise self.error(message, place) from None
+
+    def span(self, token: Token) -> Span:
+        """The place of a token."""
+        return Span(self.source, token.start, token.end)
+
+    def span_since(self, first: Token) -> Span:
+        """The place from a token up to the one that was read last."""
+        return Span(self.source, first.start, self.previous.end)
+
+    def wrong(self, expected: str, *, hint: str | None = None) -> ParseError:
+        """The error that something else was expected here."""
+        return self.error(
+            f"expected {expected}, found {_shown(self.current)}",
+            self.current,
+            hint=hint,
+        )
+
+    def error(
+        self, message: str, token: Token, *, hint: str | None = None
+    ) -> ParseError:
+        """A syntax error at a token."""
+        return ParseError(message, labels=(Label(self.span(token)),), help=hint)
+
+    def unsupported(
+        self, construct: str, token: Token, *, hint: str | None = None
+    ) -> UnsupportedSyntaxError:
+        """The error that a construct cannot be read, at the token that shows it."""
+        return UnsupportedSyntaxError(
+            f"{construct} not supported", labels=(Label(self.span(token)),), help=hint
+        )
+
+
+def _shown(token: Token) -> str:
+    return "the end of the text" if token.kind == END else f"`{token.text}`"
+
+
+def _tokenise(
+    source: Source, pattern: re.Pattern[str], start: int, end: int
+) -> list[Token]:
+    tokens: list[Token] = []
+    position = start
+    while position < end:
+        match = pattern.match(source.text, position, end)
+        if match is None or match.lastgroup is None:
+            place = Span(source, position, position + 1)
+            found = source.text[position]
+            raise ParseError(f"unexpected character `{found}`", labels=(Label(place),))
+        if match.lastgroup not in _SKIPPED:
+            token = Token(match.lastgroup, match.group(), position, match.end())
+            tokens.append(token)
+        position = match.end()
+    tokens.append(Token(END, "", end, end))
+    return tokens
