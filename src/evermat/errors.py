@@ -144,3 +144,167 @@ def _in_reading_order(labels: tuple[Label, ...]) -> list[Label]:
         return (span.source.name != main, span.source.name, span.start)
 
     return sorted(labels, key=key)
+
+
+# ------------------------------------------------------- what is wrong with a program
+
+MAXIMUM_SHOWN = 10
+"""How many problems of a program are shown before "and N more"."""
+
+
+class ProgramError(EvermatError, ValueError):
+    """A program is wrong.
+
+    A program may have several problems. The one that is raised is the first of them,
+    its `others` are the rest, and its text tells them all.
+    """
+
+    code: ClassVar[str] = "EM200"
+    others: tuple[ProgramError, ...] = ()
+
+    @property
+    def problems(self) -> tuple[ProgramError, ...]:
+        """All problems of the program, in the order of the text."""
+        return (self, *self.others)
+
+    def __str__(self) -> str:
+        shown = [problem.render() for problem in self.problems[:MAXIMUM_SHOWN]]
+        more = len(self.problems) - MAXIMUM_SHOWN
+        if more > 0:
+            shown.append(f"and {more} more")
+        return "\n\n".join(shown)
+
+
+def raise_all(problems: list[ProgramError]) -> None:
+    """Raise the first of the problems with the others attached, if there are any."""
+    if problems:
+        first, *others = problems
+        first.others = tuple(others)
+        raise first
+
+
+class ParseError(ProgramError, SyntaxError):
+    """A text that is not a program."""
+
+    code = "EM101"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        labels: tuple[Label, ...] = (),
+        law: str | None = None,
+        help: str | None = None,  # noqa: A002  the word that users see
+    ) -> None:
+        super().__init__(message, labels=labels, law=law, help=help)
+        if labels:
+            span = labels[0].span
+            self.filename = span.source.name
+            self.lineno, self.offset = span.line, span.column
+
+    @property
+    def msg(self) -> str:  # type: ignore[override]
+        """The whole text: what Python shows of a syntax error that nobody caught."""
+        return str(self).removeprefix(f"{type(self).__name__} ")
+
+
+class UnknownPrefixError(ParseError):
+    """A prefixed name whose prefix was not declared."""
+
+    code = "EM102"
+
+
+class IncludeError(ParseError):
+    """A file to be included that cannot be read."""
+
+    code = "EM103"
+
+
+class ReservedNameError(ParseError):
+    """A name that the language keeps for itself."""
+
+    code = "EM104"
+
+
+class UnsafeRuleError(ProgramError):
+    """A variable that nothing gives a value."""
+
+    code = "EM201"
+
+
+class ArityError(ProgramError):
+    """A predicate used with different numbers of arguments."""
+
+    code = "EM202"
+
+
+class UnknownFunctionError(ProgramError):
+    """A call of a function that does not exist."""
+
+    code = "EM203"
+
+
+class ArgumentCountError(ProgramError):
+    """A function called with too few or too many arguments."""
+
+    code = "EM204"
+
+
+class UnknownTypeError(ProgramError):
+    """A declaration that names a type that does not exist."""
+
+    code = "EM205"
+
+
+class StratificationError(ProgramError):
+    """A predicate that depends on its own negation."""
+
+    code = "EM301"
+
+
+class TypeMismatchError(ProgramError, TypeError):
+    """A value of one type where another type is needed."""
+
+    code = "EM401"
+
+
+class ConstantExpressionError(ProgramError, ArithmeticError):
+    """An expression without variables that has no value, such as `1 / 0`."""
+
+    code = "EM404"
+
+
+class ProgramWarning(EvermatError, UserWarning):  # noqa: N818  it is not an error
+    """Something in a program that is allowed, and probably not meant."""
+
+    code = "EM900"
+
+
+class UndefinedPredicateWarning(ProgramWarning):
+    """A predicate that no rule, fact or declaration gives facts to."""
+
+    code = "EM901"
+
+
+class UnusedPredicateWarning(ProgramWarning):
+    """A declared predicate that the program never speaks of."""
+
+    code = "EM902"
+
+
+class SingletonVariableWarning(ProgramWarning):
+    """A variable that occurs only once."""
+
+    code = "EM903"
+
+
+class DuplicateRuleWarning(ProgramWarning):
+    """A rule that says the same as an earlier one."""
+
+    code = "EM904"
+
+
+class ConstantConditionWarning(ProgramWarning):
+    """A condition that is always true or never true."""
+
+    code = "EM905"

@@ -129,7 +129,7 @@ def _wrong_type(name: str, argument: Constant, wanted: str) -> FunctionError:
     return FunctionError(f"`{name}` needs {wanted}, but got {argument}")
 
 
-def _float(name: str, value: int | Decimal | float) -> float:
+def _float(name: str, value: Decimal | float) -> float:
     try:
         return float(value)
     except OverflowError:

@@ -1,0 +1,1 @@
+"""The language: programs as text and as objects, and what is said about them."""

@@ -1,0 +1,199 @@
+"""From text to programs; the grammar is in `docs/language.md`.
+
+Reading goes on behind a statement that could not be read, so that one report has all
+the mistakes of a text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evermat.errors import IncludeError, Label, ParseError, Source, raise_all
+from evermat.lang.directives import DIRECTIVES, Directives
+from evermat.lang.statements import StatementReader
+from evermat.lang.suggestions import did_you_mean
+from evermat.lang.syntax import Program, Rule
+from evermat.lang.terms import Namespace, string_content
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evermat.errors import ProgramError
+    from evermat.lang.syntax import Atom, BodyElement
+
+
+def parse_program(
+    text: str,
+    *,
+    name: str = "<rules>",
+    folder: Path | None = None,
+    prefixes: Mapping[str, str] | None = None,
+    base: str | None = None,
+) -> Program:
+    """Read a program.
+
+    Args:
+        text: the program.
+        name: what messages call the text; a file name, for example.
+        folder: where `@include` looks for files; the current folder if not given.
+        prefixes: prefixes that are known from the start.
+        base: the base of relative IRIs from the start.
+
+    Raises:
+        ParseError: if the text is not a program; its `problems` are all mistakes.
+
+    >>> parse_program("reach(?x, ?y) :- edge(?x, ?y) .").rules[0].head.predicate
+    'reach'
+    """
+    parts = _Parts(Directives(Namespace(dict(prefixes or {}), base)))
+    _read_text(Source(name, text), folder or Path(), parts)
+    return parts.program()
+
+
+def parse_file(path: str | Path) -> Program:
+    """Read a program from a UTF-8 file.
+
+    Raises:
+        ParseError: if the file is not a program.
+        OSError: if the file cannot be read.
+    """
+    path = Path(path)
+    parts = _Parts(Directives(Namespace()), included={path.resolve()})
+    _read_text(Source(str(path), _read_file(path)), path.parent, parts)
+    return parts.program()
+
+
+def parse_rules(
+    text: str,
+    *,
+    name: str = "<rules>",
+    prefixes: Mapping[str, str] | None = None,
+    base: str | None = None,
+) -> tuple[Rule, ...]:
+    """Read rules; facts come out as rules with an empty body, behind the others.
+
+    Raises:
+        ParseError: if the text is not a program.
+    """
+    program = parse_program(text, name=name, prefixes=prefixes, base=base)
+    facts = tuple(Rule((fact,), (), fact.span) for fact in program.facts)
+    return program.rules + facts
+
+
+def parse_query(
+    text: str,
+    *,
+    name: str = "<query>",
+    prefixes: Mapping[str, str] | None = None,
+    base: str | None = None,
+) -> tuple[BodyElement, ...]:
+    """Read a conjunction such as `reach(?x, "c"), not blocked(?x)`.
+
+    The final dot may be left out.
+
+    Raises:
+        ParseError: if the text is not a conjunction.
+    """
+    problems: list[ProgramError] = []
+    namespace = Namespace(dict(prefixes or {}), base)
+    reader = StatementReader(Source(name, text), namespace, problems)
+    body: tuple[BodyElement, ...] = ()
+    try:
+        body = reader.query()
+    except ParseError as problem:
+        problems.append(problem)
+    raise_all(problems)
+    return body
+
+
+@dataclass
+class _Parts:
+    """What has been read of a program so far, included files and all."""
+
+    directives: Directives
+    rules: list[Rule] = field(default_factory=list)
+    facts: list[Atom] = field(default_factory=list)
+    problems: list[ProgramError] = field(default_factory=list)
+    included: set[Path] = field(default_factory=set)
+
+    def program(self) -> Program:
+        """All of it as a program; raises what was wrong with it."""
+        raise_all(self.problems)
+        said = self.directives
+        return Program(
+            rules=tuple(self.rules),
+            facts=tuple(self.facts),
+            prefixes=tuple(said.namespace.prefixes.items()),
+            base=said.namespace.base,
+            declarations=tuple(said.declarations),
+            sources=tuple(said.sources),
+            sinks=tuple(said.sinks),
+        )
+
+
+def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
+    reader = StatementReader(source, parts.directives.namespace, parts.problems)
+    while reader.kind != "end":
+        reader.begin_statement()
+        try:
+            if reader.kind == "at":
+                _read_directive(reader, folder, parts)
+            else:
+                reader.statement(parts.rules, parts.facts)
+        except ParseError as problem:
+            parts.problems.append(problem)
+            reader.recover()
+
+
+def _read_directive(reader: StatementReader, folder: Path, parts: _Parts) -> None:
+    token = reader.advance()
+    name = token.text[1:]
+    if name == "include":
+        _include(reader, folder, parts)
+        return
+    read = DIRECTIVES.get(name)
+    if read is None:
+        known = [*DIRECTIVES, "include"]
+        listed = ", ".join(f"`@{word}`" for word in sorted(known))
+        raise reader.error(
+            f"unknown directive `{token.text}`",
+            token,
+            help=did_you_mean(name, known, before="@") or f"there are {listed}",
+        )
+    read(parts.directives, reader, token)
+
+
+def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
+    token = reader.expect("string", "a file name in quotes")
+    reader.expect(".", "`.` after the directive")
+    path = folder / string_content(token)
+    if path.resolve() in parts.included:
+        return
+    parts.included.add(path.resolve())
+    try:
+        text = _read_file(path)
+    except OSError as problem:
+        parts.problems.append(
+            IncludeError(
+                f"cannot read `{path}`: {problem.strerror}",
+                labels=(Label(reader.span_of(token)),),
+                help=f"the path is relative to `{folder}`",
+            )
+        )
+        return
+    _read_text(Source(str(path), text), path.parent, parts)
+    reader.forget_names()
+
+
+def _read_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = problem.object.count(b"\n", 0, problem.start) + 1
+        raise ParseError(
+            f"`{path}` is not a UTF-8 text: line {line} has the byte "
+            f"0x{problem.object[problem.start]:02x}",
+            help="save the file as UTF-8",
+        ) from problem

@@ -1,0 +1,439 @@
+"""Reading tokens one after the other: names, constants and expressions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from evermat.errors import (
+    Label,
+    ParseError,
+    ProgramError,
+    ReservedNameError,
+    Source,
+    Span,
+    UnknownPrefixError,
+)
+from evermat.functions import ARITHMETIC, COMPARISONS, FUNCTIONS
+from evermat.lang.lexer import Token, tokenise
+from evermat.lang.suggestions import did_you_mean
+from evermat.lang.syntax import Call, Expression, Term, Variable
+from evermat.lang.terms import (
+    KEYWORDS,
+    EscapeError,
+    Namespace,
+    bare_constant,
+    negated,
+    number,
+    string_content,
+    unescape,
+)
+from evermat.values import Constant, Kind, language_string, literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMPARISON_LEVEL = 1
+LEVELS = {
+    **dict.fromkeys(COMPARISONS, COMPARISON_LEVEL),
+    "+": 2,
+    "-": 2,
+    "*": 3,
+    "/": 3,
+    "%": 3,
+}
+"""How tightly operators bind; comparisons least."""
+
+OPERATORS = ARITHMETIC | COMPARISONS
+NAME_KINDS = frozenset({"name", "prefixed", "iri"})
+NUMBER_KINDS = frozenset({"integer", "decimal", "double"})
+
+_MAXIMUM_OPERATIONS = 150
+"""Operations in one body element or head; deeper trees would exhaust the stack."""
+
+_LANGUAGE = re.compile(r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*")
+
+
+class TokenReader:
+    """A position in the tokens of a text.
+
+    Attributes:
+        kind: the kind of the token at hand.
+        problems: receives mistakes after which reading simply goes on.
+    """
+
+    def __init__(
+        self, source: Source, namespace: Namespace, problems: list[ProgramError]
+    ) -> None:
+        self.source = source
+        self.namespace = namespace
+        self.problems = problems
+        self.tokens, self.comments = tokenise(source.text)
+        self.position = 0
+        self.kind = self.tokens[0].kind
+        self._constants: dict[str, Constant] = {}
+        self._operations = 0
+
+    @property
+    def token(self) -> Token:
+        """The token at hand."""
+        return self.tokens[self.position]
+
+    def advance(self) -> Token:
+        """Go on to the next token; return the one that was at hand."""
+        token = self.tokens[self.position]
+        if token.kind != "end":
+            self.position += 1
+            self.kind = self.tokens[self.position].kind
+        return token
+
+    def go_to(self, position: int) -> None:
+        """Continue at another token."""
+        self.position = position
+        self.kind = self.tokens[position].kind
+
+    def next_kind(self) -> str:
+        """The kind of the token after the one at hand."""
+        following = min(self.position + 1, len(self.tokens) - 1)
+        return self.tokens[following].kind
+
+    def expect(self, kind: str, expected: str, *, help: str | None = None) -> Token:  # noqa: A002  as in errors
+        """Go past a token of a kind.
+
+        Raises:
+            ParseError: if another token is at hand.
+        """
+        if self.kind != kind:
+            raise self.unexpected(expected, help=help)
+        return self.advance()
+
+    def span(self, start: int, end: int) -> Span:
+        """A piece of the text, by offsets."""
+        return Span(self.source, start, end)
+
+    def span_of(self, token: Token) -> Span:
+        """The place of a token."""
+        return Span(self.source, token.start, token.end)
+
+    def span_since(self, start: int) -> Span:
+        """From an offset to the end of the token before the one at hand."""
+        return Span(self.source, start, self.tokens[self.position - 1].end)
+
+    def error(
+        self,
+        message: str,
+        token: Token,
+        *,
+        help: str | None = None,  # noqa: A002  as in errors
+    ) -> ParseError:
+        """A mistake at a token."""
+        return ParseError(message, labels=(Label(self.span_of(token)),), help=help)
+
+    def at_open_string(self) -> bool:
+        """Whether a string is at hand that its line does not close."""
+        return self.kind == "unknown" and self.token.text[0] in "\"'"
+
+    def unexpected(self, expected: str, *, help: str | None = None) -> ParseError:  # noqa: A002  as in errors
+        """Something else than what could follow here."""
+        token = self.token
+        if self.at_open_string():
+            return self.error(
+                "the string is not closed",
+                token,
+                help=f"end the string with {token.text[0]} on the same line, or begin "
+                f"and end it with {token.text[0] * 3}",
+            )
+        found = "the end of the text" if token.kind == "end" else f"`{token.text}`"
+        advice = help or _FOREIGN_SIGNS.get(token.text)
+        return self.error(f"expected {expected}, found {found}", token, help=advice)
+
+
+_FOREIGN_SIGNS = {
+    "!": "negation is written `not`, and inequality `!=`",
+    ";": "separate body atoms with a comma; write one rule for each alternative",
+    "|": "write one rule for each alternative",
+    "&": "separate body atoms with a comma",
+    "?": "a variable needs a name, such as `?x`; an anonymous one is written `_`",
+    "$": "variables are written `?x`",
+}
+
+
+class ExpressionReader(TokenReader):
+    """Reads terms, calls and operators."""
+
+    def begin_element(self) -> None:
+        """Start to count the operations of a body element or a head."""
+        self._operations = 0
+
+    def expression(self, level: int, left: Expression | None = None) -> Expression:
+        """Read operands joined by operators that bind at least as tightly as `level`.
+
+        Args:
+            level: see `LEVELS`.
+            left: the first operand, if it has been read already.
+        """
+        if left is None:
+            left = self.operand()
+        while LEVELS.get(self.kind, 0) >= level:
+            sign = self.advance()
+            self._count_operation(sign)
+            right = self.expression(LEVELS[sign.kind] + 1)
+            left = Call(sign.kind, (left, right), _around(self.source, left, right))
+            if sign.kind in COMPARISONS and self.kind in COMPARISONS:
+                raise self.error(
+                    "comparisons cannot be chained",
+                    self.token,
+                    help="write two comparisons, or put one in parentheses",
+                )
+        return left
+
+    def _count_operation(self, token: Token) -> None:
+        self._operations += 1
+        if self._operations > _MAXIMUM_OPERATIONS:
+            raise self.error(
+                f"more than {_MAXIMUM_OPERATIONS} operations in one expression",
+                token,
+                help="give names to its parts: `?part = ...`",
+            )
+
+    def arguments(self, what: str) -> tuple[Expression, ...]:
+        """Read `(`, expressions and `)`."""
+        opening = self.advance()
+        if self.kind == ")":
+            self.advance()
+            return ()
+        arguments = [self._argument()]
+        while self.kind == ",":
+            self.advance()
+            arguments.append(self._argument())
+        if self.kind != ")":
+            problem = self.unexpected(f"`,` or `)` in the arguments of {what}")
+            problem.labels += (Label(self.span_of(opening), "opened here"),)
+            raise problem
+        self.advance()
+        return tuple(arguments)
+
+    def _argument(self) -> Expression:
+        token = self.tokens[self.position]
+        following = self.tokens[self.position + 1].kind
+        # Most arguments are just a variable; this saves three calls for each.
+        if token.kind == "variable" and (following == "," or following == ")"):  # noqa: PLR1714  quicker than a set
+            self.advance()
+            return Variable(token.text[1:], Span(self.source, token.start, token.end))
+        return self.expression(COMPARISON_LEVEL)
+
+    def operand(self) -> Expression:
+        """Read a term, a call, or an expression in parentheses."""
+        token = self.tokens[self.position]
+        read = _OPERANDS.get(token.kind)
+        if read is None:
+            raise self.unexpected("a term")
+        return read(self, token)
+
+    # -- one method for each way an operand can begin
+
+    def variable(self, token: Token) -> Expression:
+        """`?x`."""
+        self.advance()
+        return Variable(token.text[1:], self.span_of(token))
+
+    def number(self, token: Token) -> Term:
+        """`1`, `1.5` or `1e3`."""
+        self.advance()
+        constant = self._constants.get(token.text)
+        if constant is None:
+            constant = self._constants[token.text] = number(token)
+        return Term(constant, self.span_of(token))
+
+    def named(self, token: Token) -> Expression:
+        """A bare or prefixed name: `_`, a call or a constant."""
+        if self.tokens[self.position + 1].kind == "(":
+            return self.call(token)
+        self.advance()
+        span = self.span_of(token)
+        if token.text == "_":
+            return Variable("_", span)
+        constant = self._constants.get(token.text)
+        if constant is None:
+            constant = self._constants[token.text] = self._name_constant(token)
+        return Term(constant, span)
+
+    def _name_constant(self, token: Token) -> Constant:
+        if token.kind == "prefixed":
+            return Constant(Kind.IRI, self.expand(token))
+        constant = bare_constant(token.text)
+        if constant is None:
+            raise self._no_constant(token)
+        return constant
+
+    def _no_constant(self, token: Token) -> ParseError:
+        if token.text in KEYWORDS:
+            return self.error(f"`{token.text}` cannot stand here", token)
+        return self.error(
+            f"`{token.text}` is neither a variable nor a constant",
+            token,
+            help=f'write `?{token.text}` for a variable, `"{token.text}"` for a string',
+        )
+
+    def iri(self, token: Token) -> Expression:
+        """`<http://example.org/a>`."""
+        self.advance()
+        return Term(Constant(Kind.IRI, self.iri_text(token)), self.span_of(token))
+
+    def blank(self, token: Token) -> Expression:
+        """`_:b`."""
+        self.advance()
+        return Term(Constant(Kind.BLANK, token.text[2:]), self.span_of(token))
+
+    def string(self, token: Token) -> Expression:
+        """A string, with a datatype or a language tag if there is one."""
+        self.advance()
+        text = self._unescaped(token, string_content)
+        following = self.token
+        if following.kind == "^^":
+            self.advance()
+            constant = literal(text, self._datatype())
+        elif following.kind == "at" and following.start == token.end:
+            self.advance()
+            if _LANGUAGE.fullmatch(following.text) is None:
+                raise self.error(f"`{following.text}` is no language tag", following)
+            constant = language_string(text, following.text[1:])
+        else:
+            constant = Constant(Kind.STRING, text)
+        return Term(constant, self.span_since(token.start))
+
+    def _datatype(self) -> str:
+        token = self.token
+        if token.kind == "iri":
+            self.advance()
+            return self.iri_text(token)
+        self.expect("prefixed", "a datatype", help='as in `"2024-01-31"^^xsd:date`')
+        return self.expand(token)
+
+    def sign(self, token: Token) -> Expression:
+        """`-` or `+` before an operand."""
+        self.advance()
+        following = self.token
+        if following.kind in NUMBER_KINDS:
+            term = self.number(following)
+            constant = term.constant if token.kind == "+" else negated(term.constant)
+            return Term(constant, self.span_since(token.start))
+        if token.kind == "+":
+            raise self.unexpected("a number")
+        self._count_operation(token)
+        argument = self.operand()
+        return Call("-", (argument,), self.span_since(token.start))
+
+    def parenthesised(self, token: Token) -> Expression:
+        """An expression in parentheses."""
+        self.advance()
+        self._count_operation(token)
+        inner = self.expression(COMPARISON_LEVEL)
+        if self.kind != ")":
+            problem = self.unexpected("`)`")
+            problem.labels += (Label(self.span_of(token), "opened here"),)
+            raise problem
+        self.advance()
+        return inner
+
+    def call(self, token: Token) -> Call:
+        """A function and its arguments; whether it exists is checked later."""
+        self._count_operation(token)
+        self.advance()
+        arguments = self.arguments(f"`{token.text}`")
+        return Call(token.text, arguments, self.span_since(token.start))
+
+    # -- names
+
+    def predicate_name(self) -> str:
+        """Read the name of a predicate."""
+        token = self.advance()
+        if token.kind == "prefixed":
+            return self.expand(token)
+        if token.kind == "iri":
+            name = self.iri_text(token)
+            if name.startswith("~"):
+                raise self._reserved(token, "names beginning with `~` are kept", None)
+            return name
+        if token.text in KEYWORDS or token.text == "_":
+            what = f"`{token.text}` is a word of the language"
+            raise self._reserved(token, what, "choose another name")
+        function = FUNCTIONS.get(token.text)
+        if function is not None and function.is_condition:
+            what = f"`{token.text}` is a built-in condition"
+            raise self._reserved(
+                token, what, f"choose another name, or write `<{token.text}>`"
+            )
+        return token.text
+
+    def _reserved(
+        self, token: Token, what: str, advice: str | None
+    ) -> ReservedNameError:
+        return ReservedNameError(
+            f"{what}, it cannot be a predicate",
+            labels=(Label(self.span_of(token)),),
+            help=advice,
+        )
+
+    def expand(self, token: Token) -> str:
+        """The IRI of a prefixed name; an unknown prefix is noted as a problem."""
+        iri = self.namespace.expand(token.text)
+        if iri is not None:
+            return iri
+        prefix = token.text.partition(":")[0]
+        known = self.namespace.known_prefixes()
+        self.problems.append(
+            UnknownPrefixError(
+                f"unknown prefix `{prefix}:`",
+                labels=(Label(self.span_of(token)),),
+                law="a prefix must be declared before it is used",
+                help=did_you_mean(prefix, known, after=":")
+                or f"add `@prefix {prefix}: <...> .` above",
+            )
+        )
+        # Known from now on: one report for each prefix is enough.
+        self.namespace.prefixes[prefix] = f"{prefix}:"
+        return token.text
+
+    def iri_text(self, token: Token) -> str:
+        """The IRI of an `<...>` token, resolved against the base."""
+        iri = self._unescaped(token, lambda token: unescape(token.text[1:-1], 1))
+        return self.namespace.resolve(iri)
+
+    def _unescaped(self, token: Token, read: Callable[[Token], str]) -> str:
+        try:
+            return read(token)
+        except EscapeError as problem:
+            start = token.start + problem.offset
+            span = self.span(start, start + len(problem.escape))
+            raise ParseError(
+                f"`{problem.escape}` is not an escape",
+                labels=(Label(span),),
+                help=r"the escapes are \t \b \n \r \f \" \' \\ \uXXXX \UXXXXXXXX",
+            ) from None
+
+    def forget_names(self) -> None:
+        """Prefixes or the base have changed."""
+        self._constants.clear()
+
+
+def _around(source: Source, left: Expression, right: Expression) -> Span | None:
+    if left.span is None or right.span is None:
+        return None
+    return Span(source, left.span.start, right.span.end)
+
+
+_OPERANDS: dict[str, Callable[[ExpressionReader, Token], Expression]] = {
+    "variable": ExpressionReader.variable,
+    "name": ExpressionReader.named,
+    "prefixed": ExpressionReader.named,
+    "iri": ExpressionReader.iri,
+    "blank": ExpressionReader.blank,
+    "string": ExpressionReader.string,
+    "integer": ExpressionReader.number,
+    "decimal": ExpressionReader.number,
+    "double": ExpressionReader.number,
+    "-": ExpressionReader.sign,
+    "+": ExpressionReader.sign,
+    "(": ExpressionReader.parenthesised,
+}

@@ -1,0 +1,146 @@
+"""Names and constants as they are written: escapes, prefixes, relative IRIs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from evermat.values import (
+    XSD,
+    Constant,
+    Kind,
+    boolean_constant,
+    decimal_constant,
+    double_constant,
+)
+
+if TYPE_CHECKING:
+    from evermat.lang.lexer import Token
+
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDF_TYPE = Constant(Kind.IRI, RDF + "type")
+
+STANDARD_PREFIXES = {
+    "rdf": RDF,
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "xsd": XSD,
+}
+"""Prefixes that every program knows; a program may declare them anew."""
+
+KEYWORDS = frozenset({"not", "true", "false"})
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_SIMPLE_ESCAPES = {
+    "t": "\t",
+    "b": "\b",
+    "n": "\n",
+    "r": "\r",
+    "f": "\f",
+    '"': '"',
+    "'": "'",
+    "\\": "\\",
+}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_LONG_QUOTE = 3
+
+
+class EscapeError(ValueError):
+    """An escape that means nothing, at an offset of the token."""
+
+    def __init__(self, escape: str, offset: int) -> None:
+        self.escape = escape
+        self.offset = offset
+        super().__init__(escape)
+
+
+def unescape(text: str, offset: int) -> str:
+    """Replace the escapes of Turtle; `offset` is where the text begins."""
+    if "\\" not in text:
+        return text
+
+    def character(match: re.Match[str]) -> str:
+        digits = match[1] or match[2]
+        if digits is None:
+            char = _SIMPLE_ESCAPES.get(match[3])
+        else:
+            code = int(digits, 16)
+            is_character = code < 0x110000 and not 0xD800 <= code < 0xE000  # noqa: PLR2004  the range of Unicode
+            char = chr(code) if is_character else None
+        if char is None:
+            raise EscapeError(match[0], offset + match.start())
+        return char
+
+    return _ESCAPE.sub(character, text)
+
+
+def string_content(token: Token) -> str:
+    """What a string token says; raises `EscapeError`."""
+    text = token.text
+    is_long = len(text) >= 2 * _LONG_QUOTE and text[0] == text[1] == text[2]
+    quotes = _LONG_QUOTE if is_long else 1
+    return unescape(text[quotes:-quotes], quotes)
+
+
+def number(token: Token) -> Constant:
+    """The constant that a number token stands for."""
+    match token.kind:
+        case "integer":
+            # Not through `int`, which refuses very long numbers.
+            return Constant(Kind.INTEGER, token.text.lstrip("0") or "0")
+        case "decimal":
+            return decimal_constant(Decimal(token.text))
+        case _:
+            return double_constant(float(token.text))
+
+
+def negated(constant: Constant) -> Constant:
+    """The number with the opposite sign."""
+    if constant.kind is Kind.INTEGER:
+        zero = constant.text == "0"
+        return constant if zero else Constant(Kind.INTEGER, f"-{constant.text}")
+    if constant.kind is Kind.DECIMAL:
+        return decimal_constant(Decimal("-" + constant.text))
+    return double_constant(-float(constant.text))
+
+
+def bare_constant(name: str) -> Constant | None:
+    """The constant that a bare name stands for; None if it must not be one."""
+    if name in {"true", "false"}:
+        return boolean_constant(value=name == "true")
+    if name == "not" or name[0].isupper() or not name[0].isalpha():
+        return None
+    return Constant(Kind.STRING, name)
+
+
+@dataclass
+class Namespace:
+    """The prefixes and the base in force at a place of a program."""
+
+    prefixes: dict[str, str] = field(default_factory=dict)
+    base: str | None = None
+
+    def expand(self, name: str) -> str | None:
+        """The IRI of a prefixed name, None if the prefix is unknown."""
+        prefix, _, local = name.partition(":")
+        start = self.prefixes.get(prefix, STANDARD_PREFIXES.get(prefix))
+        return None if start is None else start + local
+
+    def known_prefixes(self) -> list[str]:
+        """The prefixes one can use here."""
+        return [*self.prefixes, *STANDARD_PREFIXES]
+
+    def resolve(self, iri: str) -> str:
+        """A relative IRI against the base; an absolute one as it is."""
+        if self.base is None or is_absolute(iri):
+            return iri
+        resolved = urljoin(self.base, iri)
+        return resolved if is_absolute(resolved) else self.base + iri
+
+
+def is_absolute(iri: str) -> bool:
+    """Whether an IRI begins with a scheme such as `http:`."""
+    return _SCHEME.match(iri) is not None
