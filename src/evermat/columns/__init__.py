@@ -15,7 +15,7 @@ from evermat.columns.incoming import (
     refuse_nulls,
     term_table,
 )
-from evermat.columns.outgoing import constants, natural, values
+from evermat.columns.outgoing import constants, natural, plain_texts, values
 from evermat.columns.reading import TermSyntaxError, read_terms
 from evermat.columns.rows import (
     ArityMismatchError,
@@ -40,6 +40,7 @@ __all__ = [
     "kinds_in",
     "natural",
     "ntriples_texts",
+    "plain_texts",
     "read_terms",
     "refuse_nulls",
     "rows_without_columns",

@@ -40,6 +40,22 @@ def natural(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return term_texts(terms)
 
 
+def plain_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The terms as texts without syntax, as `natural` would show them.
+
+    Strings as they are, `true`, `7`, `2.5`; dates and dateTimes without datatype;
+    mixtures in the syntax of the language.
+    """
+    terms = single(column)
+    kinds = kinds_in(terms)
+    if len(kinds) == 1 and not kinds & {Kind.BLANK, Kind.TYPED, Kind.LANGUAGE}:
+        return terms.field(1)
+    plain = natural(terms)
+    if pa.types.is_temporal(plain.type):
+        return halves(terms.field(1))[1]
+    return plain
+
+
 def values(column: pa.Array | pa.ChunkedArray) -> list[Value]:
     """The terms as Python values."""
     terms = single(column)

@@ -1,0 +1,41 @@
+"""Facts in and out: files of tables, and rows in Python objects."""
+
+from evermat.io.column_types import (
+    UnknownColumnError,
+    UnknownTypeError,
+    ValueFormatError,
+)
+from evermat.io.files import (
+    DamagedFileError,
+    DataFile,
+    FileMissingError,
+    UnknownFormatError,
+    data_file,
+    predicate_of,
+)
+from evermat.io.frames import NotRowsError, UnevenColumnsError, rows_from
+from evermat.io.places import MalformedFileError, NotUnicodeError
+from evermat.io.tables import read_folder, read_table
+from evermat.io.writing import NotDelimitableError, NotTriplesError, write_table
+
+__all__ = [
+    "DamagedFileError",
+    "DataFile",
+    "FileMissingError",
+    "MalformedFileError",
+    "NotDelimitableError",
+    "NotRowsError",
+    "NotTriplesError",
+    "NotUnicodeError",
+    "UnevenColumnsError",
+    "UnknownColumnError",
+    "UnknownFormatError",
+    "UnknownTypeError",
+    "ValueFormatError",
+    "data_file",
+    "predicate_of",
+    "read_folder",
+    "read_table",
+    "rows_from",
+    "write_table",
+]

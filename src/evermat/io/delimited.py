@@ -1,0 +1,234 @@
+"""Delimited text: CSV, TSV and the `.facts` files of Soufflé.
+
+| format | delimiter | quoting | header                                       |
+| ------ | --------- | ------- | -------------------------------------------- |
+| csv    | `,`       | `"…"`   | none, unless it says the names of the columns |
+| tsv    | tab       | `"…"`   | none, unless it says the names of the columns |
+| facts  | tab       | none    | none                                         |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from evermat.columns import column_names, rows_without_columns
+from evermat.io.column_types import (
+    UnknownColumnError,
+    ValueFormatError,
+    guessed,
+    typed,
+    types_by_column,
+)
+from evermat.io.places import (
+    MalformedFileError,
+    decoded,
+    label_between,
+    records,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from evermat.io.files import DataFile
+
+_BLOCK = 1 << 24
+_MOST_COLUMNS = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a delimited text is written.
+
+    Attributes:
+        delimiter: the character between two fields.
+        quoting: whether fields may be quoted, and then hold delimiters and line ends.
+        header: whether the first row holds names; None: if it holds the known names.
+    """
+
+    delimiter: str = ","
+    quoting: bool = True
+    header: bool | None = None
+
+
+DIALECTS = {
+    "csv": Dialect(","),
+    "tsv": Dialect("\t"),
+    "facts": Dialect("\t", quoting=False, header=False),
+}
+
+
+def read_delimited(
+    file: DataFile,
+    dialect: Dialect,
+    *,
+    columns: Sequence[str] | None = None,
+    types: Sequence[str] | Mapping[str, str] | None = None,
+    arity: int | None = None,
+) -> pa.Table:
+    """Read a delimited text; see `evermat.io.read_table`."""
+    data = file.read()
+    if arity == 0:
+        return _rows_without_columns(data)
+    if not _has_text(data):
+        names = list(columns) if columns is not None else column_names(arity or 0)
+        return pa.table([pa.array([], pa.string()) for _ in names], names=names)
+    texts = _Texts(file, dialect, data, expected=_expected(columns, arity, dialect))
+    table = texts.read()
+    first = [column[0].as_py() for column in table.columns]
+    has_header = dialect.header
+    if has_header is None:
+        has_header = columns is not None and first == list(columns)
+    if has_header:
+        table = table.slice(1).rename_columns(first)
+        if columns is not None:
+            table = chosen(table, columns, file.path.name)
+    elif columns is not None:
+        table = table.rename_columns(list(columns))
+    wanted = types_by_column(types, table.column_names)
+    arrays = [
+        texts.convert(column.combine_chunks(), type_name, index, header=has_header)
+        for index, (column, type_name) in enumerate(
+            zip(table.columns, wanted, strict=True)
+        )
+    ]
+    return pa.table(arrays, names=table.column_names)
+
+
+def chosen(table: pa.Table, columns: Sequence[str], where: str) -> pa.Table:
+    """The named columns of a table, in the order of the names."""
+    for name in columns:
+        if name not in table.column_names:
+            raise UnknownColumnError(name, table.column_names, f"`{where}`")
+    return table.select(list(columns))
+
+
+def _expected(
+    columns: Sequence[str] | None, arity: int | None, dialect: Dialect
+) -> int | None:
+    # With a header, columns are chosen by name, so that a file may have more.
+    if columns is not None and dialect.header is not True:
+        return len(columns)
+    return arity if columns is None else None
+
+
+def _has_text(data: pa.Buffer) -> bool:
+    empty = b"\xef\xbb\xbf\r\n"
+    return bool(bytes(data[:64]).strip(empty) or bytes(data[64:]).strip(empty))
+
+
+def _rows_without_columns(data: pa.Buffer) -> pa.Table:
+    """Facts without arguments: a line each, written `()` by Soufflé."""
+    lines = data.to_pybytes().split(b"\n")
+    return rows_without_columns(sum(1 for line in lines if line.strip()))
+
+
+@dataclass(slots=True)
+class _Texts:
+    """The contents of one file on their way to columns of text."""
+
+    file: DataFile
+    dialect: Dialect
+    data: pa.Buffer
+    expected: int | None
+
+    def read(self) -> pa.Table:
+        """All fields as text, in columns `c1`, `c2` and so on."""
+        try:
+            table = self._parse()
+        except pa.ArrowInvalid as error:
+            self._explain(error)
+        if self.expected is not None and table.num_columns != self.expected:
+            self._explain(None)
+        if self.dialect.quoting:
+            self._check_last_quote(table)
+        return table.rename_columns(column_names(table.num_columns))
+
+    def _parse(self) -> pa.Table:
+        quote = '"' if self.dialect.quoting else False
+        types = {f"f{number}": pa.string() for number in range(_MOST_COLUMNS)}
+        return arrow_csv.read_csv(
+            pa.BufferReader(self.data),
+            arrow_csv.ReadOptions(
+                autogenerate_column_names=True,
+                # A record must fit in a block.
+                block_size=_BLOCK,
+            ),
+            arrow_csv.ParseOptions(
+                delimiter=self.dialect.delimiter,
+                quote_char=quote,
+                double_quote=self.dialect.quoting,
+                newlines_in_values=self.dialect.quoting,
+            ),
+            arrow_csv.ConvertOptions(column_types=types),
+        )
+
+    def convert(
+        self, texts: pa.Array, type_name: str | None, index: int, *, header: bool
+    ) -> pa.Array:
+        """A column in its type; an error points at the field."""
+        if type_name is None:
+            return guessed(texts)
+        try:
+            return typed(texts, type_name)
+        except ValueFormatError as error:
+            contents = self._contents()
+            for row, fields in enumerate(self._records(contents), start=1):
+                if row == error.row + header:
+                    label = label_between(self.file.path, contents, *fields[index])
+                    raise ValueFormatError(
+                        error.text, error.row, error.expected, (label,)
+                    ) from None
+            raise
+
+    def _contents(self) -> str:
+        return decoded(self.file.path, self.data.to_pybytes())
+
+    def _records(self, contents: str) -> Iterator[list[tuple[int, int]]]:
+        return records(contents, self.dialect.delimiter, quoting=self.dialect.quoting)
+
+    def _explain(self, cause: Exception | None) -> NoReturn:
+        """Find the place of an error that the fast reader has only noticed."""
+        contents = self._contents()
+        expected = self.expected
+        for fields in self._records(contents):
+            if expected is None:
+                expected = len(fields)
+            if len(fields) != expected:
+                extra = min(expected, len(fields) - 1)
+                raise MalformedFileError(
+                    f"this row has {len(fields)} fields, expected {expected}",
+                    labels=(label_between(self.file.path, contents, *fields[extra]),),
+                    law="all rows of a file have the same number of fields",
+                    help=self._advice(contents),
+                ) from cause
+        raise MalformedFileError(
+            f"`{self.file.path.name}` cannot be read: {cause}"
+        ) from cause
+
+    def _advice(self, contents: str) -> str:
+        other = {",": "\t", "\t": ","}.get(self.dialect.delimiter, ",")
+        first = contents.partition("\n")[0]
+        if self.dialect.delimiter not in first and other in first:
+            name = {",": "commas", "\t": "tabs"}[other]
+            return f"the file seems to be separated by {name}: say `delimiter=…`"
+        if self.dialect.quoting:
+            return "quote fields that contain the delimiter"
+        return "check the delimiter of this row"
+
+    def _check_last_quote(self, table: pa.Table) -> None:
+        """Refuse a quote that is never closed, which the fast reader lets pass."""
+        last = table.columns[-1][-1].as_py().replace('"', '""').encode()
+        tail = self.data.slice(max(0, self.data.size - len(last) - 2)).to_pybytes()
+        if not tail.endswith(b'"' + last) or (not last and tail.endswith(b'""')):
+            return
+        contents = self._contents()
+        start = len(contents) - len(last.decode()) - 1
+        raise MalformedFileError(
+            "this quote is never closed",
+            labels=(label_between(self.file.path, contents, start, start + 1),),
+            help="close it, or say `quoting=False` if quotes are ordinary characters",
+        )

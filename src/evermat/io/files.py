@@ -1,0 +1,175 @@
+"""Data files: what their names say, and how to open them."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TABLE_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".facts": "facts",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+"""Suffixes of tables, and the names of their formats."""
+
+RDF_SUFFIXES = {
+    ".nt": "nt",
+    ".nq": "nq",
+    ".ttl": "ttl",
+    ".trig": "trig",
+    ".rdf": "rdf",
+    ".owl": "rdf",
+}
+"""Suffixes of RDF files, and the names of their formats."""
+
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+"""Suffixes that may follow another suffix, and what Arrow calls them."""
+
+
+class FileMissingError(EvermatError, FileNotFoundError):
+    """A file that is not there."""
+
+    code = "EM711"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        folder = path.parent
+        super().__init__(f"there is no file `{path}`", help=_nearest(path, folder))
+
+
+class UnknownFormatError(EvermatError, ValueError):
+    """A file name or a format name that says nothing about the contents."""
+
+    code = "EM712"
+
+    def __init__(self, what: str, *, rdf: bool = False) -> None:
+        known = RDF_SUFFIXES if rdf else TABLE_SUFFIXES | RDF_SUFFIXES
+        super().__init__(
+            f"cannot tell the format of `{what}`",
+            law=f"known suffixes are {' '.join(known)}, "
+            f"and {' '.join(COMPRESSIONS)} after them",
+            help="rename the file, or say `format=…`",
+        )
+
+
+class DamagedFileError(EvermatError, OSError):
+    """A file that cannot be read as what its name says it is."""
+
+    code = "EM713"
+
+    def __init__(self, path: Path, what: str, cause: object) -> None:
+        self.path = path
+        super().__init__(
+            f"`{path.name}` is not a readable {what} file: {cause}",
+            help="it may have been cut short, or have the wrong suffix",
+        )
+
+
+def _nearest(path: Path, folder: Path) -> str | None:
+    if not folder.is_dir():
+        return f"there is no folder `{folder}` either"
+    near = get_close_matches(path.name, [each.name for each in folder.iterdir()], n=3)
+    names = " or ".join(f"`{name}`" for name in near)
+    return f"did you mean {names}?" if near else None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """What the name of a data file says.
+
+    Attributes:
+        path: where it is.
+        predicate: the name without suffixes.
+        format: a value of `TABLE_SUFFIXES` or `RDF_SUFFIXES`.
+        compression: a value of `COMPRESSIONS`, or None.
+    """
+
+    path: Path
+    predicate: str
+    format: str
+    compression: str | None
+
+    @property
+    def is_rdf(self) -> bool:
+        """Whether the file holds triples rather than the rows of one predicate."""
+        return self.format in RDF_SUFFIXES.values()
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[pa.NativeFile]:
+        """The uncompressed contents, as a stream."""
+        if not self.path.is_file():
+            raise FileMissingError(self.path)
+        with contextlib.ExitStack() as stack:
+            stream = stack.enter_context(pa.OSFile(str(self.path), "rb"))
+            if self.compression is not None:
+                compressed = pa.CompressedInputStream(stream, self.compression)
+                stream = stack.enter_context(compressed)
+            yield stream
+
+    def read(self) -> pa.Buffer:
+        """The uncompressed contents, as a whole."""
+        with self.open() as stream:
+            if self.compression is None:
+                return stream.read_buffer()
+            try:
+                return pa.py_buffer(stream.read())
+            except OSError as error:
+                raise self.damaged(error) from error
+
+    def damaged(self, cause: Exception) -> DamagedFileError:
+        """The error for contents that do not fit the name."""
+        return DamagedFileError(self.path, self.compression or self.format, cause)
+
+
+def data_file(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  as users say it
+) -> DataFile:
+    """What the name of a data file says.
+
+    Args:
+        path: where it is; it need not exist.
+        format: overrules the suffix.
+
+    Raises:
+        UnknownFormatError: neither suffix nor format says anything.
+
+    >>> data_file("facts/edge.csv.gz").predicate
+    'edge'
+    """
+    path = Path(path)
+    name = path.name
+    compression = COMPRESSIONS.get(path.suffix.lower())
+    if compression is not None:
+        name = name[: -len(path.suffix)]
+    stem, suffix = Path(name).stem, Path(name).suffix.lower()
+    known = TABLE_SUFFIXES | RDF_SUFFIXES
+    if format is None:
+        if suffix not in known:
+            raise UnknownFormatError(path.name)
+        format = known[suffix]  # noqa: A001
+    elif format not in known.values():
+        raise UnknownFormatError(format)
+    predicate = stem if suffix in known else name
+    return DataFile(path, predicate, format, compression)
+
+
+def predicate_of(path: str | Path) -> str:
+    """The predicate that a file is named after: `edge` for `facts/edge.csv.gz`."""
+    return data_file(path, format="csv").predicate

@@ -1,0 +1,197 @@
+"""Rows in whatever a Python program has them: frames, tables, tuples.
+
+Frame libraries are recognised without being imported: whoever hands in a frame has
+loaded its library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evermat.columns import (
+    ArityMismatchError,
+    column_of,
+    refuse_nulls,
+    rows_without_columns,
+    table_of_rows,
+)
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MATRIX = 2
+
+
+class NotRowsError(EvermatError, TypeError):
+    """A Python object that rows cannot be taken from."""
+
+    code = "EM719"
+
+    def __init__(self, given: object) -> None:
+        super().__init__(
+            f"cannot take rows from a value of type `{type(given).__name__}`",
+            help="give tuples, a mapping from names to columns, or a frame of pandas, "
+            "Polars, Arrow or Spark",
+        )
+
+
+class UnevenColumnsError(EvermatError, ValueError):
+    """Columns of different lengths."""
+
+    code = "EM720"
+
+    def __init__(self, names: Sequence[str], lengths: Sequence[int]) -> None:
+        pairs = zip(names, lengths, strict=True)
+        found = ", ".join(f"`{name}` has {length:,}" for name, length in pairs)
+        super().__init__(f"the columns have different numbers of values: {found}")
+
+
+def rows_from(given: object, arity: int | None = None, *, name: str = "") -> pa.Table:
+    """A table of the rows in a Python object.
+
+    Args:
+        given: an Arrow table, record batch or reader; a pandas, Polars or Spark frame,
+            or anything with the Arrow stream interface; a two-dimensional NumPy array;
+            a mapping from names to columns; or an iterable of tuples, lists, mappings
+            or record batches.
+        arity: how many columns there must be.
+        name: what the rows are called in an error.
+
+    Raises:
+        NotRowsError: the object is something else.
+        ArityMismatchError: there are more or fewer columns.
+        MissingValueError: a value is missing.
+
+    >>> rows_from([("a", 1), ("b", 2)]).num_rows
+    2
+    """
+    table = _table_of(given, arity)
+    if arity is not None and table.num_columns != arity:
+        if table.num_columns or table.num_rows:
+            raise ArityMismatchError(arity, table.num_columns, name=name)
+        table = table_of_rows([], arity)
+    for column_name, column in zip(table.column_names, table.columns, strict=True):
+        refuse_nulls(column, column_name)
+    return table
+
+
+def _table_of(given: object, arity: int | None) -> pa.Table:
+    if isinstance(given, str | bytes):
+        raise NotRowsError(given)
+    for is_kind, convert in _FRAMES:
+        if is_kind(given):
+            return convert(given)
+    if isinstance(given, Mapping):
+        return _table_of_columns(given)
+    if isinstance(given, Iterable):
+        return _table_of_iterable(given, arity)
+    raise NotRowsError(given)
+
+
+def _is_from(library: str, *names: str) -> Callable[[object], bool]:
+    def check(given: object) -> bool:
+        module = sys.modules.get(library)
+        types = tuple(getattr(module, name) for name in names) if module else ()
+        return isinstance(given, types)
+
+    return check
+
+
+def _has(*attributes: str) -> Callable[[object], bool]:
+    return lambda given: all(hasattr(given, attribute) for attribute in attributes)
+
+
+def _is_matrix(given: object) -> bool:
+    return getattr(given, "ndim", None) == _MATRIX and hasattr(given, "__array__")
+
+
+def _from_pandas(frame: Any) -> pa.Table:  # noqa: ANN401  pandas is optional
+    if hasattr(frame, "to_frame"):
+        frame = frame.to_frame()
+    names = [str(name) for name in frame.columns]
+    columns = [
+        _pandas_column(frame.iloc[:, index], names[index])
+        for index in range(len(names))
+    ]
+    return pa.table(columns, names=names)
+
+
+def _pandas_column(series: Any, name: str) -> pa.Array:  # noqa: ANN401
+    if series.dtype == object:
+        # Objects of any type; what pandas counts as missing is missing here.
+        return column_of(series.where(series.notna(), None).tolist(), name)
+    return pa.Array.from_pandas(series)
+
+
+def _from_polars(frame: Any) -> pa.Table:  # noqa: ANN401  Polars is optional
+    if hasattr(frame, "collect"):
+        frame = frame.collect()
+    if hasattr(frame, "to_frame"):
+        frame = frame.to_frame()
+    return frame.to_arrow()
+
+
+def _from_matrix(matrix: Any) -> pa.Table:  # noqa: ANN401  any array library
+    width = matrix.shape[1]
+    columns = {f"c{index + 1}": pa.array(matrix[:, index]) for index in range(width)}
+    return pa.table(columns)
+
+
+_FRAMES: tuple[tuple[Callable[[object], bool], Callable[[Any], pa.Table]], ...] = (
+    (lambda given: isinstance(given, pa.Table), lambda table: table),
+    (
+        lambda given: isinstance(given, pa.RecordBatch),
+        lambda batch: pa.Table.from_batches([batch]),
+    ),
+    (_is_from("pandas", "DataFrame", "Series"), _from_pandas),
+    (_is_from("polars", "DataFrame", "LazyFrame", "Series"), _from_polars),
+    (_has("toArrow"), lambda frame: frame.toArrow()),
+    (_has("__arrow_c_stream__"), pa.table),
+    (_is_matrix, _from_matrix),
+)
+
+
+def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
+    arrays = [_any_column(column, str(name)) for name, column in columns.items()]
+    lengths = {len(array) for array in arrays}
+    if len(lengths) > 1:
+        raise UnevenColumnsError(
+            [str(name) for name in columns], list(map(len, arrays))
+        )
+    return pa.table(arrays, names=[str(name) for name in columns])
+
+
+def _any_column(column: Any, name: str) -> pa.Array:  # noqa: ANN401  what users have
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    if hasattr(column, "__arrow_c_stream__"):
+        return pa.chunked_array(column)
+    if hasattr(column, "__array__"):
+        return pa.array(column)
+    if isinstance(column, Iterable) and not isinstance(column, str | bytes):
+        return column_of(list(column), name)
+    raise NotRowsError(column)
+
+
+def _table_of_iterable(rows: Iterable[Any], arity: int | None) -> pa.Table:
+    iterator = iter(rows)
+    first = next(iterator, None)
+    if first is None:
+        return rows_without_columns(0)
+    if isinstance(first, pa.RecordBatch | pa.Table):
+        batches = chain([first], iterator)
+        return pa.concat_tables([_table_of(batch, arity) for batch in batches])
+    if isinstance(first, Mapping):
+        records = [first, *iterator]
+        return _table_of_columns(
+            {name: [record.get(name) for record in records] for name in first}
+        )
+    given = rows if isinstance(rows, list) else [first, *iterator]
+    width = len(first) if isinstance(first, Sequence) else 1
+    return table_of_rows(given, width if arity is None else arity)

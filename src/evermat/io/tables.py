@@ -1,0 +1,209 @@
+"""Reading files of facts: one file, or a folder of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.feather as arrow_feather
+import pyarrow.json as arrow_json
+import pyarrow.parquet as arrow_parquet
+
+from evermat.columns import (
+    ArityMismatchError,
+    as_terms,
+    plain_texts,
+    refuse_nulls,
+    term_table,
+)
+from evermat.io.column_types import typed, types_by_column
+from evermat.io.delimited import DIALECTS, Dialect, chosen, read_delimited
+from evermat.io.files import FileMissingError, UnknownFormatError, data_file
+from evermat.io.places import MalformedFileError, decoded, label_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from evermat.io.files import DataFile
+
+
+def read_table(  # noqa: PLR0913  the options of one call
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  as users say it
+    columns: Sequence[str] | None = None,
+    types: Sequence[str] | Mapping[str, str] | None = None,
+    arity: int | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    quoting: bool | None = None,
+) -> pa.Table:
+    """Read a file of facts: CSV, TSV, `.facts`, Parquet, Arrow or JSON lines.
+
+    Args:
+        path: the file; `.gz`, `.zst` or `.bz2` may follow its suffix.
+        format: `csv`, `tsv`, `facts`, `parquet`, `arrow` or `jsonl`; by default what
+            the suffix says.
+        columns: the names of the columns. Where a file has names of its own, these are
+            chosen from it, in this order.
+        types: for each column, or by name, one of `string`, `integer`, `decimal`,
+            `double`, `boolean`, `iri` and `term`. Other columns of text files are
+            guessed with care: see `evermat.io.column_types`.
+        arity: how many columns there must be.
+        header: whether the first row of a text file holds names. By default it does
+            if it equals `columns`.
+        delimiter: the character between the fields of a text file.
+        quoting: whether fields of a text file may be quoted.
+
+    Raises:
+        FileMissingError, UnknownFormatError, DamagedFileError: no such file, or not of
+            its kind.
+        MalformedFileError, NotUnicodeError, ValueFormatError: with file, line and
+            column.
+        ArityMismatchError, MissingValueError: not rows of facts of this arity.
+    """
+    file = data_file(path, format=format)
+    if file.format in DIALECTS:
+        usual = DIALECTS[file.format]
+        dialect = Dialect(
+            delimiter=usual.delimiter if delimiter is None else delimiter,
+            quoting=usual.quoting if quoting is None else quoting,
+            header=usual.header if header is None else header,
+        )
+        table = read_delimited(file, dialect, columns=columns, types=types, arity=arity)
+    elif file.format in _READERS:
+        table = _READERS[file.format](file)
+        if columns is not None:
+            table = chosen(table, columns, file.path.name)
+        table = _with_types(table, types)
+    else:
+        raise UnknownFormatError(file.path.name)
+    if arity is not None and table.num_columns != arity:
+        raise ArityMismatchError(arity, table.num_columns, name=file.path.name)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        refuse_nulls(column, name)
+    return table
+
+
+def read_folder(
+    folder: str | Path, *, read_rdf: Callable[[Path], pa.Table] | None = None
+) -> dict[str, pa.Table]:
+    """Read every data file of a folder, by predicate.
+
+    A file is named after its predicate: `edge.facts`, `edge.csv.gz`. Several files of
+    one predicate give their rows together. Files with other suffixes are left alone.
+
+    Args:
+        folder: where the files are; folders in it are left alone.
+        read_rdf: how to read RDF files, whose rows belong to `triple`; without it,
+            they are left alone too.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileMissingError(folder)
+    found: dict[str, list[pa.Table]] = {}
+    for path in sorted(folder.iterdir()):
+        try:
+            file = data_file(path)
+        except UnknownFormatError:
+            continue
+        if not path.is_file() or path.name.startswith("."):
+            continue
+        if not file.is_rdf:
+            found.setdefault(file.predicate, []).append(read_table(path))
+        elif read_rdf is not None:
+            found.setdefault("triple", []).append(read_rdf(path))
+    return {name: _together(name, tables) for name, tables in found.items()}
+
+
+def _together(name: str, tables: list[pa.Table]) -> pa.Table:
+    if len(tables) == 1:
+        return tables[0]
+    filled = [table for table in tables if table.num_rows] or tables[:1]
+    names = filled[0].column_names
+    for table in filled:
+        if table.num_columns != len(names):
+            raise ArityMismatchError(len(names), table.num_columns, name=name)
+    return pa.concat_tables(
+        [term_table(table).rename_columns(names) for table in filled]
+    )
+
+
+def _with_types(
+    table: pa.Table, types: Sequence[str] | Mapping[str, str] | None
+) -> pa.Table:
+    for index, type_name in enumerate(types_by_column(types, table.column_names)):
+        if type_name is not None:
+            name = table.column_names[index]
+            texts = plain_texts(as_terms(table.column(index), name=name))
+            table = table.set_column(index, name, typed(texts, type_name))
+    return table
+
+
+def _read_parquet(file: DataFile) -> pa.Table:
+    try:
+        return arrow_parquet.read_table(pa.BufferReader(file.read()))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _as_damaged(file, error) from error
+
+
+def _read_arrow(file: DataFile) -> pa.Table:
+    data = pa.BufferReader(file.read())
+    try:
+        return arrow_feather.read_table(data)
+    except pa.ArrowInvalid:
+        data.seek(0)
+    try:
+        return pa.ipc.open_stream(data).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _as_damaged(file, error) from error
+
+
+def _as_damaged(file: DataFile, error: Exception) -> Exception:
+    return error if isinstance(error, FileMissingError) else file.damaged(error)
+
+
+def _read_json_lines(file: DataFile) -> pa.Table:
+    data = file.read()
+    if not data.to_pybytes().strip():
+        return pa.table({})
+    try:
+        table = arrow_json.read_json(pa.BufferReader(data))
+        dates = [pa.types.is_timestamp(field.type) for field in table.schema]
+        if any(dates):
+            # Strings that look like dates are strings all the same.
+            schema = pa.schema(
+                field.with_type(pa.string()) if is_date else field
+                for field, is_date in zip(table.schema, dates, strict=True)
+            )
+            options = arrow_json.ParseOptions(explicit_schema=schema)
+            table = arrow_json.read_json(pa.BufferReader(data), parse_options=options)
+    except pa.ArrowInvalid as error:
+        raise _json_error(file, data.to_pybytes(), error) from error
+    return table
+
+
+def _json_error(file: DataFile, data: bytes, cause: Exception) -> MalformedFileError:
+    for number, line in enumerate(decoded(file.path, data).split("\n"), start=1):
+        try:
+            if line.strip() and not isinstance(json.loads(line), dict):
+                return MalformedFileError(
+                    "expected a JSON object",
+                    labels=(label_at(file.path, number, 1, text=line),),
+                    help='write a line like {"c1": "a", "c2": 7}',
+                )
+        except json.JSONDecodeError as error:
+            label = label_at(
+                file.path, number, error.colno, text=line, remark=error.msg.lower()
+            )
+            return MalformedFileError("malformed JSON", labels=(label,))
+    return MalformedFileError(f"`{file.path.name}` cannot be read: {cause}")
+
+
+_READERS: dict[str, Callable[[DataFile], pa.Table]] = {
+    "parquet": _read_parquet,
+    "arrow": _read_arrow,
+    "jsonl": _read_json_lines,
+}
