@@ -23,6 +23,7 @@ from evermat.columns import (
 from evermat.errors import EvermatError
 from evermat.io.delimited import DIALECTS
 from evermat.io.files import UnknownFormatError, data_file
+from evermat.lang.terms import RDF_TYPE
 from evermat.values import Kind
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from evermat.io.delimited import Dialect
 
-RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _ROWS_AT_ONCE = 1 << 16
 _TRIPLE = 3
 
@@ -53,6 +53,7 @@ def write_table(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002  as users say it
+    dialect: Dialect | None = None,
     header: bool = False,
     terms: bool = False,
     predicate: str | None = None,
@@ -66,6 +67,7 @@ def write_table(
         path: `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow` or `.nt`, and `.gz`, `.zst`
             or `.bz2` after it.
         format: overrules the suffix.
+        dialect: how to write a text file, where its format does not say it all.
         header: whether text files start with the names of the columns.
         terms: write every value as a term (`<iri>`, `"text"`, `7`), which read back
             exactly with the type `term`; otherwise values are as plain as possible.
@@ -81,7 +83,11 @@ def write_table(
     with _complete_or_not_at_all(file.path, file.compression) as sink:
         if file.format in DIALECTS:
             _write_delimited(
-                table, sink, DIALECTS[file.format], header=header, terms=terms
+                table,
+                sink,
+                dialect or DIALECTS[file.format],
+                header=header,
+                terms=terms,
             )
         elif file.format == "nt":
             _write_lines(_triples(table, predicate or file.predicate), sink, " ", " .")
@@ -190,7 +196,7 @@ def _triples(table: pa.Table, predicate: str) -> pa.Table:
     if width < _TRIPLE:
         name = _repeated(predicate if ":" in predicate else f"urn:{predicate}", table)
         if width == 1:
-            columns += [_repeated(RDF_TYPE, table), name]
+            columns += [_repeated(RDF_TYPE.text, table), name]
         else:
             columns.insert(1, name)
     _require_kinds(columns[0], {Kind.IRI, Kind.BLANK}, "subject")

@@ -1,7 +1,7 @@
 """Directives of Nemo and Rulewerk: names, parameters, files to read and to write.
 
 What a program says about a file becomes options of a `DataSource` or `DataSink`:
-`form`, `delimiter`, `quoting`, `header`, `columns`, `compression`, `limit`, `rows` and
+`form`, `delimiter`, `quoting`, `header`, `types`, `compression`, `limit`, `rows` and
 `values`; `docs/other_syntaxes.md` lists them.
 """
 
@@ -151,8 +151,8 @@ class FileReader(TermReader):
         for source in self._sources:
             options = dict(source.options)
             arity = arities.get(source.predicate)
-            if "columns" not in options and arity is not None and "form" not in options:
-                options["columns"] = ",".join(["any"] * arity)
+            if "types" not in options and arity is not None and "form" not in options:
+                options["types"] = ",".join(["any"] * arity)
             yield replace(source, options=tuple(options.items()))
 
     def _import(self, directive: Token) -> None:
@@ -224,7 +224,7 @@ class FileReader(TermReader):
             options = {
                 "delimiter": "," if kind == "load-csv" else "\t",
                 "quoting": "double",
-                "columns": ",".join(["any"] * arity),
+                "types": ",".join(["any"] * arity),
                 "rows": "lenient",
             }
         span = tokens.span_since(directive)
@@ -296,7 +296,7 @@ class FileReader(TermReader):
             case "resource" | "delimiter":
                 return
             case "format" if isinstance(value, tuple):
-                options["columns"] = ",".join(value)
+                options["types"] = ",".join(value)
             case "quoting":
                 text = self._text(settings, key, {})
                 options["quoting"] = "double" if text == "true" else "none"

@@ -320,7 +320,7 @@ class _Reader:
 
     def _source(self, name: Token, options: dict[str, str], span: Span) -> DataSource:
         columns = ",".join(self._column_types(self._relation(name)))
-        described = {"columns": columns, **_file_form(options)}
+        described = {"types": columns, **_file_form(options)}
         path = options.get("filename", f"{name.text}.facts")
         return DataSource(name.text, path, tuple(described.items()), span=span)
 

@@ -1,0 +1,343 @@
+"""Programs in files, and the files that programs name.
+
+`read_program` reads a program in our language or in another one. What it says about
+data (`@import`, `.input`, `@export`, `.output`) is kept in its sources and sinks;
+`load_sources` reads the first, `write_sinks` writes the second. The options of sources
+and sinks are listed in `docs/other_syntaxes.md`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TextIO
+
+import pyarrow as pa
+
+from evermat.columns import plain_texts, term_table
+from evermat.errors import EvermatError, Label
+from evermat.io.delimited import Dialect, read_delimited
+from evermat.io.files import DataFile, data_file
+from evermat.io.nemo_tables import nemo_cells, read_nemo_table
+from evermat.io.tables import read_table
+from evermat.io.writing import write_table
+from evermat.lang.foreign.dlog import read_dlog
+from evermat.lang.foreign.nemo import read_nemo
+from evermat.lang.foreign.souffle import read_souffle
+from evermat.lang.parser import parse_program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from evermat.lang.syntax import DataSink, DataSource, Program
+
+Syntax = Literal["auto", "evermat", "souffle", "nemo", "dlog"]
+
+SYNTAXES: tuple[Syntax, ...] = ("auto", "evermat", "souffle", "nemo", "dlog")
+"""The names of the languages that can be read; `auto` looks at name and text."""
+
+_BY_SUFFIX: dict[str, Syntax] = {".rls": "nemo", ".dlog": "dlog"}
+_SIGNS: tuple[tuple[Syntax, re.Pattern[str]], ...] = (
+    ("souffle", re.compile(r"^\s*\.(decl|type|input|output|comp|pragma)\b", re.M)),
+    ("nemo", re.compile(r"^\s*@(import|export)\s+\S+\s*:-", re.M)),
+    ("nemo", re.compile(r"^\s*@(source|output|parameter)\s", re.M)),
+    ("dlog", re.compile(r"^\s*PREFIX\s+[\w\-]*:\s*<", re.M)),
+)
+_RDF_FORMATS = {
+    "ntriples": "nt",
+    "nquads": "nq",
+    "turtle": "ttl",
+    "trig": "trig",
+    "rdfxml": "rdf",
+}
+_STANDARD_OUTPUT = "-"
+
+
+class UnknownSyntaxError(EvermatError, ValueError):
+    """A rule language that there is not."""
+
+    code = "EM731"
+
+
+class FileOptionError(EvermatError, ValueError):
+    """An option of a data file that cannot be followed."""
+
+    code = "EM732"
+
+
+class SkippedRowsWarning(EvermatError, UserWarning):
+    """Rows of a file that do not fit their predicate and were left out."""
+
+    code = "EM733"
+
+
+# -------------------------------------------------------------------- programs
+
+
+def read_program(
+    program: str | Path,
+    syntax: Syntax = "auto",
+    *,
+    folder: Path | None = None,
+    parameters: Mapping[str, object] | None = None,
+) -> Program:
+    """Read a program.
+
+    Args:
+        program: the text of a program, or the path of a file, which may end in `.gz`.
+        syntax: `evermat`, `souffle`, `nemo` (also Rulewerk), `dlog` (VLog and RDFox);
+            `auto` goes by suffix and by what is typical for a language.
+        folder: where `@include` looks for files; by default beside the program.
+        parameters: values for the parameters of a Nemo program.
+
+    Raises:
+        ParseError: the text is not in the language.
+        UnsupportedSyntaxError: it uses what Evermat cannot do.
+
+    >>> read_program(".decl p(x:number)  p(1).").facts[0].predicate
+    'p'
+    """
+    if syntax not in SYNTAXES:
+        raise UnknownSyntaxError(
+            f"there is no syntax `{syntax}`",
+            help=f"use one of {', '.join(SYNTAXES)}",
+        )
+    name, text = "<rules>", str(program)
+    if isinstance(program, Path):
+        name, text = str(program), _program_text(program)
+        folder = folder or program.parent
+    match recognised(name, text) if syntax == "auto" else syntax:
+        case "souffle":
+            return read_souffle(text, name=name)
+        case "nemo":
+            return read_nemo(text, name=name, parameters=parameters)
+        case "dlog":
+            return read_dlog(text, name=name)
+        case _:
+            return parse_program(text, name=name, folder=folder)
+
+
+def recognised(name: str, text: str) -> Syntax:
+    """The language of a program, by the suffix of its name and by its text.
+
+    >>> recognised("graph.dl", "edge(?x, ?y) :- link(?x, ?y) .")
+    'evermat'
+    """
+    suffix = Path(name.removesuffix(".gz")).suffix
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    for syntax, sign in _SIGNS:
+        if sign.search(text):
+            return syntax
+    return "evermat"
+
+
+def _program_text(path: Path) -> str:
+    if path.suffix == ".gz":
+        return gzip.decompress(path.read_bytes()).decode("utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+# --------------------------------------------------------------------- sources
+
+
+def load_sources(
+    program: Program,
+    folder: Path,
+    *,
+    read_rdf: Callable[[DataFile], pa.Table] | None = None,
+) -> dict[str, pa.Table]:
+    """Read the files that a program names, by predicate.
+
+    Args:
+        program: its `sources` say what to read.
+        folder: where relative paths begin; a file that is not there is also looked
+            for in its folder `facts`, where Soufflé's programs have theirs.
+        read_rdf: how to read RDF files into tables of three columns.
+
+    Raises:
+        FileMissingError: a file is not there.
+        MalformedFileError, ValueFormatError: a file does not fit what the program
+            says, with file, line and column.
+
+    Warns:
+        SkippedRowsWarning: rows were left out, where the language wants it so.
+    """
+    found: dict[str, list[pa.Table]] = {}
+    for source in program.sources:
+        table = _Source(source, folder, read_rdf).read()
+        found.setdefault(source.predicate, []).append(table)
+    return {name: _together(tables) for name, tables in found.items()}
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    if len(tables) == 1:
+        return tables[0]
+    names = tables[0].column_names
+    return pa.concat_tables(
+        [term_table(table).rename_columns(names) for table in tables]
+    )
+
+
+@dataclass(slots=True)
+class _Source:
+    """One file on its way in."""
+
+    source: DataSource
+    folder: Path
+    read_rdf: Callable[[DataFile], pa.Table] | None
+
+    def read(self) -> pa.Table:
+        options = dict(self.source.options)
+        path = self._place()
+        if "form" in options:
+            return self._read_rdf(path, options["form"])
+        if options.get("rows") == "lenient":
+            return self._read_leniently(path, options)
+        if options.get("values") == "plain":
+            return self._read_strictly(path, options)
+        return self._read_own(path, options)
+
+    def _place(self) -> Path:
+        path = self.folder / self.source.path
+        beside = self.folder / "facts" / self.source.path
+        return beside if not path.exists() and beside.exists() else path
+
+    def _read_rdf(self, path: Path, form: str) -> pa.Table:
+        if self.read_rdf is None:
+            raise self._refused(f"cannot read RDF from `{self.source.path}` here")
+        return self.read_rdf(data_file(path, format=_RDF_FORMATS.get(form)))
+
+    def _read_leniently(self, path: Path, options: Mapping[str, str]) -> pa.Table:
+        types = options.get("types")
+        limit = options.get("limit")
+        read = read_nemo_table(
+            self._file(path, options),
+            delimiter=options.get("delimiter", ","),
+            quoting=options.get("quoting") != "none",
+            header=options.get("header") == "true",
+            types=None if types is None else types.split(","),
+            limit=None if limit is None else int(limit),
+        )
+        if read.skipped:
+            rows = "1 row was" if read.skipped == 1 else f"{read.skipped} rows were"
+            warning = SkippedRowsWarning(
+                f"{rows} left out of `{self.source.path}`",
+                labels=self._labels(),
+                law="a row has one value of the right type for each column",
+            )
+            warnings.warn(warning, stacklevel=4)
+        return read.table
+
+    def _read_strictly(self, path: Path, options: Mapping[str, str]) -> pa.Table:
+        types = [name for name in options.get("types", "").split(",") if name]
+        dialect = Dialect(
+            delimiter=options.get("delimiter", "\t"),
+            quoting=options.get("quoting") == "double",
+            header=options.get("header") == "true",
+        )
+        file = self._file(path, options)
+        return read_delimited(file, dialect, types=types, arity=len(types))
+
+    def _read_own(self, path: Path, options: Mapping[str, str]) -> pa.Table:
+        """`@import` of our own language: the options of `evermat.io.read_table`."""
+        for name in options:
+            if name not in {"format", "columns", "types", "header", "delimiter"}:
+                raise self._refused(f"there is no option `{name}` of `@import`")
+        lists = {
+            name: [part.strip() for part in options[name].split(",")]
+            for name in ("columns", "types")
+            if name in options
+        }
+        header = options.get("header")
+        return read_table(
+            path,
+            format=options.get("format"),
+            columns=lists.get("columns"),
+            types=lists.get("types"),
+            header=None if header is None else header == "true",
+            delimiter=options.get("delimiter"),
+        )
+
+    def _file(self, path: Path, options: Mapping[str, str]) -> DataFile:
+        file = data_file(path, format="csv")
+        compression = options.get("compression")
+        if compression is None:
+            return file
+        return replace(file, compression=None if compression == "none" else compression)
+
+    def _refused(self, message: str) -> FileOptionError:
+        return FileOptionError(message, labels=self._labels())
+
+    def _labels(self) -> tuple[Label, ...]:
+        return () if self.source.span is None else (Label(self.source.span),)
+
+
+# ----------------------------------------------------------------------- sinks
+
+
+def write_sinks(
+    program: Program,
+    facts: Callable[[str], pa.Table],
+    folder: Path,
+    *,
+    stream: TextIO | None = None,
+) -> list[Path]:
+    """Write the files that a program asks for; gives the paths of those written.
+
+    Args:
+        program: its `sinks` say what to write.
+        facts: the facts of a predicate, as term columns.
+        folder: where relative paths begin.
+        stream: what stands for the standard output.
+    """
+    written: list[Path] = []
+    for sink in program.sinks:
+        table = facts(sink.predicate)
+        if sink.path == _STANDARD_OUTPUT:
+            print(_shown(sink, table), file=stream or sys.stdout)
+            continue
+        path = folder / sink.path
+        _write(sink, table, path)
+        written.append(path)
+    return written
+
+
+def _shown(sink: DataSink, table: pa.Table) -> str:
+    """What Soufflé prints: `name<tab>count`, or the rows under a heading."""
+    if dict(sink.options).get("values") == "size":
+        return f"{sink.predicate}\t{table.num_rows}"
+    rule = "-" * 15
+    columns = [plain_texts(column).to_pylist() for column in term_table(table).columns]
+    rows = ["\t".join(row) for row in zip(*columns, strict=True)]
+    if not columns:
+        rows = ["()"] * table.num_rows
+    return "\n".join([rule, sink.predicate, "=" * len(rule), *rows, "=" * len(rule)])
+
+
+def _write(sink: DataSink, table: pa.Table, path: Path) -> None:
+    options = dict(sink.options)
+    form = options.get("values")
+    if "form" in options:
+        format_name = _RDF_FORMATS.get(options["form"])
+        write_table(table, path, format=format_name, predicate=sink.predicate)
+        return
+    if form is None:
+        header = options.get("header") == "true"
+        write_table(table, path, format=options.get("format"), header=header)
+        return
+    table = term_table(table)
+    if form == "terms" and table.num_columns:
+        cells = [nemo_cells(column) for column in table.columns]
+        table = pa.table(cells, names=table.column_names)
+    if "names" in options and table.num_columns:
+        table = table.rename_columns(options["names"].split(","))
+    dialect = Dialect(
+        delimiter=options.get("delimiter", ","), quoting=options["quoting"] == "double"
+    )
+    header = options.get("header") == "true"
+    write_table(table, path, format="csv", dialect=dialect, header=header)
