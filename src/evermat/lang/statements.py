@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evermat.errors import ConstantExpressionError, Label, ParseError
 from evermat.functions import FUNCTIONS, FunctionError
+from evermat.lang.expressions import fold
 from evermat.lang.reader import (
     COMPARISON_LEVEL,
     NAME_KINDS,
@@ -235,21 +236,3 @@ _SEPARATORS = {
     "=": "the sign between head and body is `:-`",
     ":": "the sign between head and body is `:-`",
 }
-
-
-def fold(expression: Expression) -> Expression:
-    """An expression with every call that has only constants replaced by its value.
-
-    Raises:
-        FunctionError: if such a call has no value.
-    """
-    if not isinstance(expression, Call):
-        return expression
-    arguments = tuple(fold(argument) for argument in expression.arguments)
-    constants = [
-        argument.constant for argument in arguments if isinstance(argument, Term)
-    ]
-    function = FUNCTIONS.get(expression.function)
-    if len(constants) == len(arguments) and function and function.takes(len(arguments)):
-        return Term(function.evaluate(*constants), expression.span)
-    return Call(expression.function, arguments, expression.span)

@@ -137,9 +137,7 @@ class Rule:
 
     def negated_atoms(self) -> Iterator[Atom]:
         """The atoms below `not`, in order."""
-        return (
-            element.atom for element in self.body if isinstance(element, Negation)
-        )
+        return (element.atom for element in self.body if isinstance(element, Negation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +245,25 @@ def atom_variables(atom: Atom) -> Iterator[Variable]:
     """The variables of an atom, from left to right, with repetitions."""
     for argument in atom.arguments:
         yield from expression_variables(argument)
+
+
+def element_variables(element: BodyElement) -> Iterator[Variable]:
+    """The variables of a body element, from left to right, with repetitions."""
+    match element:
+        case Atom():
+            yield from atom_variables(element)
+        case Negation(atom=atom):
+            yield from atom_variables(atom)
+        case Condition(expression=expression):
+            yield from expression_variables(expression)
+        case Assignment(variable=variable, expression=expression):
+            yield variable
+            yield from expression_variables(expression)
+
+
+def rule_variables(rule: Rule) -> Iterator[Variable]:
+    """The variables of a rule, heads first, with repetitions."""
+    for head in rule.heads:
+        yield from atom_variables(head)
+    for element in rule.body:
+        yield from element_variables(element)

@@ -1,0 +1,314 @@
+"""Rules in normal form: what is left is atoms, negations and computations in order.
+
+A normal rule has
+
+- one head, whose arguments, like those of all its atoms, are variables and constants;
+- no anonymous variables;
+- a body of atoms, then conditions and assignments in an order in which each finds its
+  variables bound, then negated atoms;
+- no equation that merely renames a variable or names a constant: it is substituted;
+- no variable that occurs only in one negated atom: `not p(?x, _)` becomes
+  `not ~p(?x)` with a rule that defines the auxiliary predicate `~p(?x)`.
+
+The name of an auxiliary predicate is made from the negated atom, so that the same
+negation gives the same predicate in whatever program it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evermat.errors import Label, UnsafeRuleError
+from evermat.lang.expressions import fold_if_possible, substitute_atom
+from evermat.lang.renaming import canonical, rule_key, substitute_condition
+from evermat.lang.syntax import (
+    ANONYMOUS,
+    Assignment,
+    Atom,
+    BodyElement,
+    Call,
+    Condition,
+    Expression,
+    Negation,
+    Rule,
+    Term,
+    Variable,
+    atom_variables,
+    expression_variables,
+    rule_variables,
+)
+from evermat.values import boolean_constant
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
+
+__all__ = ["canonical", "is_auxiliary", "normalise", "rule_key"]
+
+AUXILIARY_MARK = "~"
+"""The first character of auxiliary predicates; users cannot write it."""
+
+_TRUE = boolean_constant(value=True)
+
+
+def is_auxiliary(predicate: str) -> bool:
+    """Whether a predicate was made by `normalise` and should be hidden."""
+    return predicate.startswith(AUXILIARY_MARK)
+
+
+def normalise(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules in normal form, without duplicates.
+
+    Rules with a condition that is never true are left out.
+
+    Raises:
+        UnsafeRuleError: if a variable gets no value (see `checks`, which says more).
+    """
+    found: dict[Hashable, Rule] = {}
+    for rule in rules:
+        for head in rule.heads:
+            for normal in _normal_rules(head, rule):
+                found.setdefault(rule_key(normal), normal)
+    return tuple(found.values())
+
+
+# ------------------------------------------------------------------- one rule
+
+
+def _normal_rules(head: Atom, rule: Rule) -> Iterator[Rule]:
+    draft = _Draft.of(head, rule)
+    draft.substitute_equations()
+    if not draft.settle_constant_conditions():
+        return
+    draft.order_computations()
+    auxiliary = list(draft.project_negations())
+    yield Rule((draft.head,), draft.body(), rule.span)
+    yield from auxiliary
+
+
+@dataclass
+class _Draft:
+    """A rule taken apart."""
+
+    rule: Rule
+    head: Atom
+    atoms: list[Atom] = field(default_factory=list)
+    negations: list[Negation] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
+    computations: list[Condition | Assignment] = field(default_factory=list)
+    used_names: set[str] = field(default_factory=set)
+    fresh_count: int = 0
+
+    @classmethod
+    def of(cls, head: Atom, rule: Rule) -> _Draft:
+        """Take a rule apart, moving expressions out of its atoms."""
+        draft = cls(rule, head)
+        draft.used_names = {variable.name for variable in rule_variables(rule)}
+        for element in rule.body:
+            match element:
+                case Atom():
+                    draft.atoms.append(draft._flatten(element))
+                case Negation(atom=atom, span=span):
+                    draft.negations.append(Negation(draft._flatten(atom), span))
+                case Condition():
+                    draft.conditions.append(element)
+                case Assignment(variable=variable, expression=expression, span=span):
+                    call = Call("=", (variable, expression), span)
+                    draft.conditions.append(Condition(call, span))
+        draft.head = draft._flatten(head)
+        return draft
+
+    def _fresh(self) -> Variable:
+        while True:
+            self.fresh_count += 1
+            name = f"_{self.fresh_count}"
+            if name not in self.used_names:
+                return Variable(name)
+
+    def _flatten(self, atom: Atom) -> Atom:
+        if all(map(_is_plain, atom.arguments)):
+            return atom
+        return replace(atom, arguments=tuple(map(self._plain, atom.arguments)))
+
+    def _plain(self, argument: Expression) -> Expression:
+        match argument:
+            case Variable(name=name) if name == ANONYMOUS:
+                return replace(self._fresh(), span=argument.span)
+            case Call():
+                value = fold_if_possible(argument)
+                if isinstance(value, Term):
+                    return value
+                variable = replace(self._fresh(), span=argument.span)
+                equation = Call("=", (variable, argument), argument.span)
+                self.conditions.append(Condition(equation, argument.span))
+                return variable
+            case _:
+                return argument
+
+    def substitute_equations(self) -> None:
+        """Replace variables that an equation calls by another name or a constant."""
+        while True:
+            substitution = self._next_substitution()
+            if substitution is None:
+                return
+            self.head = substitute_atom(self.head, substitution)
+            self.atoms = [substitute_atom(atom, substitution) for atom in self.atoms]
+            self.negations = [
+                Negation(substitute_atom(negation.atom, substitution), negation.span)
+                for negation in self.negations
+            ]
+            self.conditions = [
+                substitute_condition(condition, substitution)
+                for condition in self.conditions
+            ]
+
+    def _next_substitution(self) -> dict[str, Expression] | None:
+        for index, condition in enumerate(self.conditions):
+            call = condition.expression
+            if call.function != "=":
+                continue
+            left, right = map(fold_if_possible, call.arguments)
+            if not isinstance(left, Variable):
+                left, right = right, left
+            if isinstance(left, Variable) and not isinstance(right, Call):
+                del self.conditions[index]
+                return {left.name: right}
+        return None
+
+    def settle_constant_conditions(self) -> bool:
+        """Drop conditions that always hold; False if one never does."""
+        kept: list[Condition] = []
+        for condition in self.conditions:
+            value = fold_if_possible(condition.expression)
+            if not isinstance(value, Term):
+                kept.append(condition)
+            elif value.constant != _TRUE:
+                return False
+        self.conditions = kept
+        return True
+
+    def order_computations(self) -> None:
+        """Order computations so that each has its inputs; tell assignments apart."""
+        bound = {
+            variable.name for atom in self.atoms for variable in atom_variables(atom)
+        }
+        pending = self.conditions
+        while pending:
+            waiting: list[Condition] = []
+            for condition in pending:
+                ready = _bind(condition, bound)
+                if ready is None:
+                    waiting.append(condition)
+                else:
+                    self.computations.append(ready)
+            if len(waiting) == len(pending):
+                raise _unbound(self.rule, waiting[0].expression, bound)
+            pending = waiting
+        for variable in atom_variables(self.head):
+            if variable.name not in bound:
+                raise _unbound(self.rule, variable, bound)
+
+    def project_negations(self) -> Iterator[Rule]:
+        """Hide variables that occur in one negated atom only; yield the new rules."""
+        bound = {
+            variable.name for atom in self.atoms for variable in atom_variables(atom)
+        }
+        bound.update(
+            element.variable.name
+            for element in self.computations
+            if isinstance(element, Assignment)
+        )
+        seen: set[str] = set()
+        for index, negation in enumerate(self.negations):
+            names = {variable.name for variable in atom_variables(negation.atom)}
+            local = names - bound
+            if local & seen:
+                raise _unbound(self.rule, Variable(min(local & seen)), bound)
+            seen |= local
+            if local:
+                definition = _projection(negation.atom, local, self.rule)
+                head = definition.head
+                kept = _distinct(negation.atom, local)
+                atom = replace(negation.atom, predicate=head.predicate, arguments=kept)
+                self.negations[index] = Negation(atom, negation.span)
+                yield definition
+
+    def body(self) -> tuple[BodyElement, ...]:
+        """The body put together again, nothing twice."""
+        elements = (*self.atoms, *self.computations, *self.negations)
+        return tuple(dict.fromkeys(elements))
+
+
+def _bind(condition: Condition, bound: set[str]) -> Condition | Assignment | None:
+    """The condition if its inputs are bound, an assignment if it binds a variable."""
+    call = condition.expression
+    if _is_bound(call, bound):
+        return condition
+    if call.function == "=":
+        left, right = call.arguments
+        for target, value in ((left, right), (right, left)):
+            if isinstance(target, Variable) and _is_bound(value, bound):
+                bound.add(target.name)
+                return Assignment(target, value, condition.span)
+    return None
+
+
+def _is_bound(expression: Expression, bound: set[str]) -> bool:
+    return all(variable.name in bound for variable in expression_variables(expression))
+
+
+def _unbound(rule: Rule, expression: Expression, bound: set[str]) -> UnsafeRuleError:
+    names = [
+        variable
+        for variable in expression_variables(expression)
+        if variable.name not in bound
+    ]
+    variable = names[0]
+    span = variable.span or rule.span
+    return UnsafeRuleError(
+        f"variable `?{variable.name}` is not bound by the body",
+        labels=() if span is None else (Label(span, "needs a value here"),),
+        law="every variable must occur in a positive body atom",
+    )
+
+
+# ---------------------------------------------------------- auxiliary predicates
+
+
+def _distinct(atom: Atom, local: set[str]) -> tuple[Variable, ...]:
+    """The variables of an atom that are not local, each once."""
+    names = dict.fromkeys(variable.name for variable in atom_variables(atom))
+    return tuple(Variable(name) for name in names if name not in local)
+
+
+def _projection(atom: Atom, local: set[str], rule: Rule) -> Rule:
+    """`~p(?x1) :- p(?x1, ?_1) .` for `p(?x, ?y)` with local variable `?y`."""
+    names: dict[str, Expression] = {}
+    for variable in atom_variables(atom):
+        prefix = "_" if variable.name in local else "x"
+        names.setdefault(variable.name, Variable(f"{prefix}{len(names) + 1}"))
+    body = substitute_atom(atom, names)
+    arguments = ", ".join(map(_argument_text, body.arguments))
+    head = Atom(
+        f"{AUXILIARY_MARK}{atom.predicate}({arguments})",
+        tuple(names[variable.name] for variable in _distinct(atom, local)),
+        atom.span,
+        atom.predicate_span,
+    )
+    return Rule((head,), (body,), rule.span)
+
+
+def _argument_text(argument: Expression) -> str:
+    if isinstance(argument, Term):
+        return str(argument.constant)
+    (variable,) = expression_variables(argument)
+    return f"?{variable.name}"
+
+
+# ------------------------------------------------------------- parts of rules
+
+
+def _is_plain(argument: Expression) -> bool:
+    if isinstance(argument, Variable):
+        return argument.name != ANONYMOUS
+    return isinstance(argument, Term)
