@@ -157,7 +157,7 @@ def _tables(
     for name, rows in _fact_rows(facts).items():
         table = table_of_rows(rows, len(rows[0]))
         pieces.setdefault(name, []).append(table)
-    return {name: _together(name, tables) for name, tables in pieces.items()}
+    return {name: together(name, tables) for name, tables in pieces.items()}
 
 
 def _fact_rows(facts: Iterable[Atom]) -> dict[str, list[tuple[object, ...]]]:
@@ -180,7 +180,8 @@ def _constant(fact: Atom, argument: object) -> object:
     )
 
 
-def _together(name: str, tables: list[pa.Table]) -> pa.Table:
+def together(name: str, tables: list[pa.Table]) -> pa.Table:
+    """The rows of several tables as one."""
     first, *rest = tables
     for other in rest:
         _same_width(name, first, other)

@@ -1,0 +1,304 @@
+"""The commands and their options; the work is in the modules beside this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from evermat import __version__
+from evermat.cli.programs import Syntax
+from evermat.cli.sizes import parse_size
+
+app = typer.Typer(
+    name="evermat",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+    help="""Datalog that stays true while facts and rules change.
+
+    \b
+    evermat run rules.dl --facts data/                     materialise
+    evermat run rules.dl --facts data/ --then monday.toml  … and maintain
+    evermat query rules.dl --facts data/ 'reach(?x, "c")'  ask
+    evermat check rules.dl                                 find mistakes
+    evermat fmt --write rules.dl                           put into form
+
+    Results go to standard output, progress and errors to standard error. Tables are
+    drawn on a terminal; in a pipe they are lines with tabs. --json gives one document.
+
+    \b
+    Exit codes:  0  all went well
+                 1  a program, facts or an update are wrong
+                 2  the command line is wrong
+                 3  a budget was used up
+               130  interrupted
+    """,
+)
+
+Rules = Annotated[
+    Path, typer.Argument(metavar="RULES", help="File of rules.", show_default=False)
+]
+Facts = Annotated[
+    Optional[list[str]],  # noqa: UP045  read by typer while running
+    typer.Option(
+        "--facts",
+        "-f",
+        metavar="FILE|DIR|PRED=FILE",
+        help="Facts: a file named after its predicate (edge.csv), a folder of such "
+        "files, or PRED=FILE. RDF files go to `triple`. May be repeated.",
+    ),
+]
+Header = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--header/--no-header",
+        help="Whether CSV and TSV files begin with names of columns. By default they "
+        "do if these are the names that the program declares.",
+        show_default=False,
+    ),
+]
+SyntaxOption = Annotated[
+    Syntax,
+    typer.Option("--syntax", help="How the rules are written; auto goes by suffix."),
+]
+EngineOption = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="embedded or reference.")
+]
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(
+        "--algorithm",
+        metavar="NAME",
+        help="How updates are maintained; `evermat algorithms` lists the names.",
+    ),
+]
+BudgetRounds = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(metavar="N", help="Most rounds in one stratum.", min=1),
+]
+BudgetFacts = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(metavar="N", help="Most facts that a run may derive.", min=1),
+]
+BudgetSeconds = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(metavar="S", help="Most seconds for a run."),
+]
+BudgetMemory = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="SIZE", help="Most memory, such as 500MB or 2GB."),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document, nothing else.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Options that stand before a command."""
+    if version:
+        typer.echo(f"evermat {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    rules: Rules,
+    facts: Facts = None,
+    then: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(
+            metavar="TOML|DIR",
+            help="An update to apply afterwards: a TOML file, or a folder with insert/, "
+            "delete/, rules+ and rules-. May be repeated; applied in order.",
+        ),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            metavar="DIR",
+            help="Write the outputs of the program, or all derived predicates, here.",
+        ),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="SUFFIX", help="csv, tsv, parquet, …")
+    ] = "csv",
+    show: Annotated[
+        int, typer.Option(metavar="N", help="Show N rows of each change.", min=0)
+    ] = 0,
+    engine: EngineOption = "embedded",
+    algorithm: AlgorithmOption = "auto",
+    syntax: SyntaxOption = Syntax.AUTO,
+    header: Header = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what the updates would change.")
+    ] = False,
+    budget_rounds: BudgetRounds = None,
+    budget_facts: BudgetFacts = None,
+    budget_seconds: BudgetSeconds = None,
+    budget_memory: BudgetMemory = None,
+    json: Json = False,
+) -> None:
+    """Materialise a program over facts, then apply updates one after the other.
+
+    \b
+    evermat run rules.dl --facts edge.csv
+    evermat run rules.dl -f data/ -f extra.ttl --out results/ --format parquet
+    evermat run rules.dl -f data/ --then monday.toml --then tuesday/ --show 3
+    evermat run rules.dl -f data/ --then monday.toml --dry-run
+    evermat run program.dl --syntax souffle --facts facts/ --out out/
+    """
+    from evermat.cli.output import Output
+    from evermat.cli.run import Job, run_job
+    from evermat.maintenance.watch import Budget
+
+    memory = None if budget_memory is None else parse_size(budget_memory)
+    job = Job(
+        rules=rules,
+        facts=facts or [],
+        updates=then or [],
+        out=out,
+        form=form,
+        show=show,
+        engine=engine,
+        algorithm=algorithm,
+        syntax=syntax,
+        header=header,
+        is_dry_run=dry_run,
+        budget=Budget(budget_rounds, budget_facts, budget_seconds, memory),
+    )
+    output = Output(is_json=json)
+    run_job(job, output)
+    output.finish()
+
+
+@app.command()
+def query(
+    rules: Rules,
+    question: Annotated[
+        str, typer.Argument(metavar="QUERY", help="Such as 'reach(?x, \"c\")'.")
+    ],
+    facts: Facts = None,
+    limit: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="N", help="Show at most N rows.", min=0),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="FILE", help="Write the answers to a file instead."),
+    ] = None,
+    engine: EngineOption = "embedded",
+    syntax: SyntaxOption = Syntax.AUTO,
+    header: Header = None,
+    json: Json = False,
+) -> None:
+    """Materialise a program over facts and answer a question.
+
+    A question is a conjunction of atoms, negated atoms and comparisons; its variables
+    are the columns of the answer. A question without variables is answered yes or no.
+
+    \b
+    evermat query rules.dl -f data/ 'reach(?x, "c"), not blocked(?x)'
+    evermat query rules.dl -f data/ 'price(?item, ?p), ?p > 100' --json
+    evermat query rules.dl -f data/ 'reach("a", "c")'
+    """
+    from evermat.cli.output import Output
+    from evermat.cli.run import Job, answer
+
+    job = Job(
+        rules=rules,
+        facts=facts or [],
+        engine=engine,
+        syntax=syntax,
+        header=header,
+    )
+    output = Output(is_json=json)
+    answer(job, question, output, limit=limit, out=out)
+    output.finish()
+
+
+@app.command()
+def check(
+    rules: Annotated[list[Path], typer.Argument(metavar="RULES...")],
+    syntax: SyntaxOption = Syntax.AUTO,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Warnings are errors too.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Find mistakes in rules without running them.
+
+    \b
+    evermat check rules.dl
+    evermat check --strict rules/*.dl
+    """
+    from evermat.cli.checking import check_files
+    from evermat.cli.output import Output
+
+    output = Output(is_json=json)
+    is_fine = check_files(rules, syntax, output, is_strict=strict)
+    output.finish()
+    if not is_fine:
+        raise typer.Exit(1)
+
+
+@app.command()
+def fmt(
+    rules: Annotated[list[Path], typer.Argument(metavar="RULES...")],
+    write: Annotated[
+        bool, typer.Option("--write", help="Change the files in place.")
+    ] = False,
+    check_only: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit with 1 if needed.")
+    ] = False,
+) -> None:
+    """Put rules into the usual form.
+
+    \b
+    evermat fmt rules.dl              print the result
+    evermat fmt --write rules/*.dl    change the files
+    evermat fmt --check rules/*.dl    only tell which files would change
+    """
+    from evermat.cli.checking import format_files
+
+    if write and check_only:
+        message = "--write and --check do not go together"
+        raise typer.BadParameter(message)
+    mode = "write" if write else "check" if check_only else "print"
+    if not format_files(rules, mode):
+        raise typer.Exit(1)
+
+
+@app.command()
+def algorithms(json: Json = False) -> None:
+    """List the maintenance algorithms: what they are and when each is best."""
+    from evermat.cli.output import Output
+    from evermat.cli.run import list_algorithms
+
+    output = Output(is_json=json)
+    list_algorithms(output)
+    output.finish()
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def bench(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="materialise, maintain")],
+) -> None:
+    """Measure, and compare with others where they are installed.
+
+    \b
+    evermat bench materialise
+    evermat bench maintain
+    """
+    from evermat.bench import main
+
+    raise typer.Exit(main([name, *context.args]))

@@ -1,0 +1,90 @@
+"""`evermat check` and `evermat fmt`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Literal
+
+from evermat.cli.output import count
+from evermat.cli.programs import Syntax, read_program
+from evermat.errors import EvermatError
+from evermat.lang.checks import check_program
+from evermat.rule_inputs import read_rule_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from evermat.cli.output import Output
+
+
+def check_files(
+    paths: Sequence[Path], syntax: Syntax, output: Output, *, is_strict: bool
+) -> bool:
+    """Report all problems of all files; whether there are none that count."""
+    documents = []
+    is_fine = True
+    for path in paths:
+        errors, warnings = _check(path, syntax)
+        is_fine = is_fine and not errors and not (is_strict and warnings)
+        for problem in (*errors, *warnings):
+            if not output.is_json:
+                print(problem, end="\n\n", file=sys.stderr, flush=True)  # noqa: T201
+        found = f"{count(len(errors), 'error')}, {count(len(warnings), 'warning')}"
+        output.say(f"{path}: {found if errors or warnings else 'no problems'}")
+        documents.append(
+            {
+                "file": str(path),
+                "errors": [_document(problem) for problem in errors],
+                "warnings": [_document(problem) for problem in warnings],
+            }
+        )
+    output.document["files"] = documents
+    return is_fine
+
+
+def _check(
+    path: Path, syntax: Syntax
+) -> tuple[Sequence[EvermatError], Sequence[EvermatError]]:
+    try:
+        program = read_program(path, syntax)
+    except EvermatError as error:
+        return getattr(error, "problems", None) or (error,), ()
+    report = check_program(program)
+    return report.errors, report.warnings
+
+
+def _document(problem: EvermatError) -> dict[str, object]:
+    span = problem.span
+    return {
+        "code": problem.code,
+        "message": problem.message,
+        "line": None if span is None else span.line,
+        "column": None if span is None else span.column,
+        "rule": problem.law,
+        "help": problem.help,
+    }
+
+
+def format_files(
+    paths: Sequence[Path], mode: Literal["print", "write", "check"]
+) -> bool:
+    """Format files; False if `check` finds one that would change."""
+    from evermat.lang.formatter import format_text
+
+    is_fine = True
+    for path in paths:
+        text = read_rule_file(path)
+        formatted = format_text(text, name=str(path))
+        if mode == "print":
+            print(formatted, end="")  # noqa: T201  the result
+            continue
+        if formatted == text:
+            continue
+        if mode == "write":
+            path.write_text(formatted, encoding="utf-8")
+            print(f"formatted {path}")  # noqa: T201
+        else:
+            is_fine = False
+            print(f"would format {path}")  # noqa: T201
+    return is_fine

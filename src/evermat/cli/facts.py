@@ -1,0 +1,116 @@
+"""Facts on the command line: files, folders of files, `predicate=file`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.errors import EvermatError
+from evermat.io import read_rdf, read_table
+from evermat.io.files import (
+    FileMissingError,
+    UnknownFormatError,
+    data_file,
+)
+from evermat.lang.syntax import TRIPLE
+from evermat.update_requests import together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from evermat.io.files import DataFile
+    from evermat.lang.syntax import Declaration
+
+
+class NoFactsError(EvermatError, ValueError):
+    """A folder without a file that could hold facts."""
+
+    code: ClassVar[str] = "EM555"
+
+
+class FactReader:
+    """Reads files of facts, with what the program declares about their columns."""
+
+    def __init__(
+        self, declarations: Iterable[Declaration] = (), *, header: bool | None = None
+    ) -> None:
+        """Make a reader.
+
+        Args:
+            declarations: give names and types to columns.
+            header: whether CSV and TSV files begin with a row of names; by default
+                they do if that row holds the declared names.
+        """
+        self._declared = {each.predicate: each for each in declarations}
+        self._header = header
+
+    def read(
+        self, places: Iterable[str], *, may_be_empty: bool = False
+    ) -> dict[str, pa.Table]:
+        """The tables of all files, by predicate.
+
+        Args:
+            places: files, folders, or `predicate=file`.
+            may_be_empty: accept a folder without facts.
+        """
+        tables: dict[str, list[pa.Table]] = {}
+        for place in places:
+            for predicate, path in self._files(place, may_be_empty=may_be_empty):
+                table = self.read_file(path, predicate)
+                tables.setdefault(predicate, []).append(table)
+        return {name: together(name, parts) for name, parts in tables.items()}
+
+    def read_file(self, path: Path, predicate: str) -> pa.Table:
+        """The rows of one file as facts of a predicate."""
+        file = data_file(path)
+        if file.is_rdf:
+            return read_rdf(path)
+        declared = self._declared.get(predicate)
+        if declared is None:
+            return read_table(path, header=self._header)
+        return read_table(
+            path,
+            columns=declared.column_names or None,
+            types=declared.column_types or None,
+            arity=declared.arity,
+            header=self._header,
+        )
+
+    def _files(
+        self, place: str, *, may_be_empty: bool
+    ) -> Iterator[tuple[str, Path]]:
+        path = Path(place)
+        name, equals, rest = place.partition("=")
+        if equals and not path.exists():
+            yield name, _existing(Path(rest))
+            return
+        if not path.is_dir():
+            yield _predicate(data_file(_existing(path))), path
+            return
+        found = False
+        for each in sorted(path.iterdir()):
+            try:
+                file = data_file(each)
+            except UnknownFormatError:
+                continue
+            found = True
+            yield _predicate(file), each
+        if not found and not may_be_empty:
+            raise NoFactsError(
+                f"the folder `{path}` holds no facts",
+                law="a file of facts is named after its predicate, as in `edge.csv`",
+                help="known suffixes are .csv .tsv .facts .parquet .arrow .nt .ttl "
+                "and others; .gz and .zst may follow",
+            )
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise FileMissingError(path)
+    return path
+
+
+def _predicate(file: DataFile) -> str:
+    return TRIPLE if file.is_rdf else file.predicate

@@ -1,0 +1,258 @@
+"""`evermat run` and `evermat query`: from files to a knowledge base, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from evermat.api import KnowledgeBase
+from evermat.cli.facts import FactReader
+from evermat.cli.output import count, json_rows, rows_of, seconds, sizes
+from evermat.cli.programs import Syntax, read_program
+from evermat.cli.progress import ProgressLine
+from evermat.cli.updates import read_update
+from evermat.io import write_sink
+
+if TYPE_CHECKING:
+    from evermat.change import Change
+    from evermat.cli.output import Cell, Output
+    from evermat.cli.updates import UpdateFile
+    from evermat.lang.syntax import DataSink, Program
+    from evermat.maintenance.watch import Budget
+
+_STANDARD_OUTPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a command line asks for."""
+
+    rules: Path
+    facts: list[str] = field(default_factory=list)
+    updates: list[Path] = field(default_factory=list)
+    out: Path | None = None
+    form: str = "csv"
+    show: int = 0
+    engine: str = "embedded"
+    algorithm: str = "auto"
+    syntax: Syntax = Syntax.AUTO
+    header: bool | None = None
+    is_dry_run: bool = False
+    budget: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A program over its facts."""
+
+    kb: KnowledgeBase
+    program: Program
+    reader: FactReader
+    progress: ProgressLine
+
+
+def load(job: Job, output: Output) -> Loaded:
+    """Read everything and materialise."""
+    folders = [Path(place) for place in job.facts if Path(place).is_dir()]
+    program = read_program(job.rules, job.syntax, folders=folders)
+    reader = FactReader(program.declarations, header=job.header)
+    progress = ProgressLine()
+    start = perf_counter()
+    with progress.during("reading facts"):
+        imported = {source.predicate for source in program.sources}
+        data = {
+            predicate: table
+            for predicate, table in reader.read(job.facts).items()
+            # The program says how to read these files, and does so itself.
+            if predicate not in imported
+        }
+    read = perf_counter()
+    with progress.during("materialising"):
+        kb = KnowledgeBase(
+            engine=job.engine,
+            algorithm=job.algorithm,
+            budget=job.budget,
+            progress=progress,
+        )
+        kb.update(insert=data, add_rules=program)
+    done = perf_counter()
+    stats = kb.stats()
+    output.say(
+        f"read {count(sum(table.num_rows for table in data.values()), 'fact')} "
+        f"in {seconds(read - start)}"
+    )
+    output.say(
+        f"materialised {count(stats['facts'], 'fact')} "
+        f"with {count(stats['rules'], 'rule')} in {stats['strata']} strata "
+        f"in {seconds(done - read)}"
+    )
+    output.document["seconds"] = {"read": read - start, "materialise": done - read}
+    return Loaded(kb, program, reader, progress)
+
+
+def run_job(job: Job, output: Output) -> None:
+    """Materialise, apply the updates, write the outputs."""
+    loaded = load(job, output)
+    _show_predicates(loaded.kb, output)
+    if job.updates:
+        _update(job, loaded, output)
+    _write(job, loaded, output)
+
+
+def answer(
+    job: Job, question: str, output: Output, *, limit: int | None, out: Path | None
+) -> None:
+    """Materialise and answer one question."""
+    kb = _quietly_loaded(job)
+    result = kb.query(question)
+    if out is not None:
+        result.write(out)
+        output.say(f"wrote {count(len(result), 'row')} to {out}")
+        return
+    output.document["columns"] = list(result.columns)
+    output.document["rows"] = json_rows(result, limit)
+    output.document["count"] = len(result)
+    if not result.columns:
+        output.say("yes" if len(result) else "no")
+        return
+    output.table("", result.columns, rows_of(result, limit))
+    if output.is_terminal:
+        output.say(count(len(result), "row"))
+
+
+def list_algorithms(output: Output) -> None:
+    """A table of the algorithms."""
+    from evermat.maintenance.algorithms import DESCRIPTIONS
+
+    rows = [asdict(each) for each in DESCRIPTIONS]
+    output.document["algorithms"] = rows
+    columns = ["name", "what it is", "best when", "extra memory", "paper"]
+    output.table("", columns, [list(row.values()) for row in rows])
+
+
+def _quietly_loaded(job: Job) -> KnowledgeBase:
+    from evermat.cli.output import Output
+
+    return load(job, Output(is_json=True)).kb
+
+
+# ----------------------------------------------------------------------- parts of run
+
+
+def _show_predicates(kb: KnowledgeBase, output: Output) -> None:
+    stats = kb.stats()
+    output.document["predicates"] = stats["predicates"]
+    rows: list[list[Cell]] = [
+        [name, size["facts"], size["explicit"]]
+        for name, size in stats["predicates"].items()
+    ]
+    output.table("", ["predicate", "facts", "given"], rows)
+
+
+def _update(job: Job, loaded: Loaded, output: Output) -> None:
+    reports: list[list[Cell]] = []
+    documents = []
+    for path in job.updates:
+        update = read_update(path, loaded.reader)
+        with loaded.progress.during(update.title):
+            change = _apply(job, loaded.kb, update)
+        _show_change(update.title, change, job.show, output)
+        reports.append(_report_row(update.title, change))
+        documents.append(_change_document(update.title, change, job.show))
+    title = "updates that would be made" if job.is_dry_run else "updates"
+    columns = ["update", "algorithm", "given", "withdrawn", "added", "removed"]
+    columns += ["rounds", "instances", "time", "why this algorithm"]
+    output.table(title, columns, reports)
+    output.document["updates"] = documents
+
+
+def _apply(job: Job, kb: KnowledgeBase, update: UpdateFile) -> Change:
+    carry_out = kb.plan if job.is_dry_run else kb.update
+    return carry_out(
+        insert=update.insert,
+        delete=update.delete,
+        add_rules=update.add_rules,
+        remove_rules=update.remove_rules,
+        algorithm=update.algorithm,
+    )
+
+
+def _show_change(title: str, change: Change, show: int, output: Output) -> None:
+    output.table(title, ["predicate", "added", "removed"], sizes(change.sizes))
+    if not show:
+        return
+    for name in change.predicates:
+        for sign, result in (("+", change.added(name)), ("-", change.removed(name))):
+            for row in rows_of(result, show):
+                output.say(f"  {sign} {name}({', '.join(map(str, row))})")
+            if len(result) > show:
+                output.say(f"  {sign} … {len(result) - show:,} more of {name}")
+
+
+def _report_row(title: str, change: Change) -> list[Cell]:
+    report = change.report
+    return [
+        title,
+        report.algorithm,
+        report.inserted,
+        report.deleted,
+        report.added,
+        report.removed,
+        report.rounds,
+        report.forward_instances + report.backward_instances,
+        report.seconds,
+        report.reason,
+    ]
+
+
+def _change_document(title: str, change: Change, show: int) -> dict[str, object]:
+    document: dict[str, object] = {
+        "title": title,
+        "applied": change.applied,
+        "predicates": {
+            name: {"added": came, "removed": left}
+            for name, (came, left) in change.sizes.items()
+        },
+        "report": asdict(change.report),
+    }
+    if show:
+        document["rows"] = {
+            name: {
+                "added": json_rows(change.added(name), show),
+                "removed": json_rows(change.removed(name), show),
+            }
+            for name in change.predicates
+        }
+    return document
+
+
+def _write(job: Job, loaded: Loaded, output: Output) -> None:
+    """Write what the program exports, or else all that it derives."""
+    kb, sinks = loaded.kb, loaded.program.sinks
+    for sink in sinks:
+        if sink.path == _STANDARD_OUTPUT:
+            _print_sink(kb, sink, output)
+    if job.out is None:
+        return
+    files = []
+    for sink in sinks:
+        if sink.path != _STANDARD_OUTPUT:
+            write_sink(kb.facts(sink.predicate).to_terms(), sink, job.out)
+            files.append(job.out / sink.path)
+    if not sinks:
+        for name in sorted({rule.head.predicate for rule in kb.rules}):
+            path = job.out / f"{name}.{job.form.lstrip('.')}"
+            kb.facts(name).write(path)
+            files.append(path)
+    output.document["files"] = [str(path) for path in files]
+    output.say(f"wrote {count(len(files), 'file')} to {job.out}")
+
+
+def _print_sink(kb: KnowledgeBase, sink: DataSink, output: Output) -> None:
+    result = kb.facts(sink.predicate)
+    if dict(sink.options).get("values") == "size":
+        output.say(f"{sink.predicate}\t{len(result)}")
+    else:
+        output.table(sink.predicate, result.columns, rows_of(result))

@@ -1,0 +1,178 @@
+"""Updates as files: a TOML file, or a folder with `insert/`, `delete/`, `rules+`, `rules-`.
+
+```toml
+title = "Monday"            # optional, for the table of reports
+algorithm = "dred-c"        # optional
+
+[delete]
+edge = [["a", "b"]]         # rows …
+
+[insert]
+edge = "new-edges.csv"      # … or a file, relative to this one
+
+[rules]
+add = "reach(?x, ?z) :- reach(?x, ?y), reach(?y, ?z) ."
+remove_file = "old.dl"
+```
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.errors import EvermatError, Label, Source, Span
+from evermat.io.files import FileMissingError
+
+if TYPE_CHECKING:
+    from evermat.cli.facts import FactReader
+    from evermat.rule_inputs import RuleInput
+
+_SECTIONS = {"title", "algorithm", "insert", "delete", "rules"}
+_RULE_KEYS = {"add", "remove", "add_file", "remove_file"}
+_FOLDER_PARTS = "`insert/`, `delete/`, `rules+` and `rules-`"
+
+
+class UpdateFileError(EvermatError, ValueError):
+    """A file or folder that does not say what to update."""
+
+    code: ClassVar[str] = "EM554"
+
+
+@dataclass(slots=True)
+class UpdateFile:
+    """An update that was read from files, as arguments of `KnowledgeBase.update`."""
+
+    title: str
+    algorithm: str | None = None
+    insert: dict[str, object] = field(default_factory=dict)
+    delete: dict[str, object] = field(default_factory=dict)
+    add_rules: list[RuleInput] = field(default_factory=list)
+    remove_rules: list[RuleInput] = field(default_factory=list)
+
+
+def read_update(path: Path, reader: FactReader) -> UpdateFile:
+    """Read a TOML file or a folder.
+
+    Raises:
+        UpdateFileError: it is neither, or holds something unexpected.
+    """
+    if path.is_dir():
+        return _read_folder(path, reader)
+    if not path.is_file():
+        raise FileMissingError(path)
+    return _read_toml(path, reader)
+
+
+# ------------------------------------------------------------------------ folders
+
+
+def _read_folder(folder: Path, reader: FactReader) -> UpdateFile:
+    update = UpdateFile(title=folder.name)
+    found = False
+    for name, facts in (("insert", update.insert), ("delete", update.delete)):
+        if (folder / name).is_dir():
+            found = True
+            facts.update(reader.read([str(folder / name)], may_be_empty=True))
+    for name, rules in (("rules+", update.add_rules), ("rules-", update.remove_rules)):
+        files = sorted(each for each in folder.glob(f"{name}*") if each.is_file())
+        found = found or bool(files)
+        rules.extend(files)
+    if not found:
+        raise UpdateFileError(
+            f"the folder `{folder}` holds no update",
+            law=f"an update folder has some of {_FOLDER_PARTS}",
+        )
+    return update
+
+
+# --------------------------------------------------------------------------- TOML
+
+
+def _read_toml(path: Path, reader: FactReader) -> UpdateFile:
+    text = path.read_text(encoding="utf-8")
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _not_toml(path, text, error) from error
+    _refuse_unknown(path, content, _SECTIONS, "an update has")
+    rules = content.get("rules", {})
+    _require_table(path, "rules", rules)
+    _refuse_unknown(path, rules, _RULE_KEYS, "`[rules]` has")
+    return UpdateFile(
+        title=str(content.get("title", path.stem)),
+        algorithm=content.get("algorithm"),
+        insert=_facts(path, "insert", content, reader),
+        delete=_facts(path, "delete", content, reader),
+        add_rules=_rules(path, rules, "add"),
+        remove_rules=_rules(path, rules, "remove"),
+    )
+
+
+def _facts(
+    path: Path, section: str, content: dict[str, object], reader: FactReader
+) -> dict[str, object]:
+    facts = content.get(section, {})
+    _require_table(path, section, facts)
+    read: dict[str, object] = {}
+    for predicate, rows in facts.items():
+        match rows:
+            case str():
+                read[predicate] = reader.read_file(path.parent / rows, predicate)
+            case list() if all(isinstance(row, list) for row in rows):
+                read[predicate] = [tuple(row) for row in rows]
+            case _:
+                raise UpdateFileError(
+                    f"`{section}.{predicate}` in `{path}` is neither rows nor a file",
+                    help=f'write {predicate} = [["a", "b"]] or {predicate} = "file.csv"',
+                )
+    return read
+
+
+def _rules(path: Path, rules: dict[str, object], verb: str) -> list[RuleInput]:
+    found: list[RuleInput] = []
+    for key, make in ((verb, str), (f"{verb}_file", path.parent.joinpath)):
+        value = rules.get(key, [])
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
+            raise UpdateFileError(
+                f"`rules.{key}` in `{path}` is neither text nor a list of texts"
+            )
+        found += [make(text) for text in texts]
+    return found
+
+
+def _require_table(path: Path, name: str, value: object) -> None:
+    if not isinstance(value, dict):
+        raise UpdateFileError(
+            f"`{name}` in `{path}` is not a table",
+            help=f"write [{name}] on a line of its own, and its contents below",
+        )
+
+
+def _refuse_unknown(
+    path: Path, content: dict[str, object], known: set[str], law: str
+) -> None:
+    for name in content:
+        if name not in known:
+            names = ", ".join(f"`{each}`" for each in sorted(known))
+            raise UpdateFileError(
+                f"`{path}` has an unknown entry `{name}`", law=f"{law} {names}"
+            )
+
+
+def _not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> UpdateFileError:
+    message = str(error)
+    labels: tuple[Label, ...] = ()
+    _, _, place = message.partition("(at line ")
+    line, _, column = place.rstrip(")").partition(", column ")
+    if line.isdigit() and column.isdigit():
+        message = message.partition(" (at line ")[0]
+        lines = text.split("\n")
+        start = sum(len(each) + 1 for each in lines[: int(line) - 1]) + int(column) - 1
+        labels = (Label(Span(Source(str(path), text), start, start + 1)),)
+    return UpdateFileError(
+        f"`{path.name}` is not TOML: {message[:1].lower()}{message[1:]}", labels=labels
+    )
