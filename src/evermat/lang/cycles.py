@@ -1,0 +1,126 @@
+"""Recursion through negation: finding a cycle and telling it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat.errors import Label, StratificationError
+from evermat.lang.normalise import is_auxiliary
+from evermat.lang.shapes import HeadIndex, Shape, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from evermat.errors import Span
+    from evermat.lang.syntax import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One shape needs another: because of an atom, or because they overlap."""
+
+    source: Shape
+    target: Shape
+    is_negative: bool = False
+    span: Span | None = None
+
+
+def recursion_through_negation(
+    rules: Sequence[Rule], components: Mapping[Shape, int]
+) -> list[StratificationError]:
+    """An error for each component in which a shape depends on its own negation."""
+    offending: dict[int, _Step] = {}
+    for rule in rules:
+        source = shape_of(rule.head)
+        for step in _negative_steps(rule, source):
+            if components[step.target] == components[source]:
+                offending.setdefault(components[source], step)
+    return [
+        _error(_cycle(step, _steps(rules, components, component)))
+        for component, step in offending.items()
+    ]
+
+
+def _negative_steps(rule: Rule, source: Shape) -> Iterator[_Step]:
+    for atom in rule.negated_atoms():
+        yield _Step(source, shape_of(atom), is_negative=True, span=atom.span)
+
+
+def _steps(
+    rules: Sequence[Rule], components: Mapping[Shape, int], component: int
+) -> dict[Shape, list[_Step]]:
+    """All steps within a component, by their source."""
+    steps: dict[Shape, list[_Step]] = {}
+    heads = {shape_of(rule.head) for rule in rules}
+    index = HeadIndex(heads)
+    for shape, of in components.items():
+        if of == component:
+            steps[shape] = [
+                _Step(shape, other)
+                for other in index.overlapping(shape)
+                if other != shape and components[other] == component
+            ]
+    for rule in rules:
+        source = shape_of(rule.head)
+        if components[source] != component:
+            continue
+        found = [
+            _Step(source, shape_of(atom), span=atom.span)
+            for atom in rule.positive_atoms()
+        ]
+        found += _negative_steps(rule, source)
+        steps[source] += [step for step in found if step.target in steps]
+    return steps
+
+
+def _cycle(first: _Step, steps: Mapping[Shape, list[_Step]]) -> list[_Step]:
+    """A shortest way from the end of the first step back to its beginning."""
+    came_by: dict[Shape, _Step | None] = {first.target: None}
+    queue = deque([first.target])
+    while first.source not in came_by:
+        for step in steps[queue.popleft()]:
+            if step.target not in came_by:
+                came_by[step.target] = step
+                queue.append(step.target)
+    way: list[_Step] = []
+    step = came_by[first.source]
+    while step is not None:
+        way.append(step)
+        step = came_by[step.source]
+    return _without_auxiliaries([first, *reversed(way)])
+
+
+def _without_auxiliaries(cycle: list[_Step]) -> list[_Step]:
+    """Join the step to an auxiliary predicate with the step that leaves it."""
+    shown: list[_Step] = []
+    for step in cycle:
+        if is_auxiliary(step.source.predicate):
+            before = shown.pop()
+            step = _Step(before.source, step.target, before.is_negative, before.span)  # noqa: PLW2901  the joined step takes its place
+        shown.append(step)
+    return shown
+
+
+def _error(cycle: list[_Step]) -> StratificationError:
+    first = cycle[0]
+    way = [str(first.source)]
+    labels: list[Label] = []
+    for step in cycle:
+        way.append(f"not {step.target}" if step.is_negative else str(step.target))
+        if step.span is not None:
+            labels.append(Label(step.span, _remark(step)))
+    return StratificationError(
+        f"recursion through negation: {' -> '.join(way)}",
+        labels=tuple(labels),
+        law="a predicate may not depend on its own negation",
+        help=f"break the cycle, for example by deriving `{first.target}` from facts "
+        f"that do not use `{first.source}`",
+    )
+
+
+def _remark(step: _Step) -> str:
+    if step.is_negative:
+        return f"`{step.source}` needs `{step.target}` to be complete"
+    return f"`{step.source}` grows with `{step.target}`"

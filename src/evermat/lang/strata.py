@@ -1,0 +1,188 @@
+"""Which rules depend on which, and in what order they can be worked out.
+
+Dependencies are between *shapes* of atoms rather than between predicates: a triple atom
+with a constant predicate is a shape of its own, and so is `[?x, a, :C]` for each class.
+Otherwise every rule about triples would depend on every other one.
+
+- Head shapes that overlap, such as `[?x, a, :C]` and `[?x, ?p, ?y]`, derive the same
+  facts, so they are put into one component.
+- A body shape depends on all head shapes that it overlaps.
+
+A *stratum* holds all components at the same depth. Components of one stratum do not
+depend on each other, so that 20,000 independent rules give one stratum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from evermat.errors import raise_all
+from evermat.lang.components import strong_components
+from evermat.lang.cycles import recursion_through_negation
+from evermat.lang.shapes import HeadIndex, Shape, ShapeTable, is_triple, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from evermat.errors import ProgramError
+    from evermat.lang.syntax import Atom, Rule
+
+__all__ = ["Shape", "Stratification", "Stratum", "shape_of", "stratify"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """Rules that are worked out together.
+
+    Attributes:
+        index: from 0; a stratum depends on those before it only.
+        recursive_rules: rules with a positive body atom in their head's component.
+        nonrecursive_rules: the others.
+        shapes: the shapes of the facts that the rules derive.
+        components: the component of every shape in the program.
+    """
+
+    index: int
+    recursive_rules: tuple[Rule, ...]
+    nonrecursive_rules: tuple[Rule, ...]
+    shapes: frozenset[Shape]
+    components: Mapping[Shape, int]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules of the stratum."""
+        return self.nonrecursive_rules + self.recursive_rules
+
+    def is_local(self, rule: Rule, atom: Atom) -> bool:
+        """Whether a positive atom of a rule lies in the component of its head.
+
+        A local atom may also match facts of other strata: `[?x, ?p, ?y]` does.
+        """
+        head = self.components[shape_of(rule.head)]
+        return self.components.get(shape_of(atom)) == head
+
+
+@dataclass(frozen=True, eq=False)
+class Stratification:
+    """The strata of a program, in the order in which they must be worked out."""
+
+    strata: tuple[Stratum, ...]
+
+    @cached_property
+    def recursive_rules(self) -> tuple[Rule, ...]:
+        """The recursive rules of all strata."""
+        return tuple(
+            rule for stratum in self.strata for rule in stratum.recursive_rules
+        )
+
+
+def stratify(rules: Sequence[Rule]) -> Stratification:
+    """Put normal rules into strata.
+
+    Raises:
+        StratificationError: if a predicate depends on its own negation.
+    """
+    graph = _Graph(rules)
+    component = strong_components(graph.edges)
+    components = dict(zip(graph.shapes, component, strict=True))
+    if graph.has_negative_edge_within(component):
+        problems: list[ProgramError] = []
+        problems += recursion_through_negation(rules, components)
+        raise_all(problems)
+    levels = graph.levels(component)
+    depth = max(levels, default=-1) + 1
+    drafts = [_Draft() for _ in range(depth)]
+    for rule, edges in zip(rules, graph.rules, strict=True):
+        home = component[edges.head]
+        draft = drafts[levels[home]]
+        draft.shapes.add(graph.shapes[edges.head])
+        is_recursive = any(component[atom] == home for atom in edges.positive)
+        (draft.recursive if is_recursive else draft.nonrecursive).append(rule)
+    return Stratification(
+        tuple(
+            Stratum(
+                index,
+                tuple(draft.recursive),
+                tuple(draft.nonrecursive),
+                frozenset(draft.shapes),
+                components,
+            )
+            for index, draft in enumerate(drafts)
+        )
+    )
+
+
+@dataclass
+class _Draft:
+    """A stratum in the making."""
+
+    recursive: list[Rule] = field(default_factory=list)
+    nonrecursive: list[Rule] = field(default_factory=list)
+    shapes: set[Shape] = field(default_factory=set)
+
+
+class _RuleEdges(NamedTuple):
+    """A rule as numbers of shapes."""
+
+    head: int
+    positive: list[int]
+    negative: list[int]
+
+
+class _Graph:
+    """Shapes by number, with edges from a shape to what it depends on."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        table = ShapeTable()
+        heads = [table.number(rule.head) for rule in rules]
+        head_count = len(table.shapes)
+        self.rules = [
+            _RuleEdges(
+                head,
+                [table.number(atom) for atom in rule.positive_atoms()],
+                [table.number(atom) for atom in rule.negated_atoms()],
+            )
+            for head, rule in zip(heads, rules, strict=True)
+        ]
+        self.shapes = table.shapes
+        self.head_count = head_count
+        self.edges: list[list[int]] = [[] for _ in self.shapes]
+        for edges in self.rules:
+            self.edges[edges.head] += edges.positive
+            self.edges[edges.head] += edges.negative
+        self._add_overlaps()
+
+    def _add_overlaps(self) -> None:
+        numbers = {shape: at for at, shape in enumerate(self.shapes)}
+        index = HeadIndex(self.shapes[: self.head_count])
+        for number, shape in enumerate(self.shapes):
+            if is_triple(shape):
+                heads = [numbers[head] for head in index.overlapping(shape)]
+                self.edges[number].extend(head for head in heads if head != number)
+
+    def has_negative_edge_within(self, component: list[int]) -> bool:
+        """Whether a rule has a negated atom in its head's component."""
+        return any(
+            component[atom] == component[edges.head]
+            for edges in self.rules
+            for atom in edges.negative
+        )
+
+    def levels(self, component: list[int]) -> list[int]:
+        """The depth of each component; -1 where no rule derives anything."""
+        count = max(component, default=-1) + 1
+        members: list[list[int]] = [[] for _ in range(count)]
+        for number, home in enumerate(component):
+            members[home].append(number)
+        levels: list[int] = []
+        for home, numbers in enumerate(members):
+            below = -1
+            for number in numbers:
+                for target in self.edges[number]:
+                    if component[target] != home:
+                        below = max(below, levels[component[target]])
+            is_derived = any(number < self.head_count for number in numbers)
+            levels.append(below + 1 if is_derived else below)
+        return levels
