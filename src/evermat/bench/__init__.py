@@ -1,0 +1,93 @@
+"""Benchmarks: seeded problems, and how long Evermat and its peers take for them.
+
+    evermat bench materialise
+    evermat bench maintain
+
+or, from Python, `evermat.bench.run("materialise", scale=0.1)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from os import PathLike
+
+SUITES = ("materialise", "maintain")
+
+_REPEAT = 3
+_TIME_LIMIT = 300.0
+
+
+def run(  # noqa: PLR0913  each has a default, and a command line option
+    name: str,
+    *,
+    scale: float = 1.0,
+    repeat: int = _REPEAT,
+    peers: bool = True,
+    only: Iterable[str] = (),
+    time_limit: float = _TIME_LIMIT,
+    json: str | PathLike[str] | None = None,
+    write: str | PathLike[str] | None = None,
+) -> dict[str, object]:
+    """Run a suite, print its tables and return its figures.
+
+    Args:
+        name: `"materialise"` or `"maintain"`.
+        scale: multiplies the size of every workload; 1 is what the goals speak of.
+        repeat: how often materialisations are measured; tables show medians.
+        peers: whether clingo and DuckDB are measured too, where they are installed.
+        only: names of workloads or updates, to run these alone.
+        time_limit: seconds after which a single measuring process is stopped.
+        json: a file to write the figures to.
+        write: a Markdown document whose tables are replaced, `docs/benchmarks.md`.
+
+    Raises:
+        ValueError: no such suite or workload, or a document without a place for it.
+    """
+    # The suites load NumPy and pyarrow, which naming them does not need.
+    from evermat.bench import maintain, materialise, report  # noqa: PLC0415
+    from evermat.bench.plans import Options  # noqa: PLC0415
+
+    if name not in SUITES:
+        message = f"there is no suite `{name}`; there are {' and '.join(SUITES)}"
+        raise ValueError(message)
+    options = Options(scale, repeat, peers, time_limit, tuple(only))
+    _check_names(name, options.only)
+    if name == "materialise":
+        found = materialise.run(options)
+        tables = materialise.tables(found, options)
+        figures = asdict(found)
+    else:
+        updated = maintain.run(options)
+        tables = maintain.tables(updated, options)
+        figures = asdict(updated)
+    for table in tables:
+        report.show(table)
+    content: dict[str, object] = {
+        "suite": name,
+        "machine": report.machine(),
+        "options": asdict(options),
+        **figures,
+    }
+    if json is not None:
+        report.write_json(Path(json), content)
+    if write is not None:
+        parts = [report.machine_text(), *(report.markdown(table) for table in tables)]
+        report.rewrite(Path(write), name, "\n\n".join(parts))
+    return content
+
+
+def _check_names(suite: str, only: tuple[str, ...]) -> None:
+    from evermat.bench.maintain import CASES  # noqa: PLC0415  see `run`
+    from evermat.bench.workloads import MATERIALISE  # noqa: PLC0415
+
+    cases = tuple(case.name for case in CASES)
+    known = MATERIALISE if suite == "materialise" else cases
+    for name in only:
+        if name not in known:
+            message = f"there is no `{name}` in {suite}; there are {', '.join(known)}"
+            raise ValueError(message)

@@ -35,9 +35,9 @@ class Problem:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _RULES).write_text(self.rules, encoding="utf-8")
         for predicate, table in self.facts.items():
-            with pa.OSFile(str(folder / f"{predicate}.arrow"), "wb") as sink:
-                with pa.ipc.new_file(sink, table.schema) as writer:
-                    writer.write_table(table)
+            path = str(folder / f"{predicate}.arrow")
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
 
 
 def open_problem(folder: Path) -> Problem:

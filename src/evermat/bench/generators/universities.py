@@ -68,8 +68,6 @@ SUBPROPERTIES = {
     "bachelor_from": "degree_from",
     "master_from": "degree_from",
     "doctor_from": "degree_from",
-    "first_author": "author",
-    "co_author": "author",
     "teacher_of": "involved_in",
     "teaching_assistant_of": "involved_in",
 }
@@ -77,7 +75,6 @@ SUBPROPERTIES = {
 INVERSES = {
     "member_of": "member",
     "degree_from": "alumnus",
-    "advisor": "advises",
     "head_of": "headed_by",
     "teacher_of": "taught_by",
 }
@@ -135,10 +132,10 @@ dean(?x) :- head_of(?x, ?y), college(?y) .
 director(?x) :- head_of(?x, ?y), institute(?y) .
 student(?x) :- takes_course(?x, ?y), course(?y) .
 teaching_assistant(?x) :- teaching_assistant_of(?x, ?y), course(?y) .
-instructor(?x, ?z) :- takes_course(?x, ?y), taught_by(?y, ?z) .
+instructor(?x, ?z) :- graduate(?x), takes_course(?x, ?y), taught_by(?y, ?z) .
 colleague_of_head(?x, ?z) :- works_for(?x, ?y), headed_by(?y, ?z) .
 local_alumnus(?x, ?z) :- degree_from(?x, ?z), works_for(?x, ?y), part_of(?y, ?z) .
-publishes(?z, ?x) :- first_author(?x, ?y), works_for(?y, ?z) .
+publishes(?z, ?x) :- author(?x, ?y), works_for(?y, ?z) .
 own_advisor(?x, ?y) :- advisor(?x, ?y), instructor(?x, ?y) .
 """
 
@@ -288,9 +285,10 @@ def _staff(campus: _Campus, home: Ids, universities: int) -> _Staff:
     heads = leaders.named(leaders.starts)
     campus.relate("head_of", heads, _names("department", np.arange(len(home))))
     professors = [by_rank[rank] for rank in _RANKS if rank != "lecturer"]
-    for rank in professors:
-        topics = _names("topic", campus.random.integers(0, 30, size=len(rank.names)))
-        campus.relate("interest", rank.names, topics)
+    for members in professors:
+        people = members.names
+        topics = campus.random.integers(0, 30, size=len(people))
+        campus.relate("interest", people, _names("topic", topics))
     return _Staff(_merge(list(by_rank.values())), _merge(professors), by_rank)
 
 
@@ -394,16 +392,11 @@ def _advise(
 def _assist(campus: _Campus, graduates: _Members, courses: _Members) -> None:
     fortune = campus.random.random(len(graduates.names))
     teaching = np.flatnonzero(fortune < 0.22)  # noqa: PLR2004  the share LUBM has
-    course = campus.pick(
-        graduates.department[teaching], courses.starts, courses.counts
-    )
+    course = campus.pick(graduates.department[teaching], courses.starts, courses.counts)
     helpers = graduates.named(teaching)
     campus.state("teaching_assistant", helpers)
     campus.relate("teaching_assistant_of", helpers, courses.named(course))
     campus.state("research_assistant", graduates.named(np.flatnonzero(fortune > 0.71)))  # noqa: PLR2004
-
-
-_KINDS = ("journal_article", "conference_paper", "technical_report", "book")
 
 
 def _publications(campus: _Campus, staff: _Staff, students: _Students) -> None:
@@ -412,15 +405,11 @@ def _publications(campus: _Campus, staff: _Staff, students: _Students) -> None:
         authors = staff.by_rank[rank]
         author = _spread(campus.amounts(len(authors.names), least, most))
         names = _names(f"paper_of_{rank}", np.arange(len(author)))
-        kind = campus.random.integers(0, len(_KINDS), size=len(author))
-        for number, label in enumerate(_KINDS):
-            campus.state(label, names.filter(pa.array(kind == number)))
+        campus.state("publication", names)
         campus.relate("name", names, pc.binary_join_element_wise("On", names, " "))
-        campus.relate("first_author", names, authors.named(author))
+        campus.relate("author", names, authors.named(author))
         joint = np.flatnonzero(campus.random.random(len(author)) < 0.8)  # noqa: PLR2004
         home = authors.department[author[joint]]
         graduates = students.graduates
         helper = campus.pick(home, graduates.starts, graduates.counts)
-        campus.relate(
-            "co_author", names.take(pa.array(joint)), graduates.named(helper)
-        )
+        campus.relate("author", names.take(pa.array(joint)), graduates.named(helper))

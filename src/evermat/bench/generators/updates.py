@@ -37,3 +37,9 @@ def sample(
         if len(rows):
             update[predicate] = problem.facts[predicate].take(pa.array(rows))
     return update
+
+
+def half(problem: Problem, predicate: str) -> Mapping[str, pa.Table]:
+    """The second half of a predicate's facts; for Example 1 all `r(a_i, c_i)`."""
+    table = problem.facts[predicate]
+    return {predicate: table.slice(table.num_rows // 2)}

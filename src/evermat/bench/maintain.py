@@ -1,0 +1,291 @@
+"""The suite `maintain`: every algorithm on every update, with `remat` as the unit.
+
+Each algorithm runs in a process of its own: it materialises, then deletes a sample of
+facts and puts it back, several times. All algorithms get the same samples, and must
+report the same numbers of facts that left and came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from evermat.bench import plans
+from evermat.bench.plans import Options, prepared, say
+from evermat.bench.processes import Measured, Status, measure
+from evermat.bench.report import Table, count_text, ratio_text, seconds_text, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from evermat.bench.processes import Record
+
+REMAT = "remat"
+AUTO = "auto"
+ALGORITHMS = (REMAT, "counting", "fp", "dred", "dred-c", "bf", "bf-c", AUTO)
+
+STEPS = ("delete", "insert")
+
+AUTO_LIMIT = 1.25
+REMAT_SAMPLES = 3
+"""From scratch costs the same each time; more samples would only take longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kind of update on a workload.
+
+    Attributes:
+        name: how it is called on the command line.
+        title: what it is, for tables.
+        workload: a name of `evermat.bench.workloads`.
+        scale: of the workload.
+        update: `count` or `share` of the facts to sample, how many `samples`, and
+            perhaps the `only` predicate to take them from; or `rows`, the predicate
+            whose second half is meant.
+        reach: the goal in words.
+        is_typical: whether the middle sample counts instead of the mean.
+    """
+
+    name: str
+    title: str
+    workload: str
+    update: Mapping[str, Any]
+    scale: float = 1.0
+    reach: str = ""
+    is_typical: bool = False
+
+
+def _large(workload: str, title: str, share: float) -> Case:
+    return Case(
+        name=f"{workload}-{share:.0%}".replace("%", ""),
+        title=f"{title}: {share:.0%} of the facts",
+        workload=workload,
+        update={"share": share, "samples": 1},
+        reach="auto ≤ 1.15 × remat",
+    )
+
+
+CASES = (
+    Case(
+        name="example-1-20k",
+        title="Example 1, n = 20k: all R(aᵢ, cᵢ)",
+        workload="example-1",
+        scale=0.2,
+        update={"rows": "r"},
+        reach="dred-c and bf-c ≥ 50 × faster than dred",
+    ),
+    Case(
+        name="example-1-25k",
+        title="Example 1, n = 25k: all R(aᵢ, cᵢ)",
+        workload="example-1",
+        scale=0.25,
+        update={"rows": "r"},
+    ),
+    Case(
+        name="example-1-100k",
+        title="Example 1, n = 100k: all R(aᵢ, cᵢ)",
+        workload="example-1",
+        update={"rows": "r"},
+        reach="dred-c and bf-c ≤ 5 × their time at 25k",
+    ),
+    Case(
+        name="sspe",
+        title="SSPE: 1000 edges",
+        workload="sspe",
+        update={"count": 1000, "samples": 10},
+        reach="dred-c ≤ 0.5 × remat",
+    ),
+    Case(
+        name="universities-50",
+        title="50 universities: 1000 facts",
+        workload="universities-50",
+        update={"count": 1000, "samples": 10},
+        reach="auto ≥ 200 × faster than remat",
+    ),
+    Case(
+        name="one-of-1m",
+        title="5 universities (1 M facts): one fact",
+        workload="universities",
+        scale=0.5,
+        update={"count": 1, "samples": 100},
+        reach="auto ≤ 5 ms",
+        is_typical=True,
+    ),
+    Case(
+        name="one-of-10m",
+        title="50 universities (10 M facts): one fact",
+        workload="universities-50",
+        update={"count": 1, "samples": 100},
+        reach="auto ≤ 5 ms, as with 1 M",
+        is_typical=True,
+    ),
+    *(_large("universities", "10 universities", share) for share in (0.02, 0.25, 0.5)),
+    *(_large("sspe", "SSPE", share) for share in (0.02, 0.25, 0.5)),
+    *(_large("dag-nonlinear", "DAG, nonlinear", share) for share in (0.02, 0.25, 0.5)),
+    *(_large("points-to", "points-to", share) for share in (0.02, 0.25, 0.5)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One algorithm on one case, deleting and inserting."""
+
+    case: str
+    algorithm: str
+    status: str
+    ending: str
+    facts: int | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    chosen: dict[str, str] = field(default_factory=dict)
+    removed: float | None = None
+    peak_megabytes: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All rows of a run, and where algorithms did not agree."""
+
+    rows: tuple[Row, ...]
+    disagreements: tuple[str, ...]
+
+    def of(self, case: str) -> dict[str, Row]:
+        """The rows of a case by algorithm."""
+        return {row.algorithm: row for row in self.rows if row.case == case}
+
+
+# ---------------------------------------------------------------------- measuring
+
+
+def run(options: Options) -> Results:
+    """Measure the whole suite."""
+    rows: list[Row] = []
+    disagreements: list[str] = []
+    for case in CASES:
+        if options.wants(case.name):
+            measured = _measure_case(case, options)
+            rows += [_row(case, *pair, options) for pair in measured.items()]
+            disagreements += _disagreements(case, measured)
+    return Results(tuple(rows), tuple(disagreements))
+
+
+def _measure_case(case: Case, options: Options) -> dict[str, Measured]:
+    measured = {}
+    with prepared(case.workload, case.scale * options.scale) as folders:
+        for algorithm in ALGORITHMS:
+            update = dict(case.update)
+            if algorithm == REMAT and "samples" in update:
+                update["samples"] = min(update["samples"], REMAT_SAMPLES)
+            task = {"task": "maintain", "algorithm": algorithm, "update": update}
+            found = measure({**task, **folders}, time_limit=options.time_limit)
+            _say(case, algorithm, found, options)
+            measured[algorithm] = found
+    return measured
+
+
+def _say(case: Case, algorithm: str, measured: Measured, options: Options) -> None:
+    times = [
+        f"{step} {seconds_text(_typical(case, measured.of('updated'), step))}"
+        for step in STEPS
+    ]
+    is_done = measured.status is Status.DONE
+    result = ", ".join(times) if is_done else plans.ending(measured, options.time_limit)
+    say(f"{case.name}, {algorithm}: {result}")
+    if measured.status is Status.FAILED:
+        say(f"  {measured.message}")
+
+
+def _typical(case: Case, records: list[Record], step: str) -> float | None:
+    times = [record["seconds"] for record in records if record["step"] == step]
+    if not times:
+        return None
+    return median(times) if case.is_typical else fmean(times)
+
+
+def _row(case: Case, algorithm: str, measured: Measured, options: Options) -> Row:
+    updates = measured.of("updated")
+    seconds = {step: _typical(case, updates, step) for step in STEPS}
+    loaded = measured.of("loaded")
+    removed = [record["removed"] for record in updates if record["step"] == "delete"]
+    finished = measured.of("finished")
+    return Row(
+        case=case.name,
+        algorithm=algorithm,
+        status=str(measured.status),
+        ending=plans.ending(measured, options.time_limit),
+        facts=loaded[0]["facts"] if loaded else None,
+        seconds={step: time for step, time in seconds.items() if time is not None},
+        chosen={record["step"]: record["algorithm"] for record in updates},
+        removed=fmean(removed) if removed else None,
+        peak_megabytes=finished[0]["peak_megabytes"] if finished else None,
+        message=measured.message,
+    )
+
+
+def _disagreements(case: Case, measured: Mapping[str, Measured]) -> Iterable[str]:
+    """Samples for which two algorithms report different changes."""
+    seen: dict[tuple[int, str], tuple[int, int]] = {}
+    for algorithm, found in measured.items():
+        for record in found.of("updated"):
+            update = (record["sample"], record["step"])
+            change = (record["removed"], record["added"])
+            if seen.setdefault(update, change) != change:
+                yield (
+                    f"{case.name}: {algorithm} reports -{change[0]} +{change[1]} at "
+                    f"sample {update[0]}, {update[1]}; others "
+                    f"-{seen[update][0]} +{seen[update][1]}"
+                )
+
+
+# ------------------------------------------------------------------------- tables
+
+
+def tables(results: Results, options: Options) -> list[Table]:
+    """The results in the form in which they are read."""
+    return [_table(results, options, step) for step in STEPS]
+
+
+def _table(results: Results, options: Options, step: str) -> Table:
+    lines = []
+    for case in CASES:
+        rows = results.of(case.name)
+        if rows:
+            lines.append(_line(case, rows, step))
+    header = (
+        *("update", "facts", "change", *ALGORITHMS),
+        *("auto took", "remat / auto", "auto / best", f"≤ {AUTO_LIMIT:g}"),
+        *(("goal",) if step == "delete" else ()),
+    )
+    titles = {"delete": "Deleting", "insert": "Putting back what was deleted"}
+    note = (
+        "Mean over the samples; for single facts the median. `n/a`: the algorithm "
+        "refuses the program. Time limit for materialising once and all samples: "
+        f"{options.time_limit:.0f} s; in brackets, the mean up to there."
+    )
+    notes = (note, *results.disagreements)
+    return Table(titles[step], header, tuple(lines), notes)
+
+
+def _line(case: Case, rows: Mapping[str, Row], step: str) -> tuple[str, ...]:
+    times = {name: row.seconds[step] for name, row in rows.items() if _counts(row)}
+    auto = times.get(AUTO)
+    best = min(times.values()) if times else None
+    relative = auto / best if auto and best else None
+    any_row = next(iter(rows.values()))
+    cells = [case.title, count_text(any_row.facts), count_text(any_row.removed)]
+    for name in ALGORITHMS:
+        row = rows[name]
+        is_stopped = row.status == Status.TIME_LIMIT
+        cell = seconds_text(row.seconds[step]) if row.seconds.get(step) else row.ending
+        cells.append(f"({cell})" if is_stopped and row.seconds.get(step) else cell)
+    cells.append(rows[AUTO].chosen.get(step, "–"))
+    cells.append(ratio_text(times.get(REMAT), auto))
+    cells += [ratio_text(relative, 1.0), verdict(relative, AUTO_LIMIT)]
+    return (*cells, case.reach or "–") if step == "delete" else tuple(cells)
+
+
+def _counts(row: Row) -> bool:
+    """Whether a row has both times: samples of a stopped run are not all of them."""
+    return row.status == Status.DONE and all(step in row.seconds for step in STEPS)

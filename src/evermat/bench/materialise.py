@@ -1,0 +1,341 @@
+"""The suite `materialise`: from explicit facts to all facts, against peers.
+
+For each workload: with counters, without them, and clingo and DuckDB on the same facts;
+then some workloads at a quarter, half and the full size, to see how time grows with the
+number of rule instances; then what it costs to start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat.bench import plans
+from evermat.bench.plans import Options, prepared, say
+from evermat.bench.processes import Measured, Status, measure, script_seconds
+from evermat.bench.report import (
+    Table,
+    count_text,
+    megabytes_text,
+    ratio_text,
+    seconds_text,
+    verdict,
+)
+from evermat.bench.workloads import GROWTH, MATERIALISE, WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+WITH_COUNTERS = "evermat"
+WITHOUT_COUNTERS = "evermat without counters"
+
+GROWTH_SCALES = (0.25, 0.5, 1.0)
+GROWTH_TOLERANCE = 1.2
+COUNTER_LIMIT = 1.25
+FOLDING_LIMIT = 3.0
+IMPORT_LIMIT = 0.3
+EXAMPLE_LIMIT = 2.0
+
+_IMPORT = "import evermat"
+_EXAMPLE = """
+import evermat
+
+kb = evermat.KnowledgeBase('''
+    reach(?x, ?y) :- edge(?x, ?y) .
+    reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
+''')
+kb.insert("edge", [("a", "b"), ("b", "c")])
+kb.delete("edge", [("a", "b")]).removed("reach").to_list()
+kb.query("reach(?x, 'c')").to_list()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One system on one workload at one scale; times are medians."""
+
+    workload: str
+    scale: float
+    system: str
+    status: str
+    ending: str
+    given: int | None = None
+    facts: int | None = None
+    instances: int | None = None
+    seconds: float | None = None
+    load_seconds: float | None = None
+    peak_megabytes: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What it costs to import the package and to run the README's example."""
+
+    import_seconds: float | None
+    example_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All rows of a run, and the start."""
+
+    rows: tuple[Row, ...]
+    start: Start
+
+    def find(self, workload: str, scale: float, system: str) -> Row | None:
+        """A row by what it is about."""
+        for row in self.rows:
+            if (row.workload, row.scale, row.system) == (workload, scale, system):
+                return row
+        return None
+
+
+# ---------------------------------------------------------------------- measuring
+
+
+def run(options: Options) -> Results:
+    """Measure the whole suite."""
+    rows: list[Row] = []
+    for name in MATERIALISE:
+        if options.wants(name):
+            rows += _measure_workload(name, options)
+    for name in GROWTH:
+        if options.wants(name):
+            rows += _measure_growth(name, options)
+    return Results(tuple(rows), _measure_start(options))
+
+
+def _measure_workload(name: str, options: Options) -> Iterable[Row]:
+    with prepared(name, options.scale) as folders:
+        for system, counters in ((WITH_COUNTERS, True), (WITHOUT_COUNTERS, False)):
+            yield _own(name, options.scale, system, folders, options, counters=counters)
+        if options.peers:
+            for peer in WORKLOADS[name].peers:
+                task = {"task": "peer", "peer": peer, **folders}
+                measured = measure(task, time_limit=options.time_limit)
+                yield _row(name, options.scale, peer, measured, options)
+
+
+def _measure_growth(name: str, options: Options) -> Iterable[Row]:
+    for factor in GROWTH_SCALES[:-1]:
+        scale = factor * options.scale
+        with prepared(name, scale) as folders:
+            yield _own(name, scale, WITH_COUNTERS, folders, options, counters=True)
+
+
+def _own(
+    name: str,
+    scale: float,
+    system: str,
+    folders: Mapping[str, str],
+    options: Options,
+    *,
+    counters: bool,
+) -> Row:
+    task = {"task": "materialise", "counters": counters, "repeat": options.repeat}
+    measured = measure({**task, **folders}, time_limit=options.time_limit)
+    return _row(name, scale, system, measured, options)
+
+
+def _row(
+    name: str, scale: float, system: str, measured: Measured, options: Options
+) -> Row:
+    records = measured.of("materialised")
+    # A run that was stopped after its first sample has a figure all the same.
+    status = Status.DONE if records else measured.status
+    ending = plans.ending(measured, options.time_limit)
+    seconds = plans.median(records, "seconds")
+    say(f"{name} ×{scale:g}, {system}: {seconds_text(seconds) if records else ending}")
+    if measured.message:
+        say(f"  {measured.message}")
+    last = records[-1] if records else {}
+    return Row(
+        workload=name,
+        scale=scale,
+        system=system,
+        status=str(status),
+        ending=ending,
+        given=last.get("given"),
+        facts=last.get("facts"),
+        instances=last.get("instances"),
+        seconds=seconds,
+        load_seconds=plans.median(records, "load_seconds"),
+        peak_megabytes=last.get("peak_megabytes"),
+        message=measured.message,
+    )
+
+
+def _measure_start(options: Options) -> Start:
+    return Start(_script_seconds(_IMPORT, options), _script_seconds(_EXAMPLE, options))
+
+
+def _script_seconds(script: str, options: Options) -> float | None:
+    # The first process may find nothing in the caches of the file system.
+    runs = [
+        script_seconds(script, time_limit=options.time_limit)
+        for _ in range(options.repeat + 1)
+    ]
+    times = [{"seconds": seconds} for seconds in runs[1:] if seconds is not None]
+    return plans.median(times, "seconds")
+
+
+# ------------------------------------------------------------------------- tables
+
+
+def tables(results: Results, options: Options) -> list[Table]:
+    """The results in the form in which they are read."""
+    return [
+        _main_table(results, options),
+        _peer_table(results, options),
+        _growth_table(results, options),
+        _ratio_table(results, options),
+    ]
+
+
+def _main_table(results: Results, options: Options) -> Table:
+    lines = []
+    for name in MATERIALISE:
+        row = results.find(name, options.scale, WITH_COUNTERS)
+        if row is None:
+            continue
+        workload = WORKLOADS[name]
+        goal = workload.reach_seconds
+        wanted = "–" if goal is None else f"≤ {goal:g} s"
+        if workload.reach_megabytes is not None:
+            wanted += f", ≤ {workload.reach_megabytes:,.0f} MB"
+        lines.append(
+            (
+                workload.title,
+                count_text(row.given),
+                count_text(row.facts),
+                count_text(row.instances),
+                seconds_text(row.load_seconds),
+                _time(row),
+                megabytes_text(row.peak_megabytes),
+                wanted,
+                _reached(row, goal, workload.reach_megabytes),
+            )
+        )
+    header = (
+        *("workload", "given", "all facts", "rule instances", "loading"),
+        *("materialising", "peak memory", "goal", "reached"),
+    )
+    note = (
+        "Loading is parsing, encoding and storing; materialising starts from encoded "
+        "facts and includes the counters. Peak memory is that of the whole process."
+    )
+    return Table("Materialisation", header, tuple(lines), (note,))
+
+
+def _reached(row: Row, seconds: float | None, megabytes: float | None) -> str:
+    verdicts = {verdict(row.seconds, seconds), verdict(row.peak_megabytes, megabytes)}
+    if "no" in verdicts:
+        return "no"
+    return "yes" if "yes" in verdicts else "–"
+
+
+def _time(row: Row | None) -> str:
+    if row is None:
+        return "–"
+    return row.ending if row.seconds is None else seconds_text(row.seconds)
+
+
+def _peer_table(results: Results, options: Options) -> Table:
+    lines = []
+    for name in MATERIALISE:
+        own = results.find(name, options.scale, WITH_COUNTERS)
+        if own is None:
+            continue
+        bare = results.find(name, options.scale, WITHOUT_COUNTERS)
+        line = [WORKLOADS[name].title, _time(own), _time(bare)]
+        line.append(ratio_text(own.seconds, bare.seconds if bare else None))
+        for peer in ("clingo", "duckdb"):
+            row = results.find(name, options.scale, peer)
+            line += [_time(row), ratio_text(row.seconds if row else None, own.seconds)]
+            if row is not None and row.facts not in {None, own.facts}:
+                line[-1] += " (other answer)"
+        line.append(WORKLOADS[name].orientation or "–")
+        lines.append(tuple(line))
+    header = (
+        *("workload", "evermat", "without counters", "ratio"),
+        *("clingo", "ratio", "DuckDB", "ratio", "for orientation, elsewhere"),
+    )
+    note = (
+        "All in one run, on the same facts, without loading. A ratio after a peer says "
+        "how many times longer it takes than evermat with counters; the first ratio is "
+        f"what counters cost, to be at most {COUNTER_LIMIT:g}×."
+    )
+    return Table("Counters and peers", header, tuple(lines), (note,))
+
+
+def _growth_table(results: Results, options: Options) -> Table:
+    lines = []
+    for name in GROWTH:
+        rows = [
+            results.find(name, factor * options.scale, WITH_COUNTERS)
+            for factor in GROWTH_SCALES
+        ]
+        first = rows[0]
+        for factor, row in zip(GROWTH_SCALES, rows, strict=True):
+            if row is None or first is None:
+                continue
+            growth, work = _growth(row, first)
+            relative = growth / work if growth and work else None
+            lines.append(
+                (
+                    f"{name} × {factor / GROWTH_SCALES[0]:g}",
+                    count_text(row.instances),
+                    _time(row),
+                    ratio_text(work, 1.0),
+                    ratio_text(growth, 1.0),
+                    verdict(relative, GROWTH_TOLERANCE),
+                )
+            )
+    header = (
+        *("workload", "rule instances", "materialising"),
+        *("more instances", "more time", "in step"),
+    )
+    note = (
+        "From a quarter of the size to the full size. In step: time has grown by at "
+        f"most {GROWTH_TOLERANCE:g} times the factor by which rule instances have."
+    )
+    return Table("Growth", header, tuple(lines), (note,))
+
+
+def _growth(row: Row, first: Row) -> tuple[float | None, float | None]:
+    """The factors by which time and rule instances have grown."""
+    growth = row.seconds / first.seconds if row.seconds and first.seconds else None
+    both = row.instances and first.instances
+    work = row.instances / first.instances if both else None  # type: ignore[operator]
+    return growth, work
+
+
+def _ratio_table(results: Results, options: Options) -> Table:
+    few = results.find("ontology-20", options.scale, WITH_COUNTERS)
+    many = results.find("ontology-20k", options.scale, WITH_COUNTERS)
+    folding = None
+    if few and many and few.seconds and many.seconds:
+        folding = many.seconds / few.seconds
+    start = results.start
+    lines = (
+        (
+            "20,000 axioms against 20, same triples",
+            ratio_text(folding, 1.0),
+            f"≤ {FOLDING_LIMIT:g}×",
+            verdict(folding, FOLDING_LIMIT),
+        ),
+        (
+            '`python -c "import evermat"`, interpreter included',
+            seconds_text(start.import_seconds),
+            f"≤ {IMPORT_LIMIT:g} s",
+            verdict(start.import_seconds, IMPORT_LIMIT),
+        ),
+        (
+            "the README's example in a new process, kernels compiled before",
+            seconds_text(start.example_seconds),
+            f"≤ {EXAMPLE_LIMIT:g} s",
+            verdict(start.example_seconds, EXAMPLE_LIMIT),
+        ),
+    )
+    return Table("Rules and start", ("what", "measured", "goal", "reached"), lines)

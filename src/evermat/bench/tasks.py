@@ -1,0 +1,186 @@
+"""What a measuring process does: one task, read from standard input as JSON.
+
+Each result is a line of JSON on standard output, written as soon as it is known, so
+that a task that is stopped at its time limit has not worked for nothing. Before
+anything is timed, the same program is run once on a tiny problem: compiled kernels are
+loaded then, and a measurement sees a warm system.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from evermat.bench.memory import peak_megabytes
+from evermat.bench.problem import open_problem
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from evermat.bench.problem import Problem
+    from evermat.change import Change
+    from evermat.maintenance.state import Report
+
+Task = dict[str, Any]
+
+
+def tell(event: str, **fields: object) -> None:
+    """Write one record."""
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+# ---------------------------------------------------------------------- generate
+
+
+def generate(task: Task) -> None:
+    """Make a problem and save it."""
+    from evermat.bench.workloads import WORKLOADS  # noqa: PLC0415  loads NumPy
+
+    problem = WORKLOADS[task["workload"]].make(task["scale"])
+    problem.save(Path(task["folder"]))
+    tell("generated", facts=problem.size)
+
+
+# ------------------------------------------------------------------- materialise
+
+
+def materialise(task: Task) -> None:
+    """Load a problem and materialise it, several times over."""
+    from evermat.api import KnowledgeBase  # noqa: PLC0415  counted as set-up
+
+    def run(problem: Problem) -> tuple[KnowledgeBase, Change, float]:
+        start = perf_counter()
+        base = KnowledgeBase(problem.rules, counters=task["counters"])
+        change = base.load(problem.facts)
+        return base, change, perf_counter() - start
+
+    run(open_problem(Path(task["warm"])))
+    problem = open_problem(Path(task["folder"]))
+    for _ in range(task["repeat"]):
+        gc.collect()
+        base, change, total = run(problem)
+        seconds = rule_seconds(change.report)
+        tell(
+            "materialised",
+            given=problem.size,
+            facts=base.stats()["facts"],
+            instances=change.report.forward_instances,
+            rounds=change.report.rounds,
+            seconds=seconds,
+            load_seconds=total - seconds,
+            peak_megabytes=peak_megabytes(),
+        )
+        del base, change
+
+
+def rule_seconds(report: Report) -> float:
+    """The time spent on rules; the rest is parsing, encoding and storing facts."""
+    return sum(sum(stratum.seconds.values()) for stratum in report.strata)
+
+
+def peer(task: Task) -> None:
+    """Let a peer materialise a problem, once."""
+    from evermat.bench import peers  # noqa: PLC0415  loads pyarrow
+
+    run = {"clingo": peers.run_clingo, "duckdb": peers.run_duckdb}[task["peer"]]
+    problem = open_problem(Path(task["folder"]))
+    result = run(problem)
+    tell(
+        "materialised",
+        given=problem.size,
+        facts=result.facts,
+        seconds=result.seconds,
+        load_seconds=result.load_seconds,
+        peak_megabytes=peak_megabytes(),
+    )
+
+
+# ---------------------------------------------------------------------- maintain
+
+
+def maintain(task: Task) -> None:
+    """Materialise a problem, then delete and reinsert facts by one algorithm."""
+    from evermat.api import KnowledgeBase  # noqa: PLC0415  counted as set-up
+
+    algorithm = task["algorithm"]
+    for folder in (task["warm"], task["folder"]):
+        is_measured = folder == task["folder"]
+        problem = open_problem(Path(folder))
+        base = KnowledgeBase(problem.rules)
+        start = perf_counter()
+        base.load(problem.facts)
+        if is_measured:
+            facts = base.stats()["facts"]
+            tell("loaded", facts=facts, seconds=perf_counter() - start)
+        for number, rows in enumerate(_updates(task, problem)):
+            for step, arguments in (
+                ("delete", {"delete": rows}),
+                ("insert", {"insert": rows}),
+            ):
+                gc.collect()
+                start = perf_counter()
+                try:
+                    change = base.update(**arguments, algorithm=algorithm)
+                except EvermatError as error:
+                    tell("refused", message=error.message)
+                    return
+                seconds = perf_counter() - start
+                if is_measured:
+                    _tell_update(number, step, seconds, change.report)
+    tell("finished", peak_megabytes=peak_megabytes())
+
+
+def _tell_update(number: int, step: str, seconds: float, report: Report) -> None:
+    tell(
+        "updated",
+        sample=number,
+        step=step,
+        seconds=seconds,
+        algorithm=report.algorithm,
+        reason=report.reason,
+        removed=report.removed,
+        added=report.added,
+        forward_instances=report.forward_instances,
+        backward_instances=report.backward_instances,
+    )
+
+
+def _updates(task: Task, problem: Problem) -> Iterator[Mapping[str, pa.Table]]:
+    from evermat.bench.generators import updates  # noqa: PLC0415  loads NumPy
+
+    plan = task["update"]
+    if "rows" in plan:
+        yield updates.half(problem, plan["rows"])
+        return
+    count = plan["count"] if "count" in plan else round(plan["share"] * problem.size)
+    for number in range(plan["samples"]):
+        yield updates.sample(problem, max(1, count), seed=number, only=plan.get("only"))
+
+
+# -------------------------------------------------------------------------- main
+
+
+TASKS: dict[str, Callable[[Task], None]] = {
+    "generate": generate,
+    "materialise": materialise,
+    "peer": peer,
+    "maintain": maintain,
+}
+
+
+def main() -> None:
+    """Read a task and do it."""
+    task = json.loads(sys.stdin.read())
+    TASKS[task["task"]](task)
+
+
+if __name__ == "__main__":
+    main()

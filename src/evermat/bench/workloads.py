@@ -1,0 +1,153 @@
+"""The workloads, each a few lines: a name, a generator and what to reach.
+
+`scale` multiplies the work: at scale 2 a workload has about twice as many rule
+instances. Scale 1 is the size that the goals speak of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from evermat.bench.generators.backward_work import backward_work
+from evermat.bench.generators.graphs import linear_closure, nonlinear_closure
+from evermat.bench.generators.ontologies import ontology_rules
+from evermat.bench.generators.path_lengths import path_lengths
+from evermat.bench.generators.points_to import points_to
+from evermat.bench.generators.universities import universities
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evermat.bench.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A problem that is made at any scale.
+
+    Attributes:
+        name: how it is called on the command line.
+        title: what it is, for tables.
+        make: the generator, from a scale.
+        reach_seconds: the goal for materialisation, facts being loaded already.
+        reach_megabytes: the goal for the memory of the whole process.
+        orientation: what others need, for the table.
+        peers: who is asked to do the same.
+    """
+
+    name: str
+    title: str
+    make: Callable[[float], Problem]
+    reach_seconds: float | None = None
+    reach_megabytes: float | None = None
+    orientation: str = ""
+    peers: tuple[str, ...] = ("clingo", "duckdb")
+
+
+def _dag(
+    generator: Callable[[int, int], Problem], nodes: int, edges: int, scale: float
+) -> Problem:
+    # The closure of a graph of fixed density per node grows with the square.
+    side = sqrt(scale)
+    return generator(max(2, round(nodes * side)), max(1, round(edges * side)))
+
+
+def _path_lengths(nodes: int, scale: float) -> Problem:
+    size = max(2, round(nodes * scale))
+    return path_lengths(size, min(10 * size, size * (size - 1) // 2))
+
+
+def _points_to(scale: float) -> Problem:
+    sizes = (round(size * scale) for size in (50_000, 32_000, 10_700))
+    return points_to(*sizes)
+
+
+def _universities(count: int, scale: float) -> Problem:
+    wanted = count * scale
+    if wanted >= 1:
+        return universities(round(wanted))
+    return universities(1, departments=20 * wanted)
+
+
+def _ontology(axioms: int, scale: float) -> Problem:
+    return ontology_rules(axioms, round(1_000_000 * scale))
+
+
+def _backward_work(n: int, scale: float) -> Problem:
+    return backward_work(max(1, round(n * scale)))
+
+
+def _by_name(*workloads: Workload) -> dict[str, Workload]:
+    return {workload.name: workload for workload in workloads}
+
+
+WORKLOADS = _by_name(
+    Workload(
+        name="dag-linear",
+        title="random DAG, 10k nodes, 100k edges, linear closure",
+        make=partial(_dag, linear_closure, 10_000, 100_000),
+        reach_seconds=6.0,
+        reach_megabytes=1500.0,
+        orientation="Soufflé compiled 20 s on one thread, 11.4 s on two, 380 MB",
+    ),
+    Workload(
+        name="dag-nonlinear",
+        title="random DAG, 2k nodes, 10k edges, nonlinear closure",
+        make=partial(_dag, nonlinear_closure, 2_000, 10_000),
+    ),
+    Workload(
+        name="sspe",
+        title="path lengths from one node (SSPE), 100k nodes, 1 M edges",
+        make=partial(_path_lengths, 100_000),
+        reach_seconds=2.5,
+        orientation="Soufflé compiled, 2 threads: 3.2 s of which 0.4 s loading",
+    ),
+    Workload(
+        name="universities",
+        title="LUBM look-alike, 10 universities, 98 rules",
+        make=partial(_universities, 10),
+        reach_seconds=0.5,
+        orientation="Soufflé compiled 0.36 s of which 0.21 s loading",
+    ),
+    Workload(
+        name="points-to",
+        title="points-to analysis (CSPA), 50k variables",
+        make=_points_to,
+        reach_seconds=5.0,
+        orientation="Soufflé compiled, 2 threads: 6.7 s",
+    ),
+    Workload(
+        name="ontology-20",
+        title="20 axioms as rules over 1 M triples",
+        make=partial(_ontology, 20),
+    ),
+    Workload(
+        name="ontology-20k",
+        title="20,000 axioms as rules over the same triples",
+        make=partial(_ontology, 20_000),
+        # As SQL, 20,000 rules are a statement no one would write.
+        peers=("clingo",),
+    ),
+    Workload(
+        name="universities-50",
+        title="LUBM look-alike, 50 universities",
+        make=partial(_universities, 50),
+    ),
+    Workload(
+        name="example-1",
+        title="Example 1, n = 100k",
+        make=partial(_backward_work, 100_000),
+    ),
+)
+
+MATERIALISE = (
+    *("dag-linear", "dag-nonlinear", "sspe", "universities", "points-to"),
+    *("ontology-20", "ontology-20k"),
+)
+"""The workloads of the materialisation suite, in the order of its tables."""
+
+GROWTH = ("dag-linear", "sspe", "universities", "points-to", "ontology-20k")
+"""Those that are also run at several scales."""
