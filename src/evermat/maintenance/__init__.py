@@ -1,0 +1,1 @@
+"""Algorithms that keep a materialisation true while facts and rules change."""

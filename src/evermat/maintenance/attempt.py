@@ -1,0 +1,210 @@
+"""Attempts at an update, which can be committed or thrown away.
+
+An attempt is made inside a transaction of the engine, which `commit` and `discard` end.
+There are two sorts: the old materialisation was *maintained*, or a new one was *built*
+beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
+
+from evermat.maintenance.compiled_rules import strata_of
+from evermat.maintenance.rematerialise import copy_given
+from evermat.maintenance.state import Outcome, Report, Run
+from evermat.maintenance.watch import Watch
+
+if TYPE_CHECKING:
+    from evermat.algebra import Engine, Snapshot
+    from evermat.maintenance.algorithms import Incremental
+    from evermat.maintenance.bookkeeping import Bookkeeping
+    from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
+    from evermat.maintenance.state import Ignored, StratumReport, Update
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """One update, with all that is needed to carry it out.
+
+    Attributes:
+        old, new: the rules before and after.
+        change: the difference between them.
+        start: when the update began.
+    """
+
+    engine: Engine
+    bookkeeping: Bookkeeping
+    old: CompiledRules
+    new: CompiledRules
+    change: RuleChange
+    start: float
+
+
+class Attempt(Protocol):
+    """An update that is worked out, in a transaction that is still open."""
+
+    strata: tuple[StratumReport, ...]
+
+    def commit(self, algorithm: str, reason: str) -> Outcome:
+        """Make it so."""
+
+    def discard(self, algorithm: str, reason: str) -> Outcome:
+        """Undo it, and say what would have been."""
+
+
+# --------------------------------------------------------------------- maintained
+
+
+class Maintained:
+    """The old materialisation with facts deleted and added."""
+
+    def __init__(self, job: Job, update: Update, run: Run) -> None:
+        self.job = job
+        self.update = update
+        self.run = run
+        self.strata = tuple(report for report in run.reports if _is_telling(report))
+
+    def commit(self, algorithm: str, reason: str) -> Outcome:
+        """Make it so."""
+        run = self.run
+        outcome = self._outcome(algorithm, reason)
+        self.job.engine.commit(
+            deleted=run.deleted,
+            added=run.added,
+            withdrawn=run.withdrawn,
+            given=run.given,
+        )
+        return outcome
+
+    def discard(self, algorithm: str, reason: str) -> Outcome:
+        """Undo it, and say what would have been."""
+        outcome = self._outcome(algorithm, reason)
+        self.job.engine.rollback()
+        return outcome
+
+    def _outcome(self, algorithm: str, reason: str) -> Outcome:
+        engine, run = self.job.engine, self.run
+        lost, gained = run.changes()
+        removed, added = engine.snapshot(lost), engine.snapshot(gained)
+        return Outcome(
+            removed=removed,
+            added=added,
+            explicit_removed=engine.snapshot(run.withdrawn),
+            explicit_added=engine.snapshot(run.given),
+            report=Report(
+                algorithm=algorithm,
+                reason=reason,
+                strata=self.strata,
+                deleted=run.withdrawn.size(),
+                inserted=run.given.size(),
+                removed=lost.size(),
+                added=gained.size(),
+                ignored=self.update.ignored,
+                removed_rules=len(self.job.change.removed),
+                added_rules=len(self.job.change.added),
+                seconds=perf_counter() - self.job.start,
+            ),
+        )
+
+
+def maintain(
+    job: Job, update: Update, algorithm: Incremental, watch: Watch
+) -> Maintained:
+    """Bring the old materialisation up to date."""
+    engine = job.engine
+    undermined = job.bookkeeping.begin(engine, update, job.change, job.old, job.new)
+    strata = job.new.strata
+    if job.change.added:
+        strata = strata_of(job.new.plans, frozenset(job.change.added))
+    run = Run(engine, strata, update, undermined, watch)
+    job.bookkeeping.maintain(algorithm, run)
+    return Maintained(job, update, run)
+
+
+def _is_telling(report: StratumReport) -> bool:
+    """Whether something happened; facts of no stratum often just pass through."""
+    return bool(
+        report.index
+        or report.overdeleted
+        or report.inserted
+        or report.forward_instances
+    )
+
+
+# -------------------------------------------------------------------------- built
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Given facts that changed, copied."""
+
+    removed: Snapshot
+    added: Snapshot
+    ignored: Ignored
+
+
+class Built:
+    """A new materialisation on a fresh engine, to take the place of the old one."""
+
+    def __init__(
+        self, job: Job, fresh: Engine, given: Given, strata: list[StratumReport]
+    ) -> None:
+        self.job = job
+        self.fresh = fresh
+        self.given = given
+        self.strata = tuple(strata)
+
+    def commit(self, algorithm: str, reason: str) -> Outcome:
+        """Make it so."""
+        # The transaction only served to read the request; its sets are not needed
+        # any more, and an engine adopts another between transactions.
+        self.job.engine.rollback()
+        removed, added = self.job.engine.adopt(self.fresh)
+        return self._outcome(algorithm, reason, removed, added)
+
+    def discard(self, algorithm: str, reason: str) -> Outcome:
+        """Undo it, and say what would have been."""
+        engine = self.job.engine
+        # Adopting is how engines are compared, so the old facts are built once more.
+        nothing = engine.no_facts()
+        watch = Watch()
+        before = copy_given(engine, watch, without=nothing, also=nothing)
+        self.job.bookkeeping.materialise(before, self.job.old.plans, watch)
+        removed, added = before.adopt(self.fresh)
+        engine.rollback()
+        return self._outcome(algorithm, reason, removed, added)
+
+    def _outcome(
+        self, algorithm: str, reason: str, removed: Snapshot, added: Snapshot
+    ) -> Outcome:
+        return Outcome(
+            removed=removed,
+            added=added,
+            explicit_removed=self.given.removed,
+            explicit_added=self.given.added,
+            report=Report(
+                algorithm=algorithm,
+                reason=reason,
+                strata=self.strata,
+                deleted=_size(self.given.removed),
+                inserted=_size(self.given.added),
+                removed=_size(removed),
+                added=_size(added),
+                ignored=self.given.ignored,
+                removed_rules=len(self.job.change.removed),
+                added_rules=len(self.job.change.added),
+                seconds=perf_counter() - self.job.start,
+            ),
+        )
+
+
+def build(job: Job, fresh: Engine, given: Given, watch: Watch) -> Built:
+    """Materialise the new program on a fresh engine with the new given facts."""
+    strata = job.bookkeeping.materialise(fresh, job.new.plans, watch)
+    return Built(job, fresh, given, strata)
+
+
+def _size(snapshot: Snapshot) -> int:
+    return sum(snapshot.relations().values())

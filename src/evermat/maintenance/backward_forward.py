@@ -1,0 +1,193 @@
+"""B/F: the Backward/Forward algorithm.
+
+Source: [motik2015], as Algorithm 3 of [hu2018] without its counters. CHECK is recursive
+there; here it works on sets of facts, one level of the search at a time.
+
+Notation (left: the paper; right: this file)
+
+    C; P; Y      `search.checked`; `search.proved`; `search.delayed`
+    N_D; Δ_D     `candidates`; `delta`
+    N_P; Δ_P     `candidates`; `delta` in `saturate`
+    O^{<s}       what lies outside `stratum.region`
+
+Unlike DRed, nothing is deleted that still holds: before a fact goes, B/F looks
+backwards for facts it could follow from, and forwards from those of them that certainly
+hold. A search costs more for each fact, and pays where overdeletion would run far.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.maintenance.affected import gained, lost
+from evermat.maintenance.seminaive import insert
+from evermat.rule_plans import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.maintenance.state import Run, Stratum
+
+
+def maintain(run: Run) -> None:
+    """Bring the facts up to date, stratum by stratum (l. 52 to 55)."""
+    for stratum in run.touched_strata():
+        changes = run.changes()
+        with run.forwards("delete"):
+            candidates = run.union(
+                [
+                    run.deletions_in(stratum),
+                    *lost(run, stratum.nonrecursive, changes),
+                    *lost(run, stratum.recursive, changes),
+                ]
+            )
+        search = Search(run, stratum, holds_by_itself)
+        delete_unproved(run, stratum, candidates, search)
+        with run.forwards("insert"):
+            candidates = run.union(
+                [
+                    run.insertions_in(stratum),
+                    *gained(
+                        run, stratum.nonrecursive, stratum.new_nonrecursive, changes
+                    ),
+                    *gained(run, stratum.recursive, stratum.new_recursive, changes),
+                ]
+            )
+            insert(run, stratum, candidates)
+
+
+def delete_unproved(
+    run: Run, stratum: Stratum, candidates: SettledFacts, search: Search
+) -> None:
+    """Delete the candidates and what depends on them, unless proved (l. 62 to 69)."""
+    while True:
+        batch = run.engine.settle(candidates - run.deleted)
+        if batch.is_empty():
+            return
+        delta = search.check(batch)
+        if delta.is_empty():
+            return
+        run.round(delta)
+        if not stratum.recursive.rules:
+            run.delete(delta)
+            return
+        with run.forwards("delete"):
+            candidates = derive(
+                run.engine,
+                stratum.recursive.delta,
+                positive=run.remaining,
+                negative=run.possible,
+                delta_positive=delta,
+            )
+        run.delete(delta)
+
+
+def holds_by_itself(run: Run, stratum: Stratum, facts: SettledFacts) -> Facts:
+    """Those of the facts that are given, or derived from lower strata."""
+    if not stratum.nonrecursive.rules:
+        return facts & run.explicit
+    with run.backwards("check"):
+        derived = derive(
+            run.engine,
+            stratum.nonrecursive.rederive,
+            positive=run.remaining,
+            negative=run.possible,
+            delta_positive=facts,
+        )
+    return (facts & run.explicit) | derived
+
+
+class Search:
+    """Looks for derivations that survive, in one stratum.
+
+    Attributes:
+        checked: facts whose derivations were looked into. Those of them that are not
+            proved have only derivations through such facts, so none at all.
+        proved: checked facts that hold after the deletion.
+        delayed: facts that hold too, but that nobody asked about so far.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        stratum: Stratum,
+        holds_by_itself: Callable[[Run, Stratum, SettledFacts], Facts],
+    ) -> None:
+        self.run = run
+        self.stratum = stratum
+        self.holds_by_itself = holds_by_itself
+        self.checked = run.engine.growing()
+        self.proved = run.engine.growing()
+        self.delayed = run.engine.growing()
+        # P ∪ (O^{<s} ∩ (I ∖ (D ∖ A))), as atoms of the stratum see it.
+        self._provable: Facts = self.proved
+        if not stratum.is_closed:
+            outside = run.remaining - run.remaining.within(stratum.region)
+            self._provable = self.proved | outside
+
+    def check(self, batch: SettledFacts) -> SettledFacts:
+        """Look for derivations of a batch of facts; returns those without (CHECK).
+
+        A level of the search holds the body facts of the level before. The search ends
+        when there is nothing left to look into, or nothing left to prove; in the latter
+        case the facts that were not looked into thoroughly are forgotten again.
+        """
+        engine = self.run.engine
+        visited = engine.growing()
+        todo = engine.settle(batch - self.checked)
+        unproved = todo
+        while not todo.is_empty():
+            self.checked.add(todo)
+            visited.add(todo)
+            self._saturate(todo)
+            unproved = engine.settle(unproved - self.proved)
+            if unproved.is_empty():
+                self.checked.discard(visited - self.proved)
+                break
+            todo = engine.settle(self._bodies(todo) - self.checked)
+        return engine.settle(batch - self.proved)
+
+    def _bodies(self, facts: SettledFacts) -> Facts:
+        """Body facts, in this stratum, of instances with an unproved head."""
+        run = self.run
+        if not self.stratum.recursive.rules:
+            return run.engine.no_facts()
+        with run.backwards("check"):
+            bodies = derive(
+                run.engine,
+                self.stratum.recursive.backward,
+                positive=run.remaining,
+                negative=run.possible,
+                delta_positive=run.engine.settle(facts - self.proved),
+            )
+        return bodies.within(self.stratum.region)
+
+    def _saturate(self, facts: SettledFacts) -> None:
+        """Prove those of the facts that hold by themselves, and what follows.
+
+        Afterwards every instance with all its body facts of this stratum among the
+        proved ones has its head among the proved or the delayed facts.
+        """
+        run, engine = self.run, self.run.engine
+        sure = self.holds_by_itself(run, self.stratum, facts)
+        candidates = engine.settle((facts & self.delayed) | sure)
+        with run.forwards("saturate"):
+            while True:
+                delta = engine.settle((candidates & self.checked) - self.proved)
+                self.delayed.add(engine.settle(candidates - self.checked))
+                if delta.is_empty():
+                    return
+                self.proved.add(delta)
+                run.report.proved += delta.size()
+                if not self.stratum.recursive.rules:
+                    return
+                run.round(delta)
+                candidates = derive(
+                    engine,
+                    self.stratum.recursive.delta,
+                    positive=run.remaining,
+                    negative=run.possible,
+                    delta_positive=delta,
+                    local=self._provable,
+                )

@@ -1,0 +1,98 @@
+"""The two ways to keep a materialisation: with counters, and without."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from evermat.maintenance.counters import count_given
+from evermat.maintenance.rule_updates import reclassify, undermine, undermine_counting
+from evermat.maintenance.seminaive import materialise, materialise_counting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evermat.algebra import Engine, SettledFacts
+    from evermat.maintenance.algorithms import Incremental
+    from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
+    from evermat.maintenance.state import Run, StratumReport, Update
+    from evermat.maintenance.watch import Watch
+    from evermat.rule_plans import StratumPlan
+
+
+class Bookkeeping(Protocol):
+    """What depends on whether derivations are counted."""
+
+    def materialise(
+        self, engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+    ) -> list[StratumReport]:
+        """Derive all facts on a fresh engine."""
+
+    def begin(
+        self,
+        engine: Engine,
+        update: Update,
+        change: RuleChange,
+        old: CompiledRules,
+        new: CompiledRules,
+    ) -> SettledFacts:
+        """Prepare an update; returns facts that lose a derivation with a rule."""
+
+    def maintain(self, algorithm: Incremental, run: Run) -> None:
+        """Have an algorithm do its work, and leave all that is kept in line."""
+
+
+class WithCounters:
+    """C_nr and C_r are exact between updates."""
+
+    def materialise(
+        self, engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+    ) -> list[StratumReport]:
+        """Derive and count."""
+        return materialise_counting(engine, strata, watch)
+
+    def begin(
+        self,
+        engine: Engine,
+        update: Update,
+        change: RuleChange,
+        old: CompiledRules,
+        new: CompiledRules,
+    ) -> SettledFacts:
+        """Count what does not depend on the algorithm: given facts, rules that go."""
+        count_given(engine, update)
+        if change.is_empty():
+            return engine.no_facts()
+        undermined = undermine_counting(engine, old, change)
+        reclassify(engine, old, new)
+        return undermined
+
+    def maintain(self, algorithm: Incremental, run: Run) -> None:
+        """Maintain, then count what the algorithm did not."""
+        algorithm.maintain(run)
+        algorithm.finish(run)
+
+
+class WithoutCounters:
+    """Nothing but facts is kept."""
+
+    def materialise(
+        self, engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+    ) -> list[StratumReport]:
+        """Derive only."""
+        return materialise(engine, strata, watch)
+
+    def begin(
+        self,
+        engine: Engine,
+        update: Update,
+        change: RuleChange,
+        old: CompiledRules,
+        new: CompiledRules,
+    ) -> SettledFacts:
+        """Find the facts of rules that go."""
+        del update, old, new
+        return undermine(engine, change)
+
+    def maintain(self, algorithm: Incremental, run: Run) -> None:
+        """Maintain the facts."""
+        algorithm.maintain(run)

@@ -1,0 +1,265 @@
+"""The rules of a program: as given, in normal form, and compiled into strata.
+
+A program is a set of rules. Two rules are the same if they differ only in the names of
+their variables; a rule with several heads stands for one rule per head.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.algebra import Region
+from evermat.errors import EvermatError
+from evermat.lang.normalise import normalise, rule_key
+from evermat.lang.strata import stratify
+from evermat.lang.syntax import Term
+from evermat.maintenance.state import Strata, Stratum
+from evermat.rule_plans import compile_rules, plan_strata
+from evermat.values import Constant
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from evermat.algebra import Operand, Pattern
+    from evermat.lang.syntax import Atom, Rule
+    from evermat.rule_plans import RuleSet, StratumPlan
+
+
+class UnknownRuleError(EvermatError, LookupError):
+    """A rule was to be removed that the program does not have.
+
+    Attributes:
+        rule: the rule.
+        nearest: rules of the program that look like it.
+    """
+
+    code: ClassVar[str] = "EM503"
+
+    def __init__(self, rule: Rule, nearest: Sequence[str]) -> None:
+        self.rule = rule
+        self.nearest = tuple(nearest)
+        shown = ", ".join(f"`{text}`" for text in nearest)
+        super().__init__(
+            f"the program has no rule `{rule}`",
+            law="only rules of the program can be removed; names of variables do not "
+            "matter, the order of atoms does",
+            help=f"did you mean {shown}?" if shown else "the program has no such rules",
+        )
+
+
+# ------------------------------------------------------------ the rules of a program
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """Normal rules that a change removes and adds, and requests that had no effect."""
+
+    removed: tuple[Rule, ...] = ()
+    added: tuple[Rule, ...] = ()
+    ignored: int = 0
+
+    def is_empty(self) -> bool:
+        """Whether the program stays what it is."""
+        return not self.removed and not self.added
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBook:
+    """The rules of a program, by keys that do not depend on names of variables.
+
+    Attributes:
+        given: the rules as they were written, each with one head.
+        normal: the normal rules.
+        uses: how many of the given rules need each normal rule.
+    """
+
+    given: Mapping[Hashable, Rule] = field(default_factory=dict)
+    normal: Mapping[Hashable, Rule] = field(default_factory=dict)
+    uses: Mapping[Hashable, int] = field(default_factory=dict)
+
+    def change(
+        self, *, remove: Iterable[Rule], add: Iterable[Rule]
+    ) -> tuple[RuleBook, RuleChange]:
+        """The rules after a change, and what changed in normal form.
+
+        Raises:
+            UnknownRuleError: a rule to remove is not there.
+        """
+        given, normal, uses = dict(self.given), dict(self.normal), dict(self.uses)
+        ignored = 0
+        for rule in _single_heads(remove):
+            if given.pop(rule_key(rule), None) is None:
+                raise UnknownRuleError(rule, self._nearest(rule))
+            for part in normalise((rule,)):
+                uses[rule_key(part)] -= 1
+        for rule in _single_heads(add):
+            if rule_key(rule) in given:
+                ignored += 1
+                continue
+            given[rule_key(rule)] = rule
+            for part in normalise((rule,)):
+                key = rule_key(part)
+                normal.setdefault(key, part)
+                uses[key] = uses.get(key, 0) + 1
+        unused = [key for key, number in uses.items() if not number]
+        for key in unused:
+            del uses[key], normal[key]
+        removed = (rule for key, rule in self.normal.items() if key not in normal)
+        added = (rule for key, rule in normal.items() if key not in self.normal)
+        change = RuleChange(tuple(removed), tuple(added), ignored)
+        return RuleBook(given, normal, uses), change
+
+    def _nearest(self, rule: Rule) -> list[str]:
+        texts = [str(known) for known in self.given.values()]
+        return difflib.get_close_matches(str(rule), texts, n=3, cutoff=0.4)
+
+
+def _single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
+    return (replace(rule, heads=(head,)) for rule in rules for head in rule.heads)
+
+
+# --------------------------------------------------------------------------- strata
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledRules:
+    """A program ready to run.
+
+    Attributes:
+        plans: its strata, for materialisation.
+        strata: its strata, for updates that leave the rules alone.
+        recursive: the normal rules that are recursive.
+    """
+
+    book: RuleBook
+    plans: tuple[StratumPlan, ...]
+    strata: Strata
+    recursive: frozenset[Rule]
+
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """All normal rules."""
+        return frozenset(self.book.normal.values())
+
+
+def compile_book(book: RuleBook) -> CompiledRules:
+    """Stratify and compile the rules of a program.
+
+    Raises:
+        StratificationError: the program has recursion through negation.
+    """
+    plans = plan_strata(stratify(tuple(book.normal.values())))
+    return CompiledRules(
+        book=book,
+        plans=plans,
+        strata=strata_of(plans, frozenset()),
+        recursive=frozenset(rule for plan in plans for rule in plan.recursive.rules),
+    )
+
+
+def strata_of(plans: Sequence[StratumPlan], new_rules: frozenset[Rule]) -> Strata:
+    """The strata for an update that adds `new_rules`, which are among the rules."""
+    strata = tuple(
+        _stratum(number, plan, new_rules) for number, plan in enumerate(plans, start=1)
+    )
+    region = _union(stratum.region for stratum in strata)
+    readers: dict[str, list[int]] = {}
+    holders: dict[str, list[int]] = {}
+    for position, stratum in enumerate(strata):
+        for relation in stratum.reads:
+            readers.setdefault(relation, []).append(position)
+        for relation in stratum.holds:
+            holders.setdefault(relation, []).append(position)
+    return Strata(
+        strata=strata,
+        region=region,
+        readers={name: tuple(positions) for name, positions in readers.items()},
+        holders={name: tuple(positions) for name, positions in holders.items()},
+        changed=tuple(
+            position
+            for position, stratum in enumerate(strata)
+            if stratum.new_nonrecursive.rules or stratum.new_recursive.rules
+        ),
+    )
+
+
+def _union(regions: Iterable[Region]) -> Region:
+    relations: set[str] = set()
+    shapes: list[Pattern] = []
+    for region in regions:
+        relations |= region.relations
+        shapes += region.shapes
+    return Region(frozenset(relations), tuple(shapes))
+
+
+def _stratum(number: int, plan: StratumPlan, new_rules: frozenset[Rule]) -> Stratum:
+    nonrecursive, new_nonrecursive = _divide(plan.nonrecursive, new_rules)
+    recursive, new_recursive = _divide(plan.recursive, new_rules)
+    region = plan.region
+    return Stratum(
+        index=number,
+        region=region,
+        nonrecursive=nonrecursive,
+        recursive=recursive,
+        new_nonrecursive=new_nonrecursive,
+        new_recursive=new_recursive,
+        all_recursive=plan.recursive,
+        holds=region.relations | {shape.relation for shape in region.shapes},
+        reads=frozenset(
+            atom.predicate for rule in plan.rules.rules for atom in _body_atoms(rule)
+        ),
+        is_closed=_is_closed(plan),
+    )
+
+
+def _divide(rules: RuleSet, new_rules: frozenset[Rule]) -> tuple[RuleSet, RuleSet]:
+    """Rules that stay and rules that come; what can be shared is not compiled anew."""
+    new = tuple(rule for rule in rules.rules if rule in new_rules)
+    if not new:
+        return rules, compile_rules((), rules.is_local)
+    if len(new) == len(rules.rules):
+        return compile_rules((), rules.is_local), rules
+    stayed = tuple(rule for rule in rules.rules if rule not in new_rules)
+    return compile_rules(stayed, rules.is_local), compile_rules(new, rules.is_local)
+
+
+def _body_atoms(rule: Rule) -> Iterator[Atom]:
+    yield from rule.positive_atoms()
+    yield from rule.negated_atoms()
+
+
+def _is_closed(plan: StratumPlan) -> bool:
+    """Whether local atoms match only facts of the region."""
+    region, is_local = plan.region, plan.recursive.is_local
+    shapes = {(shape.relation, _fixed(shape.operands)) for shape in region.shapes}
+    places = {tuple(at for at, _ in fixed) for _, fixed in shapes}
+
+    def lies_within(atom: Atom) -> bool:
+        if atom.predicate in region.relations:
+            return True
+        constants = {
+            at: argument.constant
+            for at, argument in enumerate(atom.arguments)
+            if isinstance(argument, Term)
+        }
+        return any(
+            (atom.predicate, tuple((at, constants.get(at)) for at in choice)) in shapes
+            for choice in places
+        )
+
+    return all(
+        lies_within(atom)
+        for rule in plan.recursive.rules
+        for atom in rule.positive_atoms()
+        if is_local(rule, atom)
+    )
+
+
+def _fixed(operands: Sequence[Operand]) -> tuple[tuple[int, Constant], ...]:
+    return tuple(
+        (at, operand)
+        for at, operand in enumerate(operands)
+        if isinstance(operand, Constant)
+    )

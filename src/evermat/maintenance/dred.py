@@ -1,0 +1,106 @@
+"""DRed: Delete/Rederive.
+
+Source: [gupta1993] and [staudt1996], as stated in [hu2018], Algorithm 1.
+
+Notation (left: the paper; right: this file)
+
+    E⁻ ∩ O^s; E⁺ ∩ O^s   `run.deletions_in(stratum)`; `run.insertions_in(stratum)`
+    N_D; Δ_D             `candidates`; `delta`
+    R                    `rederived`
+    E ∖ E⁻               `run.explicit`, which has E⁺ as well: one step earlier
+
+DRed keeps nothing but the facts. It deletes all that depends on a deleted fact, then
+looks for other derivations of the deleted facts by evaluating rules from head to body,
+and derives forwards from those that have one. Both the overdeletion and the backward
+step can be far larger than the change: see DRed^c and B/F.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.maintenance.affected import gained, lost
+from evermat.maintenance.seminaive import insert
+from evermat.rule_plans import derive
+
+if TYPE_CHECKING:
+    from evermat.algebra import SettledFacts
+    from evermat.maintenance.state import Changes, Run, Stratum
+
+
+def maintain(run: Run) -> None:
+    """Bring the facts up to date, stratum by stratum (l. 2 to 5)."""
+    for stratum in run.touched_strata():
+        changes = run.changes()
+        with run.forwards("overdelete"):
+            overdelete(run, stratum, changes)
+        with run.backwards("rederive"):
+            rederived = rederive(run, stratum)
+            run.report.rederived = rederived.size()
+        with run.forwards("insert"):
+            candidates = [
+                rederived,
+                run.insertions_in(stratum),
+                *gained(run, stratum.nonrecursive, stratum.new_nonrecursive, changes),
+                *gained(run, stratum.recursive, stratum.new_recursive, changes),
+            ]
+            insert(run, stratum, run.union(candidates))
+
+
+def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
+    """Delete every fact with a derivation through a deleted one (l. 7 to 13).
+
+    Invariant: each fact enters `delta` once, and no rule instance is matched in two
+    different rounds.
+    """
+    candidates = run.union(
+        [
+            run.deletions_in(stratum),
+            *lost(run, stratum.nonrecursive, changes),
+            *lost(run, stratum.recursive, changes),
+        ]
+    )
+    while True:
+        delta = run.engine.settle(candidates - run.deleted)
+        if delta.is_empty():
+            return
+        run.round(delta)
+        if not stratum.recursive.rules:
+            run.delete(delta)
+            return
+        # `deleted` must not contain `delta` yet: an instance may use two facts that
+        # fall in the same round.
+        candidates = derive(
+            run.engine,
+            stratum.recursive.delta,
+            positive=run.remaining,
+            negative=run.possible,
+            delta_positive=delta,
+        )
+        run.delete(delta)
+
+
+def rederive(run: Run, stratum: Stratum) -> SettledFacts:
+    """Overdeleted facts that are given, or have an untouched derivation (l. 4).
+
+    Every other fact that still holds follows from these and the facts not deleted.
+    """
+    deleted = run.engine.settle(run.deleted.within(stratum.region))
+    if deleted.is_empty():
+        return deleted
+    return run.union(
+        [
+            deleted & run.explicit,
+            *(
+                derive(
+                    run.engine,
+                    rules.rederive,
+                    positive=run.remaining,
+                    negative=run.possible,
+                    delta_positive=deleted,
+                )
+                for rules in (stratum.nonrecursive, stratum.recursive)
+                if rules.rules
+            ),
+        ]
+    )

@@ -1,0 +1,386 @@
+"""The driver: one materialisation, and updates that happen as a whole or not at all.
+
+It reads a request, has an algorithm work on it inside a transaction of the engine, and
+commits. Nothing of its own state changes before the engine has committed.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.algebra import EngineUseError
+from evermat.errors import EvermatError
+from evermat.maintenance.algorithms import (
+    AUTO,
+    INCREMENTAL,
+    REMATERIALISE,
+    require_algorithm,
+)
+from evermat.maintenance.attempt import Given, Job, build, maintain
+from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
+from evermat.maintenance.choose import Choice, History, Situation, Work, choose
+from evermat.maintenance.compiled_rules import RuleBook, compile_book
+from evermat.maintenance.counting import require_nonrecursive
+from evermat.maintenance.rematerialise import copy_given, load_given
+from evermat.maintenance.state import Ignored, Update
+from evermat.maintenance.watch import OutOfPatience, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from evermat.algebra import Engine, Facts, SettledFacts
+    from evermat.lang.syntax import Atom, Rule
+    from evermat.maintenance.attempt import Attempt
+    from evermat.maintenance.bookkeeping import Bookkeeping
+    from evermat.maintenance.compiled_rules import CompiledRules
+    from evermat.maintenance.state import Outcome
+    from evermat.maintenance.watch import Budget, Progress
+    from evermat.rule_plans import StratumPlan
+
+
+class UnknownRelationError(EvermatError, LookupError):
+    """Rows were to be deleted from a relation that nobody mentioned.
+
+    Attributes:
+        relation: its name.
+    """
+
+    code: ClassVar[str] = "EM504"
+
+    def __init__(self, relation: str) -> None:
+        self.relation = relation
+        super().__init__(
+            f"there is nothing to delete from: no fact or rule mentions `{relation}`",
+            help="check the name",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    delete: Mapping[str, pa.Table]
+    insert: Mapping[str, pa.Table]
+    remove_rules: Iterable[Rule] = ()
+    add_rules: Iterable[Rule] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Done:
+    """An attempt with the choice that led to it, and what was learnt on the way."""
+
+    job: Job
+    attempt: Attempt
+    choice: Choice
+    history: History
+
+
+class Materialisation:
+    """Facts, rules and all that follows, on one engine.
+
+    Attributes:
+        engine: where the facts are. Only this object may change them.
+        budget: limits of every single update.
+        progress: is told about every round.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        counters: bool = True,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Take over an empty engine.
+
+        Args:
+            engine: an engine without facts.
+            counters: keep the number of derivations of each fact.
+            budget: limits of every single update.
+            progress: is called after every round.
+        """
+        self.engine = engine
+        self.budget = budget
+        self.progress = progress
+        self._bookkeeping: Bookkeeping = (
+            WithCounters() if counters else WithoutCounters()
+        )
+        self._has_counters = counters
+        self._compiled = compile_book(RuleBook())
+        self._history = History()
+
+    # -- what there is
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in normal form, auxiliary ones included."""
+        return tuple(self._compiled.book.normal.values())
+
+    @property
+    def given_rules(self) -> tuple[Rule, ...]:
+        """The rules as they were given, one head each."""
+        return tuple(self._compiled.book.given.values())
+
+    @property
+    def strata(self) -> tuple[StratumPlan, ...]:
+        """The plans of the strata, in order."""
+        return self._compiled.plans
+
+    def require_algorithm(self, name: str) -> None:
+        """Refuse an algorithm that does not exist or cannot work here.
+
+        Raises:
+            AlgorithmError: with the algorithms that can.
+            RecursiveProgramError: Counting, on recursive rules.
+        """
+        self._require(name, self._compiled)
+
+    def _require(self, name: str, compiled: CompiledRules) -> None:
+        require_algorithm(name, counters=self._has_counters)
+        if name == "counting":
+            require_nonrecursive(compiled.plans)
+
+    # -- changes
+
+    def update(
+        self,
+        *,
+        delete: Mapping[str, pa.Table] | None = None,
+        insert: Mapping[str, pa.Table] | None = None,
+        remove_rules: Iterable[Rule] = (),
+        add_rules: Iterable[Rule] = (),
+        algorithm: str = AUTO,
+    ) -> Outcome:
+        """Change facts and rules in one step, or nothing at all.
+
+        A row that is both deleted and inserted is given afterwards.
+
+        Args:
+            delete: rows that are given no longer, by relation.
+            insert: rows that are given from now on, by relation.
+            remove_rules: rules of the program, up to names of variables.
+            add_rules: new rules; those the program has already are ignored.
+            algorithm: one of `evermat.maintenance.algorithms.NAMES`.
+
+        Raises:
+            EvermatError: the request cannot be carried out; nothing has changed.
+        """
+        request = _Request(delete or {}, insert or {}, remove_rules, add_rules)
+        with self._work(request, algorithm) as done:
+            choice = done.choice
+            outcome = done.attempt.commit(choice.algorithm, choice.reason)
+        self._compiled = done.job.new
+        self._history = self._learn(done, outcome)
+        return outcome
+
+    def plan(
+        self,
+        *,
+        delete: Mapping[str, pa.Table] | None = None,
+        insert: Mapping[str, pa.Table] | None = None,
+        remove_rules: Iterable[Rule] = (),
+        add_rules: Iterable[Rule] = (),
+        algorithm: str = AUTO,
+    ) -> Outcome:
+        """What `update` would do with the same arguments; nothing changes."""
+        request = _Request(delete or {}, insert or {}, remove_rules, add_rules)
+        with self._work(request, algorithm) as done:
+            choice = done.choice
+            return done.attempt.discard(choice.algorithm, choice.reason)
+
+    def rematerialise(self) -> Outcome:
+        """Derive everything again from the given facts."""
+        return self.update(algorithm=REMATERIALISE)
+
+    # -- how they are made
+
+    @contextmanager
+    def _work(self, request: _Request, algorithm: str) -> Iterator[_Done]:
+        """Work out an update; the caller ends the transaction, errors undo it."""
+        start = perf_counter()
+        book, change = self._compiled.book.change(
+            remove=request.remove_rules, add=request.add_rules
+        )
+        new = self._compiled if change.is_empty() else compile_book(book)
+        self._require(algorithm, new)
+        engine = self.engine
+        job = Job(engine, self._bookkeeping, self._compiled, new, change, start)
+        watch = Watch(self.budget, self.progress)
+        engine.begin()
+        try:
+            self._declare(request, new)
+            engine.monitor = watch.monitor
+            yield self._attempt(job, request, algorithm, watch)
+        except BaseException:
+            with suppress(EngineUseError):  # the transaction may have ended already
+                engine.rollback()
+            raise
+        finally:
+            engine.monitor = None
+
+    def _attempt(
+        self, job: Job, request: _Request, algorithm: str, watch: Watch
+    ) -> _Done:
+        if algorithm in {AUTO, REMATERIALISE} and not self._history.facts:
+            return self._load(job, request, watch)
+        update = self._read(request, job)
+        choice = Choice(algorithm, "asked for")
+        if algorithm == AUTO:
+            choice = choose(self._situation(job, update), self._history)
+        if choice.algorithm == REMATERIALISE:
+            return self._rebuild(job, update, choice, watch)
+        watch.patience = choice.patience
+        self.engine.monitor = watch.monitor
+        try:
+            attempt = maintain(job, update, INCREMENTAL[choice.algorithm], watch)
+        except OutOfPatience:
+            return self._start_again(job, request, choice, watch)
+        return _Done(job, attempt, choice, self._history)
+
+    def _load(self, job: Job, request: _Request, watch: Watch) -> _Done:
+        """The first facts: nothing is compared with what was there before."""
+        engine = self.engine
+        fresh = load_given(engine, watch, request.insert)
+        given = Given(
+            removed=engine.snapshot(engine.no_facts()),
+            added=fresh.snapshot(fresh.explicit),
+            ignored=Ignored(deletions=_rows(request.delete), rules=job.change.ignored),
+        )
+        choice = Choice(REMATERIALISE, "there were no facts before")
+        return _Done(job, build(job, fresh, given, watch), choice, self._history)
+
+    def _rebuild(self, job: Job, update: Update, choice: Choice, watch: Watch) -> _Done:
+        engine = self.engine
+        fresh = copy_given(
+            engine, watch, without=update.deletions, also=update.insertions
+        )
+        given = Given(
+            removed=engine.snapshot(update.deletions),
+            added=engine.snapshot(update.insertions),
+            ignored=update.ignored,
+        )
+        return _Done(job, build(job, fresh, given, watch), choice, self._history)
+
+    def _start_again(
+        self, job: Job, request: _Request, tried: Choice, watch: Watch
+    ) -> _Done:
+        """Give up maintaining, and derive everything anew."""
+        self.engine.rollback()
+        self.engine.begin()
+        self._declare(request, job.new)
+        update = self._read(request, job)
+        changed = update.deletions.size() + update.insertions.size()
+        history = self._history.gave_up(tried.algorithm, changed, watch.instances)
+        choice = Choice(
+            REMATERIALISE,
+            f"`{tried.algorithm}` was given up after {watch.instances:,} rule "
+            f"instances; materialising matched "
+            f"{self._history.materialise_instances:,}",
+        )
+        rest = Watch(self.budget, self.progress)
+        rest.start = watch.start
+        self.engine.monitor = rest.monitor
+        done = self._rebuild(job, update, choice, rest)
+        return _Done(job, done.attempt, choice, history)
+
+    # -- reading requests
+
+    def _declare(self, request: _Request, compiled: CompiledRules) -> None:
+        """Make relations of rules and rows known, and refuse what does not fit.
+
+        Raises:
+            UnknownRelationError: rows to delete from a relation nobody mentioned.
+            ArityMismatchError: rows or atoms with a wrong number of columns.
+        """
+        engine = self.engine
+        for atom in _new_atoms(self._compiled, compiled):
+            engine.declare(atom.predicate, atom.arity)
+        known = engine.relations()
+        for relation in request.delete:
+            if relation not in known:
+                raise UnknownRelationError(relation)
+        for tables in (request.delete, request.insert):
+            for relation, table in tables.items():
+                engine.declare(relation, table.num_columns)
+
+    def _read(self, request: _Request, job: Job) -> Update:
+        """What the request really changes: E⁻ := (E⁻ ∩ E) ∖ E⁺ and E⁺ := E⁺ ∖ E."""
+        engine = self.engine
+        wanted = self._union(
+            engine.intern(relation, table)
+            for relation, table in request.insert.items()
+            if table.num_rows
+        )
+        unwanted = self._union(
+            engine.find(relation, table)
+            for relation, table in request.delete.items()
+            if table.num_rows
+        )
+        deletions, insertions = unwanted, wanted
+        if not unwanted.is_empty():
+            deletions = engine.settle((unwanted & engine.explicit) - wanted)
+        if not wanted.is_empty():
+            insertions = engine.settle(wanted - engine.explicit)
+        return Update(
+            deletions=deletions,
+            insertions=insertions,
+            removed_rules=job.change.removed,
+            added_rules=job.change.added,
+            ignored=Ignored(
+                deletions=_rows(request.delete) - deletions.size(),
+                insertions=wanted.size() - insertions.size(),
+                rules=job.change.ignored,
+            ),
+        )
+
+    def _union(self, sets: Iterable[SettledFacts]) -> SettledFacts:
+        parts = list(sets)
+        if len(parts) == 1:
+            return parts[0]
+        union: Facts = self.engine.no_facts()
+        for part in parts:
+            union |= part
+        return self.engine.settle(union)
+
+    # -- learning
+
+    def _situation(self, job: Job, update: Update) -> Situation:
+        return Situation(
+            withdrawn=update.deletions.size(),
+            given=update.insertions.size(),
+            changes_rules=not job.change.is_empty(),
+            is_recursive=bool(job.new.recursive),
+            has_counters=self._has_counters,
+        )
+
+    def _learn(self, done: _Done, outcome: Outcome) -> History:
+        report = outcome.report
+        facts = self._history.facts + report.inserted - report.deleted
+        instances = report.forward_instances + report.backward_instances
+        if done.choice.algorithm == REMATERIALISE:
+            seconds = sum(sum(each.seconds.values()) for each in report.strata)
+            return done.history.materialised(facts, instances, seconds)
+        work = Work(
+            changed=report.deleted + report.inserted,
+            instances=instances,
+            overdeleted=sum(each.overdeleted for each in report.strata),
+            rederived=sum(each.rederived for each in report.strata),
+        )
+        return done.history.maintained(done.choice.algorithm, work, facts)
+
+
+def _rows(tables: Mapping[str, pa.Table]) -> int:
+    return sum(table.num_rows for table in tables.values())
+
+
+def _new_atoms(old: CompiledRules, new: CompiledRules) -> Iterator[Atom]:
+    """The atoms of all rules, where they are not those of the program before."""
+    if new is not old:
+        for rule in new.book.normal.values():
+            yield rule.head
+            yield from rule.positive_atoms()
+            yield from rule.negated_atoms()

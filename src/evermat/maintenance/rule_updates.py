@@ -1,0 +1,86 @@
+"""Rules that come and go.
+
+A change of rules may change the strata, and which rules are recursive. It comes down to
+four sorts of normal rules:
+
+- rules that go: all their instances over the old facts are lost. This is settled first
+  (`undermine`), against the old division into recursive and nonrecursive rules;
+- rules that stay but change sides: their instances over the old facts move from one
+  counter to the other (`reclassify`);
+- rules that stay: as in any update, but in the strata of the new program;
+- rules that come: all their instances over the new facts are gained, each in its
+  stratum's insertion phase (`Stratum.new_nonrecursive`, `Stratum.new_recursive`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.rule_plans import compile_rules, derive, derive_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evermat.algebra import Engine, Facts, SettledFacts
+    from evermat.lang.syntax import Atom, Rule
+    from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
+    from evermat.rule_plans import RuleSet
+
+
+def undermine(engine: Engine, change: RuleChange) -> SettledFacts:
+    """Facts that rules to be removed derive; some of them may go."""
+    rules = compile_rules(change.removed, _never_local)
+    if not rules.rules:
+        return engine.no_facts()
+    facts = engine.materialised
+    return derive(engine, rules.full, positive=facts, negative=facts)
+
+
+def undermine_counting(
+    engine: Engine, old: CompiledRules, change: RuleChange
+) -> SettledFacts:
+    """Like `undermine`, and take the derivations out of the counters."""
+    facts = engine.materialised
+    heads: Facts = engine.no_facts()
+    for removed, counters in (
+        (_those(change.removed, old.recursive), engine.recursive_counts),
+        (_others(change.removed, old.recursive), engine.nonrecursive_counts),
+    ):
+        if removed.rules:
+            counts = derive_counts(engine, removed.full, positive=facts, negative=facts)
+            counters.subtract(counts)
+            heads |= counts.facts
+    return engine.settle(heads)
+
+
+def reclassify(engine: Engine, old: CompiledRules, new: CompiledRules) -> None:
+    """Move the counts of rules that became recursive, or cease to be."""
+    facts = engine.materialised
+    became = (new.recursive - old.recursive) & old.rules
+    ceased = (old.recursive - new.recursive) & new.rules
+    for rules, source, target in (
+        (became, engine.nonrecursive_counts, engine.recursive_counts),
+        (ceased, engine.recursive_counts, engine.nonrecursive_counts),
+    ):
+        if rules:
+            counts = derive_counts(
+                engine,
+                compile_rules(rules, _never_local).full,
+                positive=facts,
+                negative=facts,
+            )
+            source.subtract(counts)
+            target.add(counts)
+
+
+def _those(rules: Iterable[Rule], chosen: frozenset[Rule]) -> RuleSet:
+    return compile_rules((rule for rule in rules if rule in chosen), _never_local)
+
+
+def _others(rules: Iterable[Rule], chosen: frozenset[Rule]) -> RuleSet:
+    return compile_rules((rule for rule in rules if rule not in chosen), _never_local)
+
+
+def _never_local(rule: Rule, atom: Atom) -> bool:
+    del rule, atom
+    return False

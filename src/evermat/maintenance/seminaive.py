@@ -1,0 +1,164 @@
+"""Seminaïve evaluation: materialisation, and the insertion that updates end with.
+
+Source: the algorithm is folklore; its counting form is in [hu2018], whose INSERT
+(Algorithms 1 to 3) is `insert` and `insert_counting` here.
+
+Notation (left: the paper; right: this file)
+
+    I            `facts`, the materialised facts of a fresh engine
+    Δ, Δ_A       `delta`        facts found in the last round for the first time
+    N_A          `candidates`   facts derived in the last round, known ones included
+    C_nr, C_r    `engine.nonrecursive_counts`, `engine.recursive_counts`
+
+Every rule instance is matched exactly once: in the round in which the last of its body
+facts arrived. This is why counts need no extra work.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from evermat.maintenance.state import StratumReport
+from evermat.rule_plans import derive, derive_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evermat.algebra import Counters, Engine, QuerySet, SettledFacts
+    from evermat.maintenance.state import Run, Stratum
+    from evermat.maintenance.watch import Watch
+    from evermat.rule_plans import StratumPlan
+
+
+# ------------------------------------------------------------------ from scratch
+
+
+def materialise(
+    engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+) -> list[StratumReport]:
+    """Derive all facts on a fresh engine whose given facts are loaded."""
+    facts = engine.materialised
+
+    def apply(queries: QuerySet, delta: SettledFacts | None = None) -> SettledFacts:
+        derived = derive(
+            engine, queries, positive=facts, negative=facts, delta_positive=delta
+        )
+        return engine.settle(derived - facts)
+
+    reports = []
+    for stratum in strata:
+        report = _Materialised(engine, stratum, watch)
+        report.extend(apply(stratum.nonrecursive.full))
+        delta = report.extend(apply(stratum.recursive.full))
+        while not delta.is_empty():
+            delta = report.extend(apply(stratum.recursive.delta, delta))
+        reports.append(report.finish())
+    return reports
+
+
+def materialise_counting(
+    engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+) -> list[StratumReport]:
+    """Derive all facts on a fresh engine, with exact C_nr and C_r.
+
+    The given facts are loaded, each with C_nr = 1.
+    """
+    facts = engine.materialised
+
+    def apply(
+        counters: Counters, queries: QuerySet, delta: SettledFacts | None = None
+    ) -> SettledFacts:
+        counts = derive_counts(
+            engine, queries, positive=facts, negative=facts, delta_positive=delta
+        )
+        counters.add(counts)
+        return engine.settle(counts.facts - facts)
+
+    reports = []
+    for stratum in strata:
+        report = _Materialised(engine, stratum, watch)
+        report.extend(apply(engine.nonrecursive_counts, stratum.nonrecursive.full))
+        delta = report.extend(apply(engine.recursive_counts, stratum.recursive.full))
+        while not delta.is_empty():
+            delta = report.extend(
+                apply(engine.recursive_counts, stratum.recursive.delta, delta)
+            )
+        reports.append(report.finish())
+    return reports
+
+
+class _Materialised:
+    """The growth of one stratum: adds facts to the engine and keeps the report."""
+
+    def __init__(self, engine: Engine, stratum: StratumPlan, watch: Watch) -> None:
+        self.engine = engine
+        self.watch = watch
+        self.report = StratumReport(stratum.index)
+        self.start = perf_counter()
+        self.matches = engine.matches
+        watch.stratum = stratum.index
+        watch.phase = "materialise"
+
+    def extend(self, delta: SettledFacts) -> SettledFacts:
+        """Add the facts of a round; returns them."""
+        if not delta.is_empty():
+            self.engine.extend(delta)
+            self.report.inserted += delta.size()
+            self.report.rounds += 1
+            self.watch.round(self.report.rounds, delta.size())
+        return delta
+
+    def finish(self) -> StratumReport:
+        self.report.forward_instances = self.engine.matches - self.matches
+        self.report.seconds["materialise"] = perf_counter() - self.start
+        return self.report
+
+
+# --------------------------------------------------------- insertion, one stratum
+
+
+def insert(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
+    """Add the candidates and all that follows from them in the stratum.
+
+    Invariant: `delta` is part of (I ∖ D) ∪ A when rules are applied to it, so that
+    each instance is matched in one round only.
+    """
+    rules = stratum.all_recursive
+    while True:
+        delta = run.engine.settle(candidates - run.updated)
+        if delta.is_empty():
+            return
+        run.add(delta)
+        run.round(delta)
+        if not rules.rules:
+            return
+        candidates = derive(
+            run.engine,
+            rules.delta,
+            positive=run.updated,
+            negative=run.updated,
+            delta_positive=delta,
+        )
+
+
+def insert_counting(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
+    """Like `insert`, and count the recursive instances that come to hold."""
+    rules = stratum.all_recursive
+    while True:
+        delta = run.engine.settle(candidates - run.updated)
+        if delta.is_empty():
+            return
+        run.add(delta)
+        run.round(delta)
+        if not rules.rules:
+            return
+        counts = derive_counts(
+            run.engine,
+            rules.delta,
+            positive=run.updated,
+            negative=run.updated,
+            delta_positive=delta,
+        )
+        run.engine.recursive_counts.add(counts)
+        candidates = counts.facts

@@ -1,0 +1,454 @@
+"""What goes into an update, what comes out, and the context an algorithm runs in.
+
+Notation (left: the papers; right: the code of this folder)
+
+    Π; Π_nr^s, Π_r^s   `stratum.nonrecursive`, `stratum.recursive`
+    O^s                `stratum.region`
+    E; E⁻; E⁺          `engine.explicit`; `run.withdrawn`; `run.given`
+    I                  `run.materialised`     the facts before the update
+    D; A               `run.deleted`; `run.added`
+    I ∖ (D ∖ A)        `run.remaining`        old facts not known to be lost
+    I ∪ A              `run.possible`
+    (I ∖ D) ∪ A        `run.updated`          the new facts, up to the stratum at work
+    D ∖ A; A ∖ D       `changes.lost`; `changes.gained`
+
+All of them but `withdrawn`, `given`, `lost` and `gained` are views, so none of them is
+ever copied.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from evermat.maintenance.watch import Budget, BudgetExceededError, Progress, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from evermat.algebra import (
+        Engine,
+        Facts,
+        GrowingFacts,
+        Region,
+        SettledFacts,
+        Snapshot,
+    )
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.watch import Watch
+    from evermat.rule_plans import RuleSet
+
+__all__ = [
+    "Algorithm",
+    "Budget",
+    "BudgetExceededError",
+    "Changes",
+    "Ignored",
+    "Outcome",
+    "Progress",
+    "Report",
+    "Run",
+    "Step",
+    "Strata",
+    "Stratum",
+    "StratumReport",
+    "Update",
+]
+
+
+# ------------------------------------------------------------------ what goes in
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """How many requests were no-ops.
+
+    Attributes:
+        deletions: rows to delete that were not given, or are inserted at once.
+        insertions: rows to insert that were given already.
+        rules: rules to add that the program had already.
+    """
+
+    deletions: int = 0
+    insertions: int = 0
+    rules: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Update:
+    """One request, brought down to what it really changes.
+
+    Attributes:
+        deletions: E⁻, given facts that are given no longer.
+        insertions: E⁺, facts that are given from now on and were not before.
+        removed_rules: normal rules that the program loses.
+        added_rules: normal rules that the program gains.
+        ignored: requests that change nothing, by kind.
+    """
+
+    deletions: SettledFacts
+    insertions: SettledFacts
+    removed_rules: tuple[Rule, ...] = ()
+    added_rules: tuple[Rule, ...] = ()
+    ignored: Ignored = field(default_factory=Ignored)
+
+    def is_empty(self) -> bool:
+        """Whether the update changes neither a given fact nor a rule."""
+        return (
+            self.deletions.is_empty()
+            and self.insertions.is_empty()
+            and not self.removed_rules
+            and not self.added_rules
+        )
+
+
+# ----------------------------------------------------------------- what comes out
+
+
+@dataclass(slots=True)
+class StratumReport:
+    """What an update did in one stratum.
+
+    Attributes:
+        index: the number of the stratum, from 1; 0 stands for facts of no stratum.
+        rounds: how many times rules were applied to new facts.
+        forward_instances: rule instances matched from body to head.
+        backward_instances: rule instances matched from head to body.
+        overdeleted: facts that were deleted, some of them perhaps for a time only.
+        rederived: overdeleted facts that one step brings back.
+        proved: facts for which a surviving derivation was found before deleting.
+        inserted: facts that were added, rederived ones included.
+        seconds: time by phase.
+    """
+
+    index: int
+    rounds: int = 0
+    forward_instances: int = 0
+    backward_instances: int = 0
+    overdeleted: int = 0
+    rederived: int = 0
+    proved: int = 0
+    inserted: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an update did, and what it cost.
+
+    Attributes:
+        algorithm: the algorithm that brought the result.
+        reason: why this one was taken.
+        strata: one report for each stratum that the update touched.
+        deleted, inserted: given facts that were withdrawn and given.
+        removed, added: facts that left and that came, derived ones included.
+        ignored: requests that changed nothing.
+        removed_rules, added_rules: how many rules the program lost and gained.
+        seconds: time for the whole update.
+    """
+
+    algorithm: str
+    reason: str = ""
+    strata: tuple[StratumReport, ...] = ()
+    deleted: int = 0
+    inserted: int = 0
+    removed: int = 0
+    added: int = 0
+    ignored: Ignored = field(default_factory=Ignored)
+    removed_rules: int = 0
+    added_rules: int = 0
+    seconds: float = 0.0
+
+    @property
+    def forward_instances(self) -> int:
+        """Rule instances matched forwards, in all strata."""
+        return sum(stratum.forward_instances for stratum in self.strata)
+
+    @property
+    def backward_instances(self) -> int:
+        """Rule instances matched backwards, in all strata."""
+        return sum(stratum.backward_instances for stratum in self.strata)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds, in all strata."""
+        return sum(stratum.rounds for stratum in self.strata)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """The exact net change of an update, and the report on it.
+
+    Attributes:
+        removed: facts that held before and do not hold now.
+        added: facts that hold now and did not before.
+        explicit_removed: facts that were given before and are not now.
+        explicit_added: facts that are given now and were not before.
+    """
+
+    removed: Snapshot
+    added: Snapshot
+    explicit_removed: Snapshot
+    explicit_added: Snapshot
+    report: Report
+
+
+# ------------------------------------------------------------------------- strata
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratum:
+    """One stratum of the new program, with the update of its rules told apart.
+
+    An instance of a rule that stays can be lost or gained; a rule that comes has had no
+    instances, so that all those it now has are gained. Rules that go are dealt with
+    before the first stratum (`evermat.maintenance.rule_updates`).
+
+    Attributes:
+        nonrecursive, recursive: rules that stay.
+        new_nonrecursive, new_recursive: rules that come.
+        all_recursive: the recursive rules of both sorts.
+        holds: the relations of the region.
+        reads: the relations in the bodies of the rules.
+        is_closed: whether facts that an atom of the stratum's own can match all lie in
+            the region. Not so for `[?x, ?p, ?y]` where rules derive some `?p` only.
+    """
+
+    index: int
+    region: Region
+    nonrecursive: RuleSet
+    recursive: RuleSet
+    new_nonrecursive: RuleSet
+    new_recursive: RuleSet
+    all_recursive: RuleSet
+    holds: frozenset[str]
+    reads: frozenset[str]
+    is_closed: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strata:
+    """The strata of a program, and which of them a relation matters to.
+
+    Attributes:
+        region: the facts of all strata; the others can only be given.
+        readers: for each relation, the positions of the strata whose rules read it.
+        holders: for each relation, the positions of the strata that can derive it.
+        changed: the positions of the strata that gain a rule.
+    """
+
+    strata: tuple[Stratum, ...]
+    region: Region
+    readers: Mapping[str, tuple[int, ...]]
+    holders: Mapping[str, tuple[int, ...]]
+    changed: tuple[int, ...] = ()
+
+
+# ------------------------------------------------------------- what a run works on
+
+
+class Changes(NamedTuple):
+    """What lower strata lost and gained, worked out when a stratum begins."""
+
+    lost: SettledFacts
+    gained: SettledFacts
+
+    def are_empty(self) -> bool:
+        """Whether nothing changed below."""
+        return self.lost.is_empty() and self.gained.is_empty()
+
+
+class Run:
+    """One attempt to bring the materialisation up to date, inside a transaction.
+
+    An algorithm fills `deleted` and `added`; nothing is final before the engine
+    commits. Views are built once, here, and follow the growing sets.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        strata: Strata,
+        update: Update,
+        undermined: SettledFacts,
+        watch: Watch,
+    ) -> None:
+        self.engine = engine
+        self.strata = strata
+        self.withdrawn = update.deletions
+        self.given = update.insertions
+        self.undermined = undermined
+        """Facts derived by rules that go: each has lost a derivation."""
+        self.watch = watch
+        self.materialised: Facts = engine.materialised
+        self.deleted: GrowingFacts = engine.growing()
+        self.added: GrowingFacts = engine.growing()
+        self.remaining = self.materialised - (self.deleted - self.added)
+        self.possible = self.materialised | self.added
+        self.updated = (self.materialised - self.deleted) | self.added
+        self.explicit = (engine.explicit - self.withdrawn) | self.given
+        """The facts that are given after the update."""
+        self.reports: list[StratumReport] = []
+        self.report = StratumReport(0)
+        self._changes = Changes(engine.no_facts(), engine.no_facts())
+        self._is_stale = False
+
+    # -- what the stratum at work starts from
+
+    def changes(self) -> Changes:
+        """D ∖ A and A ∖ D, as they are now."""
+        if self._is_stale:
+            self._changes = Changes(
+                lost=self.engine.settle(self.deleted - self.added),
+                gained=self.engine.settle(self.added - self.deleted),
+            )
+            self._is_stale = False
+        return self._changes
+
+    def deletions_in(self, stratum: Stratum) -> SettledFacts:
+        """Facts of a stratum that the update itself takes support from."""
+        return self._part(stratum, self.withdrawn, self.undermined)
+
+    def insertions_in(self, stratum: Stratum) -> SettledFacts:
+        """Facts of a stratum that the update gives."""
+        return self._part(stratum, self.given)
+
+    def _part(self, stratum: Stratum, *sets: SettledFacts) -> SettledFacts:
+        parts = [
+            facts.within(stratum.region)
+            for facts in sets
+            if not stratum.holds.isdisjoint(facts.relations())
+        ]
+        return self.union(parts)
+
+    def union(self, sets: Iterable[Facts]) -> SettledFacts:
+        """Several sets as a settled one."""
+        total: Facts | None = None
+        for facts in sets:
+            total = facts if total is None else total | facts
+        return self.engine.no_facts() if total is None else self.engine.settle(total)
+
+    # -- what the algorithm decides
+
+    def delete(self, facts: SettledFacts) -> None:
+        """Take facts away, for a time or for good."""
+        if not facts.is_empty():
+            self.deleted.add(facts)
+            self._is_stale = True
+            self.report.overdeleted += facts.size()
+
+    def add(self, facts: SettledFacts) -> None:
+        """Put facts in, or back in."""
+        if not facts.is_empty():
+            self.added.add(facts)
+            self._is_stale = True
+            self.report.inserted += facts.size()
+
+    # -- which strata there is work in
+
+    def touched_strata(self) -> Iterator[Stratum]:
+        """The strata that the update reaches, in order.
+
+        Facts that no stratum derives are dealt with first. A stratum is visited if
+        the update speaks of its facts or rules, or if what happened below touches a
+        relation that its rules read; the others cost nothing.
+        """
+        self._change_base()
+        waiting = set(self.strata.changed)
+        for facts in (self.withdrawn, self.given, self.undermined):
+            for relation in facts.relations():
+                waiting.update(self.strata.holders.get(relation, ()))
+        known: set[str] = set()
+        position = -1
+        while True:
+            for relation in self._changed_relations() - known:
+                known.add(relation)
+                readers = self.strata.readers.get(relation, ())
+                waiting.update(reader for reader in readers if reader > position)
+            if not waiting:
+                return
+            position = min(waiting)
+            waiting.remove(position)
+            stratum = self.strata.strata[position]
+            self._begin_report(stratum.index)
+            yield stratum
+
+    def _changed_relations(self) -> frozenset[str]:
+        lost, gained = self.changes()
+        return lost.relations() | gained.relations()
+
+    def _change_base(self) -> None:
+        """Delete and add the facts that no rule of the new program derives.
+
+        They hold exactly if they are given.
+        """
+        self._begin_report(0)
+        with self.forwards("base"):
+            self.delete_base(self._base(self.withdrawn))
+            self.delete_base(self._base(self.undermined))
+            news = self._base(self.given)
+            if not news.is_empty():
+                self.add(self.engine.settle(news - self.updated))
+
+    def delete_base(self, facts: SettledFacts) -> None:
+        """Delete those of the facts that are not given after the update."""
+        if not facts.is_empty():
+            self.delete(self.engine.settle(facts - self.explicit - self.deleted))
+
+    def _base(self, facts: SettledFacts) -> SettledFacts:
+        if not any(name in self.strata.holders for name in facts.relations()):
+            return facts
+        return self.engine.settle(facts - facts.within(self.strata.region))
+
+    # -- bookkeeping
+
+    def _begin_report(self, index: int) -> None:
+        self.report = StratumReport(index)
+        self.reports.append(self.report)
+        self.watch.stratum = index
+
+    def return_to(self, stratum: Stratum) -> None:
+        """Go on with the report on a stratum that was visited before."""
+        for report in self.reports:
+            if report.index == stratum.index:
+                self.report = report
+                return
+        self._begin_report(stratum.index)
+
+    @contextmanager
+    def forwards(self, phase: str) -> Iterator[None]:
+        """A phase that matches rules from body to head."""
+        before = self.engine.matches
+        with self._timed(phase):
+            yield
+        self.report.forward_instances += self.engine.matches - before
+
+    @contextmanager
+    def backwards(self, phase: str) -> Iterator[None]:
+        """A phase that matches rules from head to body."""
+        before = self.engine.matches
+        with self._timed(phase):
+            yield
+        self.report.backward_instances += self.engine.matches - before
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start = perf_counter()
+        self.watch.phase = phase
+        yield
+        seconds = self.report.seconds
+        seconds[phase] = seconds.get(phase, 0.0) + perf_counter() - start
+
+    def round(self, delta: SettledFacts) -> None:
+        """One more round, with `delta` new facts; stops the run if a limit is hit."""
+        self.report.rounds += 1
+        self.watch.round(self.report.rounds, delta.size())
+
+
+class Algorithm(Protocol):
+    """Brings `run.deleted` and `run.added` to what the update asks for."""
+
+    def __call__(self, run: Run) -> None:
+        """Visit the touched strata, and fill the two sets."""

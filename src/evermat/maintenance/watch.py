@@ -1,0 +1,194 @@
+"""Limits on a run, and news from it while it works.
+
+Rules with built-ins can derive for ever, so a fixpoint has a budget. Limits are looked
+at after every round and, through `Engine.monitor`, while a round is being computed.
+Passing one raises an error that names the rule; the transaction is then rolled back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from evermat.algebra import Monitor
+
+_MEMORY_INTERVAL = 0.05
+"""Seconds between two looks at the memory, which cost a system call each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one run may use; `None` is no limit.
+
+    Attributes:
+        rounds: rounds within one stratum.
+        facts: facts that the run may add.
+        seconds: time.
+        memory_bytes: memory of the whole process.
+        instances: rule instances that the run may match.
+    """
+
+    rounds: int | None = None
+    facts: int | None = None
+    seconds: float | None = None
+    memory_bytes: int | None = None
+    instances: int | None = None
+
+
+class BudgetExceededError(EvermatError, RuntimeError):
+    """A run passed one of its limits; everything is as it was before.
+
+    Attributes:
+        resource: the limit, by its name in `Budget`.
+        rule: the rule that matched most in the last round, if any did.
+    """
+
+    code: ClassVar[str] = "EM602"
+
+    def __init__(self, resource: str, limit: float, rule: str | None) -> None:
+        self.resource = resource
+        self.rule = rule
+        culprit = f"; busiest rule: `{rule}`" if rule else ""
+        super().__init__(
+            f"the budget of {_amount(resource, limit)} is used up{culprit}",
+            law="a fixpoint stops when its budget is spent, and changes nothing then",
+            help="raise the budget, or bound the values that the rule can derive",
+        )
+
+
+class OutOfPatience(Exception):  # noqa: N818  a signal between our own parts
+    """An attempt has cost more than it was worth trying; something else is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an attempt may take before it is given up for another way."""
+
+    instances: float
+    seconds: float
+
+
+def _amount(resource: str, limit: float) -> str:
+    words = {
+        "rounds": "rounds in a stratum",
+        "facts": "new facts",
+        "seconds": "seconds",
+        "memory_bytes": "bytes of memory",
+        "instances": "rule instances",
+    }
+    return f"{limit:,} {words[resource]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A round that was just finished.
+
+    Attributes:
+        stratum: the number of the stratum, from 1.
+        round: the number of the round in the stratum, from 1.
+        phase: what the algorithm was doing.
+        new_facts: facts of this round.
+        total_facts: facts of all rounds so far.
+    """
+
+    stratum: int
+    round: int
+    phase: str
+    new_facts: int
+    total_facts: int
+
+
+class Progress(Protocol):
+    """Is told about every round."""
+
+    def __call__(self, step: Step) -> None:
+        """Show the step; raising stops the run, which then changes nothing."""
+
+
+class Watch:
+    """Follows one run: counts rounds, facts and time, and enforces the budget.
+
+    It is the `Monitor` of the engine while the run lasts.
+
+    Attributes:
+        stratum: the stratum at work.
+        phase: the phase at work.
+        instances: rule instances matched so far.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.budget = budget or Budget()
+        self.progress = progress
+        self.patience = patience
+        self.stratum = 0
+        self.phase = ""
+        self.facts = 0
+        self.instances = 0
+        self.start = perf_counter()
+        self._matched: Counter[str] = Counter()
+        self._next_memory_check = 0.0
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """Itself, where there is something to watch: being told costs time."""
+        watchful = self.patience is not None or self.budget != Budget()
+        return self if watchful else None
+
+    def working(self, label: str, matches: int) -> None:
+        """Take note of matches, and stop if a limit is passed."""
+        self.instances += matches
+        self._matched[label] += matches
+        self._check("instances", self.instances)
+        self._check_clock()
+
+    def round(self, number: int, new_facts: int) -> None:
+        """Take note of a round, and stop if a limit is passed."""
+        self.facts += new_facts
+        if self.progress is not None:
+            self.progress(Step(self.stratum, number, self.phase, new_facts, self.facts))
+        self._check("rounds", number)
+        self._check("facts", self.facts)
+        self._check_clock()
+        self._matched.clear()
+
+    def _check_clock(self) -> None:
+        now = perf_counter()
+        self._check("seconds", now - self.start)
+        patience = self.patience
+        if patience is not None and (
+            self.instances > patience.instances and now - self.start > patience.seconds
+        ):
+            raise OutOfPatience
+        if self.budget.memory_bytes is not None and now >= self._next_memory_check:
+            self._next_memory_check = now + _MEMORY_INTERVAL
+            self._check("memory_bytes", resident_memory())
+
+    def _check(self, resource: str, used: float) -> None:
+        limit = getattr(self.budget, resource)
+        if limit is not None and used > limit:
+            busiest = self._matched.most_common(1)
+            rule = busiest[0][0] if busiest else None
+            raise BudgetExceededError(resource, limit, rule)
+
+
+def resident_memory() -> int:
+    """Bytes of memory that the process holds now, or at its peak outside Linux."""
+    statm = Path("/proc/self/statm")
+    try:
+        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource  # noqa: PLC0415  not on every platform
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
