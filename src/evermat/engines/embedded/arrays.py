@@ -1,0 +1,23 @@
+"""Names for the arrays that the embedded engine is made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[np.uint32]
+"""Constants, as ids of the dictionary."""
+
+Keys = npt.NDArray[np.uint64]
+"""Two ids each, or hashes of more."""
+
+Rows = npt.NDArray[np.int32]
+"""Facts, as positions in their relation; also counts of facts."""
+
+Status = npt.NDArray[np.uint16]
+"""Which sets each row of a relation is in, a bit for each set."""
+
+Flags = npt.NDArray[np.uint8]
+
+NO_FLAGS: Flags = np.empty(0, np.uint8)
+NO_ROWS: Rows = np.empty(0, np.int32)

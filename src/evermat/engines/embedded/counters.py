@@ -1,0 +1,79 @@
+"""The counters of facts, and how a transaction takes its changes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from evermat.algebra import EngineUseError
+from evermat.engines.embedded.sets import RowCounts, Settled
+
+if TYPE_CHECKING:
+    from evermat.algebra import Counts, Facts
+    from evermat.engines.embedded.arrays import Rows
+    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.sets import Sets
+
+
+class CounterColumn:
+    """One of the two counters, over all relations."""
+
+    def __init__(self, which: int, relations: dict[str, Relation], sets: Sets) -> None:
+        self._which = which
+        self._relations = relations
+        self._sets = sets
+        self._changes: list[tuple[str, Rows, Rows]] | None = None
+
+    def add(self, counts: Counts) -> None:
+        """Raise the numbers by the counts."""
+        self._change(cast("RowCounts", counts), 1)
+
+    def subtract(self, counts: Counts) -> None:
+        """Lower the numbers by the counts; never below zero."""
+        self._change(cast("RowCounts", counts), -1)
+
+    def _change(self, counts: RowCounts, sign: int) -> None:
+        for name, rows in counts.rows.items():
+            counter = self._relations[name].counter(self._which)
+            old = counter[rows]
+            new = old + counts.counts[name] if sign > 0 else old - counts.counts[name]
+            if sign < 0 and new.size and new.min() < 0:
+                raise EngineUseError(
+                    f"a count of `{name}` would fall below zero",
+                    law="what is taken away was counted before",
+                )
+            if self._changes is not None:
+                self._changes.append((name, rows, old))
+            counter[rows] = new
+
+    def positive(self, facts: Facts) -> Settled:
+        """Those of the facts whose number is above zero."""
+        return Settled(
+            {
+                name: rows[self._relations[name].counted(self._which, rows) > 0]
+                for name, rows in self._sets.rows_of(facts).items()
+            }
+        )
+
+    def zero(self, facts: Facts) -> Settled:
+        """Those of the facts whose number is zero."""
+        return Settled(
+            {
+                name: rows[self._relations[name].counted(self._which, rows) == 0]
+                for name, rows in self._sets.rows_of(facts).items()
+            }
+        )
+
+    def remember(self) -> None:
+        """From now on, keep what is overwritten."""
+        self._changes = []
+
+    def restore(self) -> None:
+        """Write back what was overwritten, the last change first."""
+        for name, rows, old in reversed(self._changes or []):
+            self._relations[name].counter(self._which)[rows] = old
+
+    def forget(self) -> None:
+        """Stop keeping what is overwritten."""
+        self._changes = None

@@ -1,0 +1,233 @@
+"""Constants as 32-bit ids.
+
+Integers between -2**30 and 2**30 are ids by themselves (the top bit is set), so that
+arithmetic and comparison on them need no dictionary; their ids are in the order of the
+integers. Every other constant is a text with a kind, kept once in one long buffer, and
+its id is its number in the order of arrival.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.columns import TERM, as_terms
+from evermat.engines.embedded import kernels
+from evermat.values import Constant, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evermat.engines.embedded.arrays import Flags, Ids
+
+INTEGER_ZERO = 0xC000_0000
+"""The id of the integer 0."""
+FIRST_INTEGER = 0x8000_0000
+"""The smallest id that is an integer by itself."""
+SMALLEST = -(1 << 30)
+LARGEST = (1 << 30) - 2
+"""The largest integer that is an id; the id after it is UNKNOWN."""
+UNKNOWN = 0xFFFF_FFFF
+"""What look-ups give for a constant that was never seen; the id of no constant."""
+
+_SHORT = 10
+"""Digits, with the sign, up to which a text is read as a 64-bit integer."""
+
+_ADD, _FIND = 1, 0
+
+_T = TypeVar("_T", bound=np.generic)
+
+
+class Dictionary:
+    """Finds the id of a constant and the constant of an id."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._texts = np.empty(1 << 12, np.uint8)
+        self._ends = np.zeros(1 << 8, np.int64)
+        self._kinds = np.empty(1 << 8, np.uint8)
+        self._hashes = np.empty(1 << 8, np.uint64)
+        self._slots = np.full(1 << 9, -1, np.int32)
+        self._known: dict[Constant, int] = {}
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def byte_size(self) -> int:
+        """Memory in use, without what is reserved for growth."""
+        return int(self._ends[self._count]) + 17 * self._count + self._slots.nbytes
+
+    # ------------------------------------------------------------ constants to ids
+
+    def encode(self, column: pa.Array | pa.ChunkedArray) -> Ids:
+        """The ids of a column of constants; new constants are added."""
+        return self._translate(column, _ADD)
+
+    def look_up(self, column: pa.Array | pa.ChunkedArray) -> Ids:
+        """The ids of a column of constants, UNKNOWN for those never seen."""
+        return self._translate(column, _FIND)
+
+    def encode_constants(self, constants: Sequence[Constant]) -> Ids:
+        """The ids of constants given one by one."""
+        return self.encode(_term_column(constants))
+
+    def id_of(self, constant: Constant) -> int:
+        """The id of a constant of a program, which is asked for again and again."""
+        id_ = self._known.get(constant)
+        if id_ is None:
+            id_ = self._known[constant] = int(self.encode_constants([constant])[0])
+        return id_
+
+    def encode_numbers(self, numbers: npt.NDArray[np.int64]) -> Ids:
+        """The ids of 64-bit integers."""
+        return self._translate_numbers(numbers, _ADD)
+
+    def _translate(self, column: pa.Array | pa.ChunkedArray, mode: int) -> Ids:
+        if isinstance(column, pa.ChunkedArray):
+            parts = [self._translate(chunk, mode) for chunk in column.chunks]
+            if len(parts) == 1:
+                return parts[0]
+            return np.concatenate(parts) if parts else np.empty(0, np.uint32)
+        # The two commonest sorts of columns need no detour over terms.
+        if column.null_count == 0:
+            if pa.types.is_int64(column.type) or pa.types.is_int32(column.type):
+                return self._translate_numbers(column.to_numpy(), mode)
+            if pa.types.is_string(column.type):
+                return self._intern(column, np.array([Kind.STRING], np.uint8), mode)
+        terms = as_terms(column)
+        kinds = terms.field("kind").to_numpy(zero_copy_only=False)
+        return self._translate_terms(terms.field("text"), kinds, mode)
+
+    def _translate_numbers(self, numbers: npt.NDArray[np.int64], mode: int) -> Ids:
+        numbers = numbers.astype(np.int64, copy=False)
+        ids = (numbers + INTEGER_ZERO).astype(np.uint32)
+        large = (numbers < SMALLEST) | (numbers > LARGEST)
+        if large.any():
+            texts = pa.array(numbers[large]).cast(pa.string())
+            ids[large] = self._intern(texts, np.array([Kind.INTEGER], np.uint8), mode)
+        return ids
+
+    def _translate_terms(self, texts: pa.Array, kinds: Flags, mode: int) -> Ids:
+        integers = kinds == Kind.INTEGER
+        if not integers.any():
+            return self._intern(texts, kinds, mode)
+        lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+        integers &= lengths <= _SHORT
+        ids = np.empty(len(kinds), np.uint32)
+        numbers = texts.filter(pa.array(integers)).cast(pa.int64())
+        ids[integers] = self._translate_numbers(numbers.to_numpy(), mode)
+        others = ~integers
+        if others.any():
+            rest = texts.filter(pa.array(others))
+            ids[others] = self._intern(rest, kinds[others], mode)
+        return ids
+
+    def _intern(self, texts: pa.Array, kinds: Flags, mode: int) -> Ids:
+        """Ids of texts; `kinds` has one entry for each, or one for all."""
+        count = len(texts)
+        ids = np.empty(count, np.uint32)
+        if count == 0:
+            return ids
+        texts = texts.cast(pa.large_string())
+        _, offsets, data = texts.buffers()
+        ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + count + 1]
+        raw = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
+        # Cores that evaluate rules together share the dictionary.
+        with self._lock:
+            if mode == _ADD:
+                self._reserve(count, int(ends[-1] - ends[0]))
+            self._count, _ = kernels.intern_texts(
+                raw,
+                ends,
+                kinds,
+                self._texts,
+                self._ends,
+                self._kinds,
+                self._hashes,
+                self._slots,
+                self._count,
+                mode,
+                ids,
+            )
+        return ids
+
+    def _reserve(self, count: int, length: int) -> None:
+        """Make room for so many more texts of so many bytes in all."""
+        entries = self._count + count
+        if entries + 1 > self._ends.size:
+            room = max(entries + 1, 2 * self._ends.size)
+            self._ends = _grown(self._ends, room)
+            self._kinds = _grown(self._kinds, room)
+            self._hashes = _grown(self._hashes, room)
+        used = int(self._ends[self._count])
+        if used + length > self._texts.size:
+            self._texts = _grown(self._texts, max(used + length, 2 * self._texts.size))
+        if 2 * entries > self._slots.size:
+            self._slots = np.empty(1 << int(2 * entries).bit_length(), np.int32)
+            kernels.rebuild_slots(self._hashes, self._count, self._slots)
+
+    # ------------------------------------------------------------ ids to constants
+
+    def decode(self, ids: Ids) -> pa.Array:
+        """The constants of ids: a column of 64-bit integers or of terms."""
+        integers = ids >= FIRST_INTEGER
+        if integers.all():
+            return pa.array(self.numbers(ids))
+        if not integers.any():
+            return self._decode_texts(ids)
+        kinds = np.full(len(ids), Kind.INTEGER, np.uint8)
+        kinds[~integers] = self._kinds[ids[~integers]]
+        texts = self._texts_of(np.where(integers, 0, ids))
+        numbers = pa.array(self.numbers(ids)).cast(pa.string())
+        texts = pc.if_else(pa.array(integers), numbers, texts)
+        return pa.StructArray.from_arrays([pa.array(kinds), texts], fields=list(TERM))
+
+    def numbers(self, ids: Ids) -> npt.NDArray[np.int64]:
+        """The integers that ids above FIRST_INTEGER stand for."""
+        return ids.astype(np.int64) - INTEGER_ZERO
+
+    def constant(self, id_: int) -> Constant:
+        """The constant of one id."""
+        if id_ >= FIRST_INTEGER:
+            return Constant(Kind.INTEGER, str(id_ - INTEGER_ZERO))
+        text = self._texts[self._ends[id_] : self._ends[id_ + 1]].tobytes()
+        return Constant(Kind(self._kinds[id_]), text.decode())
+
+    def kinds_of(self, ids: Ids) -> Flags:
+        """The kind of each id."""
+        integers = ids >= FIRST_INTEGER
+        kinds = np.full(len(ids), Kind.INTEGER, np.uint8)
+        kinds[~integers] = self._kinds[ids[~integers]]
+        return kinds
+
+    def _decode_texts(self, ids: Ids) -> pa.Array:
+        kinds = pa.array(self._kinds[ids])
+        texts = self._texts_of(ids)
+        return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+
+    def _texts_of(self, ids: Ids) -> pa.Array:
+        if self._count == 0:
+            return pa.array([""] * len(ids), pa.string())
+        # `take` copies the texts, so the buffers may change later.
+        buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._texts)]
+        every = pa.LargeStringArray.from_buffers(self._count, *buffers[1:])
+        return every.take(pa.array(ids)).cast(pa.string())
+
+
+def _term_column(constants: Sequence[Constant]) -> pa.Array:
+    kinds = pa.array([int(constant.kind) for constant in constants], pa.uint8())
+    texts = pa.array([constant.text for constant in constants], pa.string())
+    return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+
+
+def _grown(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
+    larger = np.empty(size, array.dtype)
+    larger[: array.size] = array
+    return larger

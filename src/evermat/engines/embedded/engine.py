@@ -1,0 +1,475 @@
+"""The embedded engine: everything in this process, in columns.
+
+See `evermat.algebra.Engine` for the methods. Facts are rows of relations (`relation`),
+sets are rows and status bits (`sets`), rules are run by plans (`plan`, `evaluate`), and
+what they derive is sorted, counted and given rows (`heads`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pyarrow as pa
+
+from evermat.algebra import EngineUseError, Role, SettledFacts
+from evermat.columns import ArityMismatchError
+from evermat.engines.embedded.counters import CounterColumn
+from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
+from evermat.engines.embedded.evaluate import Evaluation, InlineTables
+from evermat.engines.embedded.heads import (
+    Heads,
+    find_known,
+    find_or_append,
+    intern_rows,
+    merged,
+)
+from evermat.engines.embedded.plan import describe, make_plan
+from evermat.engines.embedded.relation import (
+    EXPLICIT,
+    MATERIALISED,
+    NONRECURSIVE,
+    RECURSIVE,
+    Relation,
+)
+from evermat.engines.embedded.sets import (
+    Growing,
+    Marker,
+    RowCounts,
+    Sets,
+    Settled,
+    Stored,
+)
+from evermat.engines.embedded.snapshot import Copy
+from evermat.engines.embedded.stages import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from evermat.algebra import (
+        Counts,
+        Engine,
+        Facts,
+        Monitor,
+        Pattern,
+        Query,
+        QuerySet,
+        Views,
+    )
+    from evermat.engines.embedded.arrays import Ids, Rows
+    from evermat.engines.embedded.heads import Counted
+    from evermat.engines.embedded.plan import Plan
+
+REPLAN_FACTOR = 8
+"""A plan is made anew when a relation has grown or shrunk by more than this."""
+
+MANY_DEAD = 1 << 16
+"""Rows that no longer hold are cleared out if there are more than this, and more of
+them than rows that hold."""
+
+
+class EmbeddedEngine:
+    """Columns, sorted indexes and compiled loops on one machine."""
+
+    name = "embedded"
+
+    def __init__(self) -> None:
+        self.monitor: Monitor | None = None
+        self.matches = 0
+        self._dictionary = Dictionary()
+        self._inline = InlineTables(self._dictionary)
+        self._plans: dict[Query, Plan] = {}
+        self._start_empty()
+
+    def _start_empty(self) -> None:
+        self._relations: dict[str, Relation] = {}
+        self._sets = Sets(self._relations, self._dictionary)
+        self._materialised = Stored(MATERIALISED)
+        self._explicit = Stored(EXPLICIT)
+        self._counters = (
+            CounterColumn(NONRECURSIVE, self._relations, self._sets),
+            CounterColumn(RECURSIVE, self._relations, self._sets),
+        )
+        self._in_transaction = False
+
+    # ------------------------------------------------------------------- relations
+
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known."""
+        known = self._relations.get(relation)
+        if known is None:
+            self._relations[relation] = Relation(relation, arity)
+        elif known.arity != arity:
+            raise ArityMismatchError(known.arity, arity, name=relation)
+
+    def relations(self) -> Mapping[str, int]:
+        """The arity of every known relation."""
+        return {name: relation.arity for name, relation in self._relations.items()}
+
+    # ------------------------------------------------------------------------ sets
+
+    @property
+    def materialised(self) -> Stored:
+        """All facts that held when the update began."""
+        return self._materialised
+
+    @property
+    def explicit(self) -> Stored:
+        """The facts that were given, when the update began."""
+        return self._explicit
+
+    def growing(self) -> Growing:
+        """A new, empty, growing set."""
+        return self._sets.grow()
+
+    def no_facts(self) -> Settled:
+        """The empty set."""
+        return Settled({})
+
+    def settle(self, facts: Facts) -> Settled:
+        """Work out a view."""
+        return Settled(self._sets.rows_of(facts))
+
+    def size(self, facts: Facts, relation: str) -> int:
+        """How many facts of a relation a view has."""
+        known = self._relations.get(relation)
+        if known is None:
+            return 0
+        if facts is self._materialised and not self._in_transaction:
+            return known.alive
+        return self._rows(facts, relation).size
+
+    def _rows(self, facts: Facts, name: str) -> Rows:
+        """The rows of any view, stored sets included."""
+        if isinstance(facts, Settled):
+            return facts.rows.get(name, np.empty(0, np.int32))
+        return self._sets.stored_rows(facts, name)
+
+    # ----------------------------------------------------------------------- rules
+
+    def derive(self, queries: QuerySet, views: Views) -> Settled:
+        """The facts that the queries yield, each once."""
+        rows = {
+            name: find_or_append(self._relations[name], heads)
+            for name, heads in self._run(queries, views).items()
+        }
+        return Settled(rows)
+
+    def derive_counts(self, queries: QuerySet, views: Views) -> RowCounts:
+        """The facts that the queries yield, with the number of matches of each."""
+        found = self._run(queries, views)
+        rows = {
+            name: find_or_append(self._relations[name], heads)
+            for name, heads in found.items()
+        }
+        return RowCounts(rows, {name: heads.counts for name, heads in found.items()})
+
+    def answer(self, query: Query, views: Views) -> pa.Table:
+        """The distinct rows a single query yields."""
+        arity = len(query.head.operands)
+        relation = Relation(query.head.relation, arity)
+        self._declare_patterns(query)
+        parts = self._evaluate(query, views, self._new_plan(query))
+        if parts:
+            find_or_append(relation, merged(parts))
+        return Copy(self._dictionary, {"": relation.table[:, : relation.count]}).read(
+            ""
+        )
+
+    def explain(self, query: Query, views: Views) -> list[str]:
+        """The steps by which a query would be run."""
+        del views  # the order of steps depends on sizes, not on what is visible
+        self._declare_patterns(query)
+        return describe(self._new_plan(query))
+
+    def _run(self, queries: QuerySet, views: Views) -> dict[str, Counted]:
+        parts: dict[str, list[Counted]] = {}
+        for query in self._affected(queries, views):
+            self.declare(query.head.relation, len(query.head.operands))
+            self._declare_patterns(query)
+            found = self._evaluate(query, views, self._plan(query))
+            if found:
+                parts.setdefault(query.head.relation, []).extend(found)
+        return {name: merged(pieces) for name, pieces in parts.items()}
+
+    def _affected(self, queries: QuerySet, views: Views) -> Iterator[Query]:
+        """The queries that can yield anything: the change has what they read."""
+        yield from queries.by_change.get(None, ())
+        changes = (
+            (Role.CHANGED, views.delta_positive),
+            (Role.CHANGED_ABSENT, views.delta_negative),
+        )
+        for role, delta in changes:
+            if delta is not None:
+                for name in cast("Settled", delta).rows:
+                    yield from queries.by_change.get((role, name), ())
+
+    def _evaluate(self, query: Query, views: Views, plan: Plan) -> list[Counted]:
+        marker = Marker(self._sets)
+        try:
+            evaluation = Evaluation(
+                plan,
+                lambda pattern: self._source(pattern, views, marker),
+                self._dictionary,
+                self._inline,
+                self.monitor,
+            )
+            heads = evaluation.run(len(query.head.operands))
+            return [part for some in heads for part in some.parts()]
+        finally:
+            self.matches += evaluation.matches
+            marker.clear()
+
+    def _source(self, pattern: Pattern, views: Views, marker: Marker) -> Source:
+        name = pattern.relation
+        relation = self._relations[name]
+        if pattern.role in {Role.CHANGED, Role.CHANGED_ABSENT}:
+            delta = (
+                views.delta_positive
+                if pattern.role is Role.CHANGED
+                else views.delta_negative
+            )
+            rows = cast("Settled", delta).rows.get(name, np.empty(0, np.int32))
+            return Source(relation, self._sets.nothing, rows)
+        facts = self._view(pattern, views)
+        return Source(relation, self._sets.sight(facts, name, marker))
+
+    def _view(self, pattern: Pattern, views: Views) -> Facts:
+        positive = views.positive
+        if pattern.local and views.local is not None:
+            positive = views.local
+        match pattern.role:
+            case Role.UNCHANGED if views.delta_positive is not None:
+                return positive - views.delta_positive
+            case Role.ALL | Role.UNCHANGED:
+                return positive
+            case Role.ABSENT_BEFORE if views.delta_negative is not None:
+                return views.negative | views.delta_negative
+            case _:
+                return views.negative
+
+    def _plan(self, query: Query) -> Plan:
+        plan = self._plans.get(query)
+        if plan is None or self._is_outdated(plan):
+            plan = self._plans[query] = self._new_plan(query)
+        return plan
+
+    def _is_outdated(self, plan: Plan) -> bool:
+        for name, size in plan.sizes.items():
+            now = self._relations[name].count
+            if not (size + 16) <= REPLAN_FACTOR * (now + 16):
+                return True
+            if not (now + 16) <= REPLAN_FACTOR * (size + 16):
+                return True
+        return False
+
+    def _new_plan(self, query: Query) -> Plan:
+        relations = self._relations
+        return make_plan(
+            query,
+            fan_out=lambda name, columns: relations[name].fan_out(columns),
+            size=lambda name: relations[name].count,
+        )
+
+    def _declare_patterns(self, query: Query) -> None:
+        for pattern in (*query.positive, *query.negative):
+            self.declare(pattern.relation, len(pattern.operands))
+
+    # -------------------------------------------------------------------- counters
+
+    @property
+    def nonrecursive_counts(self) -> CounterColumn:
+        """How often each fact was given or derived by nonrecursive rules."""
+        return self._counters[NONRECURSIVE]
+
+    @property
+    def recursive_counts(self) -> CounterColumn:
+        """How often each fact was derived by recursive rules."""
+        return self._counters[RECURSIVE]
+
+    def once(self, facts: SettledFacts) -> Counts:
+        """The multiset that holds each of the facts once."""
+        rows = cast("Settled", facts).rows
+        ones = {name: np.ones(some.size, np.int32) for name, some in rows.items()}
+        return RowCounts(rows, ones)
+
+    # ------------------------------------------------------------- data in and out
+
+    def intern(self, relation: str, table: pa.Table) -> Settled:
+        """The rows as facts of a relation, whether they hold or not."""
+        self.declare(relation, table.num_columns)
+        ids = self._ids(table, self._dictionary.encode)
+        return Settled({relation: intern_rows(self._relations[relation], ids)})
+
+    def find(self, relation: str, table: pa.Table) -> Settled:
+        """Those of the rows that are known facts of a relation."""
+        known = self._relations.get(relation)
+        if known is None:
+            return self.no_facts()
+        if known.arity != table.num_columns:
+            raise ArityMismatchError(known.arity, table.num_columns, name=relation)
+        ids = self._ids(table, self._dictionary.look_up)
+        seen = (ids != UNKNOWN).all(axis=0)
+        return Settled({relation: find_known(known, ids[:, seen])})
+
+    def _ids(self, table: pa.Table, translate) -> Ids:  # type: ignore[no-untyped-def]
+        ids = np.empty((table.num_columns, table.num_rows), np.uint32)
+        for at, column in enumerate(table.columns):
+            ids[at] = translate(column)
+        return ids
+
+    def snapshot(self, facts: Facts) -> Copy:
+        """A copy that outlives the transaction."""
+        if isinstance(facts, Settled):
+            rows: Mapping[str, Rows] = facts.rows
+        else:
+            rows = {name: self._rows(facts, name) for name in self._relations}
+        return Copy(
+            self._dictionary,
+            {
+                name: self._relations[name].table[:, some]
+                for name, some in rows.items()
+                if some.size
+            },
+        )
+
+    def read_counts(self, relation: str) -> pa.Table:
+        """The materialised rows of a relation and their `c_nr` and `c_r`."""
+        known = self._relations[relation]
+        rows = self._rows(self._materialised, relation)
+        table = Copy(self._dictionary, {relation: known.table[:, rows]}).read(relation)
+        for name, which in (("c_nr", NONRECURSIVE), ("c_r", RECURSIVE)):
+            counts = known.counted(which, rows).astype(np.int64)
+            table = table.append_column(name, pa.array(counts))
+        return table
+
+    # ---------------------------------------------------------------- transactions
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        if self._in_transaction:
+            raise EngineUseError("a transaction is under way already")
+        self._in_transaction = True
+        for counter in self._counters:
+            counter.remember()
+
+    def commit(
+        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+    ) -> None:
+        """End the transaction."""
+        self._require_transaction()
+        gone = self._sets.rows_of(deleted - added)
+        come = self._sets.rows_of(added)
+        for name, rows in self._sets.rows_of(withdrawn).items():
+            self._relations[name].status[rows] &= ~np.uint16(EXPLICIT)
+        for name, rows in self._sets.rows_of(given).items():
+            self._relations[name].status[rows] |= EXPLICIT
+        for name, rows in gone.items():
+            self._relations[name].hide(rows)
+        for name, rows in come.items():
+            self._relations[name].show(rows)
+        self._end()
+        for name in gone:
+            relation = self._relations[name]
+            if relation.count - relation.alive > max(MANY_DEAD, relation.alive):
+                relation.compact()
+
+    def rollback(self) -> None:
+        """End the transaction as if it had not been."""
+        self._require_transaction()
+        for counter in self._counters:
+            counter.restore()
+        self._end()
+
+    def _end(self) -> None:
+        self._sets.release_all()
+        for counter in self._counters:
+            counter.forget()
+        self._in_transaction = False
+
+    def _require_transaction(self) -> None:
+        if not self._in_transaction:
+            raise EngineUseError("there is no transaction", help="call begin() first")
+
+    def fresh(self) -> EmbeddedEngine:
+        """An empty engine for the same constants."""
+        engine = EmbeddedEngine()
+        engine._dictionary = self._dictionary
+        engine._inline = self._inline
+        engine._plans = dict(self._plans)
+        engine._start_empty()
+        for name, relation in self._relations.items():
+            engine.declare(name, relation.arity)
+        return engine
+
+    def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Make rows given and materialised, each with a nonrecursive count of one."""
+        for relation, table in facts:
+            self._give(self.intern(relation, table))
+
+    def _give(self, facts: Settled) -> None:
+        new = self.settle(facts - self._explicit)
+        for name, rows in new.rows.items():
+            self._relations[name].status[rows] |= EXPLICIT
+        self.nonrecursive_counts.add(self.once(new))
+        self.extend(self.settle(new - self._materialised))
+
+    def extend(self, facts: SettledFacts) -> None:
+        """Add facts to the materialised ones directly."""
+        for name, rows in cast("Settled", facts).rows.items():
+            self._relations[name].show(rows)
+
+    def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
+        """Load the given facts, without some and with others, into a fresh engine."""
+        other = cast("EmbeddedEngine", target)
+        view = (self._explicit - without) | also
+        for name, relation in self._relations.items():
+            rows = self._sets.stored_rows(view, name)
+            if rows.size:
+                copy = other._relations[name]
+                table = relation.table[:, rows]
+                other._give(Settled({name: intern_rows(copy, table)}))
+
+    def adopt(self, other: Engine) -> tuple[Copy, Copy]:
+        """Take over the contents of a fresh engine; return what left and what came."""
+        fresh = cast("EmbeddedEngine", other)
+        left = self._missing_from(fresh)
+        came = fresh._missing_from(self)
+        self.matches += fresh.matches
+        self._relations = fresh._relations
+        self._sets = fresh._sets
+        self._materialised = fresh._materialised
+        self._explicit = fresh._explicit
+        self._counters = fresh._counters
+        self._plans = fresh._plans
+        self._in_transaction = False
+        return left, came
+
+    def _missing_from(self, other: EmbeddedEngine) -> Copy:
+        tables: dict[str, Ids] = {}
+        for name, relation in self._relations.items():
+            rows = self._rows(self._materialised, name)
+            table = relation.table[:, rows]
+            if not rows.size:
+                continue
+            known = other._relations.get(name)
+            if known is not None and known.count:
+                found = known.find(table)
+                there = found >= 0
+                there[there] = (known.status[found[there]] & MATERIALISED) != 0
+                table = table[:, ~there]
+            if table.shape[1]:
+                tables[name] = table
+        return Copy(self._dictionary, tables)
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """For each relation: facts, given facts, bytes, indexes."""
+        return {
+            name: {
+                "facts": relation.alive,
+                "given": self._rows(self._explicit, name).size,
+                "bytes": relation.nbytes,
+                "indexes": relation.index_count,
+            }
+            for name, relation in self._relations.items()
+        }

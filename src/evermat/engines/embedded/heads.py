@@ -1,0 +1,186 @@
+"""What rules derive, gathered until it is sorted, counted and given rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engines.embedded import kernels
+from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
+
+if TYPE_CHECKING:
+    from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.relation import Relation
+
+COMPACT_AT = 1 << 23
+"""Derivations gathered before equal ones are counted, which bounds memory."""
+
+MOST_TALLIED = 1 << 20
+"""The widest range of ids in which heads are tallied: it should stay in the cache."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """Distinct heads and how often each was derived, sorted by key.
+
+    `table` is None where the keys say everything.
+    """
+
+    keys: Keys
+    counts: Rows
+    table: Ids | None
+
+
+class Heads:
+    """Gathers the heads of one relation."""
+
+    def __init__(self, arity: int) -> None:
+        self.arity = arity
+        self._exact = arity <= WIDEST_EXACT_KEY
+        self._keys: list[Keys] = []
+        self._tables: list[Ids] = []
+        self._pending = 0
+        self._counted: list[Counted] = []
+
+    def add_keys(self, keys: Keys) -> None:
+        """Add heads as exact keys."""
+        self._keys.append(keys)
+        self._grow(keys.size)
+
+    def add_columns(self, columns: list[Ids], size: int) -> None:
+        """Add heads by column."""
+        table = np.empty((self.arity, size), np.uint32)
+        for at, column in enumerate(columns):
+            table[at] = column
+        if self._exact:
+            self.add_keys(make_keys(table))
+        else:
+            self._tables.append(table)
+            self._grow(size)
+
+    def _grow(self, size: int) -> None:
+        self._pending += size
+        if self._pending > COMPACT_AT:
+            self._count_pending()
+
+    def _count_pending(self) -> None:
+        if not self._pending:
+            return
+        if self._exact:
+            keys = self._keys[0] if len(self._keys) == 1 else np.concatenate(self._keys)
+            self._keys = []
+            self._counted.append(_count_keys(keys))
+        else:
+            table = np.concatenate(self._tables, axis=1)
+            self._tables = []
+            self._counted.append(_count_rows(table))
+        self._pending = 0
+        if len(self._counted) > 1 and self._counted[-1].keys.size > COMPACT_AT // 4:
+            self._counted = [merged(self._counted)]
+
+    def parts(self) -> list[Counted]:
+        """What was gathered, in sorted pieces."""
+        self._count_pending()
+        return self._counted
+
+
+def merged(parts: list[Counted]) -> Counted:
+    """Sorted pieces as one."""
+    while len(parts) > 1:
+        parts = [
+            _merge(*parts[at : at + 2]) if at + 1 < len(parts) else parts[at]
+            for at in range(0, len(parts), 2)
+        ]
+    return parts[0]
+
+
+def _count_keys(keys: Keys) -> Counted:
+    spare = np.empty_like(keys)
+    ordered = kernels.sort_from_bit(keys, spare, HALF)
+    spare = spare if ordered is keys else keys
+    tally = np.zeros(min(MOST_TALLIED, 8 * keys.size), np.int32)
+    counts = np.empty(keys.size, np.int32)
+    size = kernels.count_groups(ordered, spare, tally, counts)
+    return Counted(_fitted(ordered, size), _fitted(counts, size), None)
+
+
+def _count_rows(table: Ids) -> Counted:
+    hashes = make_keys(table)
+    keys, order = kernels.sort_pairs(hashes, np.arange(hashes.size, dtype=np.int32))
+    return _count_ordered(keys, table[:, order], np.ones(keys.size, np.int32))
+
+
+def _count_ordered(keys: Keys, table: Ids, counts: Rows) -> Counted:
+    """Add up equal neighbours; equal hashes of different rows are put in order."""
+    equal_keys = keys[1:] == keys[:-1]
+    equal_rows = (table[:, 1:] == table[:, :-1]).all(axis=0)
+    if (equal_keys & ~equal_rows).any():
+        # A true collision, next to never: sort by hash and all columns.
+        order = np.lexsort((*table, keys))
+        keys, table, counts = keys[order], table[:, order], counts[order]
+        equal_rows = (table[:, 1:] == table[:, :-1]).all(axis=0)
+    starts = np.flatnonzero(np.concatenate([[True], ~equal_rows]))
+    return Counted(
+        keys[starts],
+        np.add.reduceat(counts, starts).astype(np.int32),
+        np.ascontiguousarray(table[:, starts]),
+    )
+
+
+def _merge(left: Counted, right: Counted) -> Counted:
+    if left.table is not None and right.table is not None:
+        table = np.concatenate([left.table, right.table], axis=1)
+        counts = np.concatenate([left.counts, right.counts])
+        keys, order = kernels.sort_pairs(
+            np.concatenate([left.keys, right.keys]),
+            np.arange(counts.size, dtype=np.int32),
+        )
+        return _count_ordered(keys, table[:, order], counts[order])
+    keys = np.empty(left.keys.size + right.keys.size, np.uint64)
+    counts = np.empty(keys.size, np.int32)
+    size = kernels.merge_counts(
+        left.keys, left.counts, right.keys, right.counts, keys, counts
+    )
+    return Counted(_fitted(keys, size), _fitted(counts, size), None)
+
+
+def _fitted(array, size):  # type: ignore[no-untyped-def]
+    """The first elements; a copy where most of the memory would be held for nothing."""
+    return array[:size].copy() if size < array.size // 2 else array[:size]
+
+
+def find_or_append(relation: Relation, heads: Counted) -> Rows:
+    """The rows of distinct heads; heads never seen before get new ones."""
+    if heads.table is None:
+        rows = relation.find_sorted(heads.keys)
+    else:
+        rows = relation.find(heads.table, heads.keys)
+    new = np.flatnonzero(rows < 0)
+    if new.size:
+        everything = new.size == rows.size
+        keys = heads.keys if everything else heads.keys[new]
+        if heads.table is None:
+            rows[new] = relation.append_keys(keys)
+        else:
+            table = heads.table if everything else heads.table[:, new]
+            rows[new] = relation.append(keys, table)
+    return rows
+
+
+def find_known(relation: Relation, table: Ids) -> Rows:
+    """The sorted distinct rows of those facts that have one."""
+    rows = relation.find(table)
+    rows = np.sort(rows[rows >= 0])
+    return rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if rows.size else rows
+
+
+def intern_rows(relation: Relation, table: Ids) -> Rows:
+    """The sorted distinct rows of facts; facts never seen before get new ones."""
+    heads = Heads(relation.arity)
+    heads.add_columns(list(table), table.shape[1])
+    parts = heads.parts()
+    if not parts:
+        return np.empty(0, np.int32)
+    return np.sort(find_or_append(relation, merged(parts)))

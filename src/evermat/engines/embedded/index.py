@@ -1,0 +1,139 @@
+"""Sorted keys of a relation, for finding rows by the values of some columns.
+
+An index is a list of sorted *runs*, the largest first. New rows make a new run; runs of
+similar size are merged, so there are few of them and each row is merged a logarithmic
+number of times. Nothing is ever taken out: whether a row still holds is its status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engines.embedded import kernels
+from evermat.engines.embedded.arrays import NO_ROWS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from evermat.engines.embedded.arrays import Ids, Keys, Rows
+
+MERGE_RATIO = 3
+"""Runs are merged unless the older one is more than this many times as long."""
+
+HALF = np.uint64(32)
+WIDEST_EXACT_KEY = 2
+"""How many columns fit into a key; for more of them the key is a hash."""
+
+
+def make_keys(columns: Ids) -> Keys:
+    """The keys of a table stored by column: exact up to two columns, else hashes."""
+    count = columns.shape[0]
+    if count == 0:
+        return np.zeros(columns.shape[1], np.uint64)
+    if count > WIDEST_EXACT_KEY:
+        return kernels.hash_columns(np.ascontiguousarray(columns))
+    keys: Keys = columns[0].astype(np.uint64)
+    keys <<= HALF
+    if count == WIDEST_EXACT_KEY:
+        keys |= columns[1]
+    return keys
+
+
+class Run:
+    """Sorted keys and their rows, with a directory that is made when first asked."""
+
+    __slots__ = ("_base", "_directory", "_shift", "keys", "rows")
+
+    def __init__(self, keys: Keys, rows: Rows) -> None:
+        self.keys = keys
+        self.rows = rows
+        self._directory: Rows = NO_ROWS
+        self._base = 0
+        self._shift = 0
+
+    def __len__(self) -> int:
+        return self.keys.size
+
+    def find_halves(self, ids: Ids) -> tuple[Rows, Rows, int]:
+        """For each id the places of the keys that begin with it, and how many."""
+        first, last = self._places(ids.size)
+        total = kernels.find_halves(
+            ids, self.keys, self._directory, self._base, self._shift, first, last
+        )
+        return first, last, total
+
+    def find_keys(self, goals: Keys) -> tuple[Rows, Rows, int]:
+        """For each goal the places of the keys equal to it, and how many."""
+        first, last = self._places(goals.size)
+        total = kernels.find_keys(
+            goals, self.keys, self._directory, self._base, self._shift, first, last
+        )
+        return first, last, total
+
+    def _places(self, size: int) -> tuple[Rows, Rows]:
+        if self._directory.size == 0:
+            self._make_directory()
+        return np.empty(size, np.int32), np.empty(size, np.int32)
+
+    def _make_directory(self) -> None:
+        self._base = int(self.keys[0] >> HALF)
+        span = int(self.keys[-1] >> HALF) - self._base + 1
+        # One bucket for each possible upper half if they are dense enough, else
+        # neighbouring ones share a bucket.
+        most = max(64, 4 * self.keys.size)
+        self._shift = max(0, (span // most).bit_length())
+        buckets = ((span - 1) >> self._shift) + 1
+        self._directory = kernels.make_directory(
+            self.keys, self._base, self._shift, buckets
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        return self.keys.nbytes + self.rows.nbytes + self._directory.nbytes
+
+
+class Index:
+    """The rows of a relation by the values of some of its columns.
+
+    Attributes:
+        columns: the columns that make up the key, in order.
+        covered: rows up to here are in the index.
+    """
+
+    __slots__ = ("columns", "covered", "runs")
+
+    def __init__(self, columns: tuple[int, ...]) -> None:
+        self.columns = columns
+        self.runs: list[Run] = []
+        self.covered = 0
+
+    def add(self, keys: Keys, rows: Rows) -> None:
+        """Add new rows, in any order."""
+        if keys.size:
+            self.add_sorted(*kernels.sort_pairs(keys, rows))
+
+    def add_sorted(self, keys: Keys, rows: Rows) -> None:
+        """Add new rows whose keys are in order."""
+        if not keys.size:
+            return
+        runs = self.runs
+        runs.append(Run(keys, rows))
+        while len(runs) > 1 and len(runs[-2]) < MERGE_RATIO * len(runs[-1]):
+            right, left = runs.pop(), runs.pop()
+            merged = kernels.merge_runs(left.keys, left.rows, right.keys, right.rows)
+            runs.append(Run(*merged))
+
+    def distinct_halves(self) -> int:
+        """About how many different values the first column of the key has."""
+        if not self.runs:
+            return 0
+        halves: npt.NDArray[np.uint64] = self.runs[0].keys >> HALF
+        return int(np.count_nonzero(halves[1:] != halves[:-1])) + 1
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        return sum(run.nbytes for run in self.runs)

@@ -1,0 +1,585 @@
+"""The compiled loops of the embedded engine.
+
+Few, flat and free of Python objects: each is compiled once, with the types it is given
+here, and cached on disk. They release the interpreter's lock, so two of them run on two
+cores at once.
+
+Vocabulary: an *id* is a constant (32 bits); a *key* is two ids packed into 64 bits, the
+first one in the upper half, or a hash of more than two; a *row* is the position of a
+fact in its relation. A *directory* divides sorted keys by their upper half, so that a
+look-up starts at most a few keys away from its goal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.types import Array, UniTuple, int32, int64, uint8, uint16, uint32, uint64
+
+_keys = uint64[::1]
+_ids = uint32[::1]
+_rows = int32[::1]
+_table = uint32[:, ::1]
+_status = uint16[::1]
+_flags = uint8[::1]
+_places = int64[::1]
+_given_bytes = Array(uint8, 1, "C", readonly=True)
+_given_places = Array(int64, 1, "C", readonly=True)
+
+DIGIT_BITS = 11
+DIGIT_SIZE = 1 << DIGIT_BITS
+SMALL = 48
+"""Up to this many keys, insertion sort beats the passes of a radix sort."""
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+def _kernel(signature):
+    return njit(signature, nogil=True, cache=True, error_model="numpy")
+
+
+# ----------------------------------------------------------------------- sorting
+
+
+@_kernel(_keys(_keys, _keys, uint64))
+def sort_from_bit(keys, spare, lowest):
+    """Sort keys by their bits from `lowest` on; the result is one of the two arrays.
+
+    Only bits in which keys differ are sorted by: ids are dense, so that is usually
+    half of them. Keys that are in order already are left alone.
+    """
+    n = keys.size
+    in_order = True
+    ones = uint64(0)
+    common = ~uint64(0)
+    for i in range(n):
+        ones |= keys[i]
+        common &= keys[i]
+        if i > 0 and keys[i] >> lowest < keys[i - 1] >> lowest:
+            in_order = False
+    if in_order:
+        return keys
+    varying = ones ^ common
+    starts = np.empty(DIGIT_SIZE, np.int64)
+    source, target = keys, spare
+    shift = lowest
+    while shift < 64 and (varying >> shift) != 0:
+        while (varying >> shift) & uint64(1) == 0:
+            shift += uint64(1)
+        starts[:] = 0
+        for i in range(n):
+            starts[(source[i] >> shift) & uint64(DIGIT_SIZE - 1)] += 1
+        total = 0
+        for digit in range(DIGIT_SIZE):
+            count = starts[digit]
+            starts[digit] = total
+            total += count
+        for i in range(n):
+            key = source[i]
+            digit = (key >> shift) & uint64(DIGIT_SIZE - 1)
+            target[starts[digit]] = key
+            starts[digit] += 1
+        source, target = target, source
+        shift += uint64(DIGIT_BITS)
+    return source
+
+
+@_kernel(_keys(_keys, _keys))
+def sort_keys(keys, spare):
+    """Sort keys with the help of a spare array; the result is one of the two."""
+    n = keys.size
+    if n > SMALL:
+        return sort_from_bit(keys, spare, uint64(0))
+    for i in range(1, n):
+        key = keys[i]
+        j = i - 1
+        while j >= 0 and keys[j] > key:
+            keys[j + 1] = keys[j]
+            j -= 1
+        keys[j + 1] = key
+    return keys
+
+
+@_kernel("Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1])")
+def sort_pairs(keys, rows):
+    """Sort keys and carry rows along; both results are new arrays."""
+    n = keys.size
+    source, carried = keys.copy(), rows.copy()
+    if n <= SMALL:
+        for i in range(1, n):
+            key = source[i]
+            row = carried[i]
+            j = i - 1
+            while j >= 0 and source[j] > key:
+                source[j + 1] = source[j]
+                carried[j + 1] = carried[j]
+                j -= 1
+            source[j + 1] = key
+            carried[j + 1] = row
+        return source, carried
+    ones = uint64(0)
+    common = ~uint64(0)
+    for i in range(n):
+        ones |= source[i]
+        common &= source[i]
+    varying = ones ^ common
+    target, target_rows = np.empty_like(source), np.empty_like(carried)
+    starts = np.empty(DIGIT_SIZE, np.int64)
+    shift = uint64(0)
+    while shift < 64 and (varying >> shift) != 0:
+        while (varying >> shift) & uint64(1) == 0:
+            shift += uint64(1)
+        starts[:] = 0
+        for i in range(n):
+            starts[(source[i] >> shift) & uint64(DIGIT_SIZE - 1)] += 1
+        total = 0
+        for digit in range(DIGIT_SIZE):
+            count = starts[digit]
+            starts[digit] = total
+            total += count
+        for i in range(n):
+            key = source[i]
+            place = (key >> shift) & uint64(DIGIT_SIZE - 1)
+            target[starts[place]] = key
+            target_rows[starts[place]] = carried[i]
+            starts[place] += 1
+        source, target = target, source
+        carried, target_rows = target_rows, carried
+        shift += uint64(DIGIT_BITS)
+    return source, carried
+
+
+@_kernel(int64(_keys, _keys, _rows, _rows))
+def count_groups(keys, spare, tally, counts):
+    """Count equal keys among keys that are in the order of their upper halves.
+
+    The distinct keys are written to the front of `keys`, in order. Where the lower
+    halves of a group are dense they are tallied, which costs far less than sorting
+    them; `tally` is zero before and after.
+    """
+    n = keys.size
+    m = 0
+    start = 0
+    while start < n:
+        half = keys[start] >> _HALF
+        low = keys[start] & _LOW
+        high = low
+        end = start + 1
+        while end < n and keys[end] >> _HALF == half:
+            value = keys[end] & _LOW
+            low = min(low, value)
+            high = max(high, value)
+            end += 1
+        size = end - start
+        span = int64(high - low) + 1
+        if span <= tally.size and span <= 8 * size:
+            for i in range(start, end):
+                tally[(keys[i] & _LOW) - low] += 1
+            base = (half << _HALF) | low
+            for offset in range(span):
+                if tally[offset] != 0:
+                    keys[m] = base + uint64(offset)
+                    counts[m] = tally[offset]
+                    tally[offset] = 0
+                    m += 1
+        else:
+            group = sort_keys(keys[start:end], spare[:size])
+            last = group[0]
+            times = 1
+            for i in range(1, size):
+                if group[i] == last:
+                    times += 1
+                else:
+                    keys[m] = last
+                    counts[m] = times
+                    m += 1
+                    last = group[i]
+                    times = 1
+            keys[m] = last
+            counts[m] = times
+            m += 1
+        start = end
+    return m
+
+
+@_kernel(int64(_keys, _keys, _rows))
+def count_runs(keys, distinct, counts):
+    """Write each distinct sorted key and how often it occurs; return how many."""
+    if keys.size == 0:
+        return 0
+    m = 0
+    distinct[0] = keys[0]
+    counts[0] = 1
+    for i in range(1, keys.size):
+        if keys[i] == distinct[m]:
+            counts[m] += 1
+        else:
+            m += 1
+            distinct[m] = keys[i]
+            counts[m] = 1
+    return m + 1
+
+
+@_kernel(int64(_keys, _rows, _keys, _rows, _keys, _rows))
+def merge_counts(left, left_counts, right, right_counts, keys, counts):
+    """Merge two sorted lists of distinct keys, adding their counts."""
+    i = j = m = 0
+    while i < left.size and j < right.size:
+        if left[i] < right[j]:
+            keys[m], counts[m] = left[i], left_counts[i]
+            i += 1
+        elif right[j] < left[i]:
+            keys[m], counts[m] = right[j], right_counts[j]
+            j += 1
+        else:
+            keys[m], counts[m] = left[i], left_counts[i] + right_counts[j]
+            i += 1
+            j += 1
+        m += 1
+    while i < left.size:
+        keys[m], counts[m] = left[i], left_counts[i]
+        i += 1
+        m += 1
+    while j < right.size:
+        keys[m], counts[m] = right[j], right_counts[j]
+        j += 1
+        m += 1
+    return m
+
+
+@_kernel(
+    "Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1], uint64[::1], int32[::1])"
+)
+def merge_runs(left, left_rows, right, right_rows):
+    """Merge two sorted lists of keys with their rows."""
+    keys = np.empty(left.size + right.size, np.uint64)
+    rows = np.empty(left.size + right.size, np.int32)
+    i = j = 0
+    for m in range(keys.size):
+        if j == right.size or (i < left.size and left[i] <= right[j]):
+            keys[m], rows[m] = left[i], left_rows[i]
+            i += 1
+        else:
+            keys[m], rows[m] = right[j], right_rows[j]
+            j += 1
+    return keys, rows
+
+
+# --------------------------------------------------------------------- look-ups
+
+
+@_kernel(_rows(_keys, int64, int64, int64))
+def make_directory(keys, base, shift, buckets):
+    """The first place of each bucket of upper halves, and the number of keys."""
+    places = np.empty(buckets + 1, np.int32)
+    bucket = 0
+    for i in range(keys.size):
+        here = (int64(keys[i] >> _HALF) - base) >> shift
+        while bucket <= here:
+            places[bucket] = i
+            bucket += 1
+    while bucket <= buckets:
+        places[bucket] = keys.size
+        bucket += 1
+    return places
+
+
+@_kernel(int64(_ids, _keys, _rows, int64, int64, _rows, _rows))
+def find_halves(ids, keys, directory, base, shift, first, last):
+    """For each id the places of the keys that begin with it; return their number."""
+    total = 0
+    buckets = directory.size - 1
+    for i in range(ids.size):
+        bucket = (int64(ids[i]) - base) >> shift
+        if bucket < 0 or bucket >= buckets:
+            first[i] = 0
+            last[i] = 0
+            continue
+        low = directory[bucket]
+        high = directory[bucket + 1]
+        if shift > 0:
+            goal = uint64(ids[i]) << _HALF
+            end = high
+            while low < end:
+                middle = (low + end) >> 1
+                if keys[middle] < goal:
+                    low = middle + 1
+                else:
+                    end = middle
+            end = low
+            while end < high and keys[end] >> _HALF == uint64(ids[i]):
+                end += 1
+            high = end
+        first[i] = low
+        last[i] = high
+        total += high - low
+    return total
+
+
+@_kernel(int64(_keys, _keys, _rows, int64, int64, _rows, _rows))
+def find_keys(goals, keys, directory, base, shift, first, last):
+    """For each goal the places of the keys equal to it; return their number."""
+    total = 0
+    buckets = directory.size - 1
+    for i in range(goals.size):
+        goal = goals[i]
+        bucket = (int64(goal >> _HALF) - base) >> shift
+        if bucket < 0 or bucket >= buckets:
+            first[i] = 0
+            last[i] = 0
+            continue
+        low = directory[bucket]
+        end = directory[bucket + 1]
+        while low < end:
+            middle = (low + end) >> 1
+            if keys[middle] < goal:
+                low = middle + 1
+            else:
+                end = middle
+        first[i] = low
+        while low < keys.size and keys[low] == goal:
+            low += 1
+        last[i] = low
+        total += low - first[i]
+    return total
+
+
+@_kernel(int64(_keys, _keys, _rows, _rows))
+def find_sorted(goals, keys, rows, found):
+    """For each of sorted goals its row in sorted distinct keys, where it has one.
+
+    Rows that `found` already names are left alone. Steps grow while nothing is found,
+    so the work follows the shorter list.
+    """
+    n = keys.size
+    place = 0
+    hits = 0
+    for i in range(goals.size):
+        goal = goals[i]
+        if place < n and keys[place] < goal:
+            step = 1
+            while place + step < n and keys[place + step] < goal:
+                place += step
+                step <<= 1
+            end = min(place + step, n)
+            place += 1
+            while place < end:
+                middle = (place + end) >> 1
+                if keys[middle] < goal:
+                    place = middle + 1
+                else:
+                    end = middle
+        if place < n and keys[place] == goal and found[i] < 0:
+            found[i] = rows[place]
+            hits += 1
+    return hits
+
+
+@_kernel(int64(_table, _table, _rows, _rows, _rows, _rows))
+def confirm_wide(goals, table, rows, first, last, found):
+    """Among rows with an equal hash, the one whose columns are equal as well."""
+    hits = 0
+    for i in range(first.size):
+        if found[i] >= 0:
+            continue
+        for place in range(first[i], last[i]):
+            row = rows[place]
+            same = True
+            for column in range(goals.shape[0]):
+                if goals[column, i] != table[column, row]:
+                    same = False
+                    break
+            if same:
+                found[i] = row
+                hits += 1
+                break
+    return hits
+
+
+# ------------------------------------------------------------------------- joins
+
+
+@_kernel(
+    int64(_rows, _rows, _keys, _rows, _status, _flags, int64, int64, _rows, _rows, _ids)
+)
+def expand(
+    first, last, keys, rows, status, visible, low, high, parents, matches, seconds
+):
+    """All pairs of a probe and a row in its range that may be seen.
+
+    A row may be seen if it lies in [low, high) and, unless `visible` is empty, its
+    status is marked there. `seconds` are the lower halves of the keys.
+    """
+    m = 0
+    masked = visible.size > 0
+    for i in range(first.size):
+        for place in range(first[i], last[i]):
+            row = rows[place]
+            if row < low or row >= high or (masked and visible[status[row]] == 0):
+                continue
+            parents[m] = i
+            matches[m] = row
+            seconds[m] = keys[place] & _LOW
+            m += 1
+    return m
+
+
+@_kernel(
+    int64(_rows, _rows, _keys, _rows, _status, _flags, int64, int64, _ids, uint8, _keys)
+)
+def expand_into_keys(
+    first, last, keys, rows, status, visible, low, high, ids, flipped, out
+):
+    """Like `expand`, for binary heads: pack the probe's id and the match at once."""
+    m = 0
+    masked = visible.size > 0
+    for i in range(first.size):
+        mine = uint64(ids[i])
+        for place in range(first[i], last[i]):
+            row = rows[place]
+            if row < low or row >= high or (masked and visible[status[row]] == 0):
+                continue
+            other = keys[place] & _LOW
+            if flipped:
+                out[m] = (other << _HALF) | mine
+            else:
+                out[m] = (mine << _HALF) | other
+            m += 1
+    return m
+
+
+@_kernel(int64(_rows, _status, _flags, int64, int64, _flags))
+def mark_visible(rows, status, visible, low, high, marks):
+    """Mark which rows may be seen; a negative row never is. Return how many are."""
+    masked = visible.size > 0
+    seen = 0
+    for i in range(rows.size):
+        row = rows[i]
+        mark = row >= low and row < high and row >= 0
+        if mark and masked and visible[status[row]] == 0:
+            mark = False
+        marks[i] = mark
+        seen += mark
+    return seen
+
+
+# ---------------------------------------------------------------- keys and hashes
+
+
+@_kernel(_keys(_table))
+def hash_columns(columns):
+    """A 64-bit hash of each row of a table that is stored by column."""
+    n = columns.shape[1]
+    keys = np.empty(n, np.uint64)
+    for i in range(n):
+        h = uint64(0x9E3779B97F4A7C15)
+        for column in range(columns.shape[0]):
+            h ^= uint64(columns[column, i])
+            h *= uint64(0xBF58476D1CE4E5B9)
+            h ^= h >> uint64(29)
+            h *= uint64(0x94D049BB133111EB)
+            h ^= h >> uint64(32)
+        keys[i] = h
+    return keys
+
+
+# ------------------------------------------------------------------- dictionary
+
+
+@_kernel(uint64(_given_bytes, int64, int64, uint8))
+def hash_text(data, start, end, kind):
+    """A hash of a text and its kind, eight bytes at a time."""
+    h = uint64(0xCBF29CE484222325) ^ uint64(kind)
+    i = start
+    while i + 8 <= end:
+        word = uint64(0)
+        for j in range(8):
+            word |= uint64(data[i + j]) << uint64(8 * j)
+        h = (h ^ word) * uint64(0x9FB21C651E98DF25)
+        h ^= h >> uint64(32)
+        i += 8
+    while i < end:
+        h = (h ^ uint64(data[i])) * uint64(0x100000001B3)
+        i += 1
+    h ^= h >> uint64(29)
+    h *= uint64(0xBF58476D1CE4E5B9)
+    return h ^ (h >> uint64(32))
+
+
+@_kernel(
+    UniTuple(int64, 2)(
+        _given_bytes,
+        _given_places,
+        _given_bytes,
+        _flags,
+        _places,
+        _flags,
+        _keys,
+        _rows,
+        int64,
+        uint8,
+        _ids,
+    )
+)
+def intern_texts(
+    data, ends, kinds, texts, text_ends, text_kinds, hashes, slots, count, add, ids
+):
+    """Find or add texts in the dictionary; return its new count and byte length.
+
+    `data`, `ends` and `kinds` are the texts asked for: text i ends before `ends[i + 1]`
+    and starts at `ends[i]`. The dictionary is `texts`, `text_ends`, `text_kinds` and
+    `hashes` by id, and `slots`, an open hash table of ids. Unknown texts are added if
+    `add` is set, and get the id 2**32 - 1 otherwise.
+    """
+    mask = uint64(slots.size - 1)
+    length = text_ends[count]
+    for i in range(ids.size):
+        start = ends[i]
+        end = ends[i + 1]
+        kind = kinds[i] if kinds.size > 1 else kinds[0]
+        h = hash_text(data, start, end, kind)
+        slot = h & mask
+        while True:
+            known = slots[slot]
+            if known < 0:
+                break
+            if hashes[known] == h and text_kinds[known] == kind:
+                begin = text_ends[known]
+                if text_ends[known + 1] - begin == end - start:
+                    same = True
+                    for j in range(end - start):
+                        if texts[begin + j] != data[start + j]:
+                            same = False
+                            break
+                    if same:
+                        break
+            slot = (slot + uint64(1)) & mask
+        if slots[slot] >= 0:
+            ids[i] = slots[slot]
+        elif add:
+            slots[slot] = count
+            hashes[count] = h
+            text_kinds[count] = kind
+            for j in range(end - start):
+                texts[length + j] = data[start + j]
+            length += end - start
+            text_ends[count + 1] = length
+            ids[i] = count
+            count += 1
+        else:
+            ids[i] = uint32(0xFFFFFFFF)
+    return count, length
+
+
+@_kernel(int64(_keys, int64, _rows))
+def rebuild_slots(hashes, count, slots):
+    """Fill an empty hash table with the first `count` ids."""
+    mask = uint64(slots.size - 1)
+    slots[:] = -1
+    for i in range(count):
+        slot = hashes[i] & mask
+        while slots[slot] >= 0:
+            slot = (slot + uint64(1)) & mask
+        slots[slot] = i
+    return count

@@ -1,0 +1,253 @@
+"""A relation: rows of ids, their status and their counters, and indexes over them.
+
+A fact gets a row when it is first mentioned and keeps it. Whether the fact holds, was
+given, or is in one of the sets of the update at work are bits of the row's status, so a
+fact is deleted and comes back by flipping bits, and a view such as "held before, not
+deleted" is a mask. Rows that hold in no way are cleared out when they are too many.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engines.embedded import kernels
+from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
+
+if TYPE_CHECKING:
+    from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
+
+MATERIALISED = 1
+"""The status bit of facts that hold."""
+EXPLICIT = 2
+"""The status bit of facts that were given."""
+
+NONRECURSIVE, RECURSIVE = 0, 1
+"""The two counters."""
+
+SAMPLE = 2048
+"""Rows looked at to estimate how many different values a column has."""
+
+
+class Relation:
+    """See the module's docstring."""
+
+    def __init__(self, name: str, arity: int) -> None:
+        self.name = name
+        self.arity = arity
+        self.count = 0
+        """How many rows there are, whatever their status."""
+        self.alive = 0
+        """How many rows are materialised."""
+        self._table: Ids = np.empty((arity, 16), np.uint32)
+        self._status: Status = np.empty(16, np.uint16)
+        self._counters: list[Rows | None] = [None, None]
+        self.primary = Index(tuple(range(arity)))
+        self._indexes: dict[tuple[int, ...], Index] = {}
+        self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
+
+    # ------------------------------------------------------------------------ rows
+
+    @property
+    def table(self) -> Ids:
+        """The rows by column, with room for more at the end."""
+        return self._table
+
+    @property
+    def status(self) -> Status:
+        """The status of each row, with room for more at the end."""
+        return self._status
+
+    def counter(self, which: int) -> Rows:
+        """One of the two counters of each row, with room for more at the end."""
+        counter = self._counters[which]
+        if counter is None:
+            counter = self._counters[which] = np.zeros(self._status.size, np.int32)
+        return counter
+
+    def counted(self, which: int, rows: Rows) -> Rows:
+        """The counts of some rows, without making room for a counter never used."""
+        counter = self._counters[which]
+        return np.zeros(rows.size, np.int32) if counter is None else counter[rows]
+
+    def keys_of(self, table: Ids) -> Keys:
+        """The keys by which facts are told apart."""
+        return make_keys(table)
+
+    def find(self, table: Ids, keys: Keys | None = None) -> Rows:
+        """The row of each fact, or -1."""
+        keys = self.keys_of(table) if keys is None else keys
+        found = np.full(keys.size, -1, np.int32)
+        if self.arity > WIDEST_EXACT_KEY:
+            table = np.ascontiguousarray(table)
+            for run in self.primary.runs:
+                first, last, total = run.find_keys(keys)
+                if total:
+                    kernels.confirm_wide(
+                        table, self._table, run.rows, first, last, found
+                    )
+            return found
+        for run in self.primary.runs:
+            first, last, total = run.find_keys(keys)
+            if total:
+                hit = first < last
+                found[hit] = run.rows[first[hit]]
+        return found
+
+    def find_sorted(self, keys: Keys) -> Rows:
+        """The row of each of sorted exact keys, or -1."""
+        found = np.full(keys.size, -1, np.int32)
+        missing = keys.size
+        for run in self.primary.runs:
+            missing -= kernels.find_sorted(keys, run.keys, run.rows, found)
+            if not missing:
+                break
+        return found
+
+    def append(self, keys: Keys, table: Ids) -> Rows:
+        """Give rows to facts that have none; the keys are sorted."""
+        first = self.count
+        self._reserve(first + keys.size)
+        self.count += keys.size
+        self._table[:, first : self.count] = table
+        self._status[first : self.count] = 0
+        rows = np.arange(first, self.count, dtype=np.int32)
+        self.primary.add_sorted(keys, rows)
+        return rows
+
+    def append_keys(self, keys: Keys) -> Rows:
+        """Like `append`, for exact keys, which say what the columns are."""
+        first = self.count
+        self._reserve(first + keys.size)
+        self.count += keys.size
+        if self.arity > 0:
+            self._table[0, first : self.count] = keys >> np.uint64(32)
+        if self.arity > 1:
+            self._table[1, first : self.count] = keys & np.uint64(0xFFFF_FFFF)
+        self._status[first : self.count] = 0
+        rows = np.arange(first, self.count, dtype=np.int32)
+        self.primary.add_sorted(keys, rows)
+        return rows
+
+    def show(self, rows: Rows) -> None:
+        """Make rows materialised."""
+        status = self._status[rows]
+        self.alive += int(np.count_nonzero((status & MATERIALISED) == 0))
+        self._status[rows] = status | MATERIALISED
+
+    def hide(self, rows: Rows) -> None:
+        """Make rows no longer materialised."""
+        status = self._status[rows]
+        self.alive -= int(np.count_nonzero((status & MATERIALISED) != 0))
+        self._status[rows] = status & ~np.uint16(MATERIALISED)
+
+    def _reserve(self, size: int) -> None:
+        if size <= self._status.size:
+            return
+        room = max(size, self._status.size * 2)
+        table: Ids = np.empty((self.arity, room), np.uint32)
+        table[:, : self.count] = self._table[:, : self.count]
+        self._table = table
+        status: Status = np.empty(room, np.uint16)
+        status[: self.count] = self._status[: self.count]
+        self._status = status
+        for which, counter in enumerate(self._counters):
+            if counter is not None:
+                longer: Rows = np.zeros(room, np.int32)
+                longer[: self.count] = counter[: self.count]
+                self._counters[which] = longer
+
+    def compact(self) -> None:
+        """Forget rows that are not materialised."""
+        alive = np.flatnonzero(self._status[: self.count] & MATERIALISED)
+        table = np.ascontiguousarray(self._table[:, alive])
+        keys, order = kernels.sort_pairs(
+            self.keys_of(table), np.arange(alive.size, dtype=np.int32)
+        )
+        alive = alive[order]
+        counters = [
+            None if counter is None else counter[alive] for counter in self._counters
+        ]
+        status = self._status[alive]
+        self.count = 0
+        self.primary = Index(self.primary.columns)
+        self._indexes.clear()
+        self._distinct.clear()
+        self._table = np.empty((self.arity, 16), np.uint32)
+        self._status = np.empty(16, np.uint16)
+        self._counters = [None, None]
+        self.append(keys, table[:, order])
+        self._status[: self.count] = status
+        for which, counter in enumerate(counters):
+            if counter is not None:
+                self.counter(which)[: self.count] = counter
+
+    # --------------------------------------------------------------------- indexes
+
+    def index(self, columns: tuple[int, ...]) -> Index:
+        """An index that finds rows by these columns, brought up to date.
+
+        One column is looked up by the upper half of a key, two by the key, and more
+        by its hash. All columns, and the first of two, are what the primary index has.
+        """
+        wanted = self._key_columns(columns)
+        if wanted == self.primary.columns:
+            return self.primary
+        index = self._indexes.get(wanted)
+        if index is None:
+            index = self._indexes[wanted] = Index(wanted)
+        if index.covered < self.count:
+            new = slice(index.covered, self.count)
+            keys = make_keys(self._table[list(wanted), new])
+            index.add(keys, np.arange(index.covered, self.count, dtype=np.int32))
+            index.covered = self.count
+        return index
+
+    def _key_columns(self, columns: tuple[int, ...]) -> tuple[int, ...]:
+        if len(columns) == 1 and self.arity > 1:
+            for known in self._indexes:
+                if len(known) == WIDEST_EXACT_KEY and known[0] == columns[0]:
+                    return known
+            return (columns[0], (columns[0] + 1) % self.arity)
+        if len(columns) == WIDEST_EXACT_KEY and columns[::-1] in self._indexes:
+            return columns[::-1]
+        return columns
+
+    def fan_out(self, columns: tuple[int, ...]) -> float:
+        """About how many rows share given values of some columns."""
+        if not self.count:
+            return 0.0
+        known = self._distinct.get(columns)
+        if known is None or not known[0] / 2 <= self.count <= known[0] * 2:
+            known = (self.count, self._estimate_distinct(columns))
+            self._distinct[columns] = known
+        return max(self.count / known[1], 1e-3)
+
+    def _estimate_distinct(self, columns: tuple[int, ...]) -> float:
+        step = max(1, self.count // SAMPLE)
+        sample = make_keys(self._table[list(columns), 0 : self.count : step])
+        sample = kernels.sort_keys(sample, np.empty_like(sample))
+        different = int(np.count_nonzero(sample[1:] != sample[:-1])) + 1
+        if step == 1:
+            return different
+        once = sample[1:-1][
+            (sample[1:-1] != sample[:-2]) & (sample[1:-1] != sample[2:])
+        ].size
+        # Values seen once in the sample stand for values not seen at all.
+        return different + once * (step - 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use, without what is reserved for growth."""
+        counters = sum(
+            4 * self.count for counter in self._counters if counter is not None
+        )
+        indexes = sum(index.nbytes for index in self._indexes.values())
+        rows = self.count * (4 * self.arity + 2)
+        return rows + counters + indexes + self.primary.nbytes
+
+    @property
+    def index_count(self) -> int:
+        """How many indexes there are."""
+        return 1 + len(self._indexes)

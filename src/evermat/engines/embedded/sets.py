@@ -1,0 +1,449 @@
+"""Sets of facts as rows of relations, and views as masks over their status bits.
+
+A settled set is, for each relation, an array of rows. A stored or growing set is
+a bit in the status of the rows; a growing set also remembers its rows, so that it can
+be walked through and wiped out at a cost that follows its size.
+
+A view is worked out in one of two ways. *Settling* starts from the settled and growing
+parts and tests their rows one array at a time. A *sight* is for rule evaluation: a
+table that says for every possible status whether a row may be seen, so that a join
+tests a row by one look-up, however complicated the view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.algebra import (
+    Counts,
+    Difference,
+    EngineUseError,
+    Facts,
+    GrowingFacts,
+    Intersection,
+    Region,
+    SettledFacts,
+    StoredFacts,
+    Union,
+    Within,
+    is_bounded,
+    require_bounded,
+)
+from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
+from evermat.engines.embedded.relation import MATERIALISED
+from evermat.values import Constant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from evermat.engines.embedded.arrays import Flags, Ids, Rows
+    from evermat.engines.embedded.dictionary import Dictionary
+    from evermat.engines.embedded.relation import Relation
+
+    Mask = npt.NDArray[np.bool_]
+
+STATUSES = np.arange(1 << 16, dtype=np.uint16)
+FIRST_FREE_BIT = 2
+"""The two bits below mark the stored sets."""
+
+
+class Stored(StoredFacts):
+    """A set that is a status bit and nothing else."""
+
+    __slots__ = ("bit",)
+
+    def __init__(self, bit: int) -> None:
+        self.bit = bit
+
+
+class Settled(SettledFacts):
+    """A fixed set: distinct rows, in any order, of each relation that has any."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: Mapping[str, Rows]) -> None:
+        self.rows = {name: some for name, some in rows.items() if some.size}
+
+    def is_empty(self) -> bool:
+        """Whether the set has no facts."""
+        return not self.rows
+
+    def size(self) -> int:
+        """The number of facts."""
+        return sum(rows.size for rows in self.rows.values())
+
+    def relations(self) -> frozenset[str]:
+        """The relations that have facts in the set."""
+        return frozenset(self.rows)
+
+    def ordered(self, name: str) -> Rows:
+        """The rows of a relation in order; sorting waits until somebody needs it."""
+        rows = self.rows.get(name, NO_ROWS)
+        if (rows[1:] < rows[:-1]).any():
+            rows = self.rows[name] = np.sort(rows)
+        return rows
+
+
+class RowCounts(Counts):
+    """A multiset: rows of each relation and how often each was derived."""
+
+    __slots__ = ("_facts", "counts", "rows")
+
+    def __init__(self, rows: Mapping[str, Rows], counts: Mapping[str, Rows]) -> None:
+        # The set may put its rows in order, and must not take these along: they go
+        # with the counts.
+        self._facts = Settled(rows)
+        self.rows = rows
+        self.counts = counts
+
+    @property
+    def facts(self) -> Settled:
+        """The facts, each once."""
+        return self._facts
+
+
+class Growing(GrowingFacts):
+    """A set that is a status bit, and remembers which rows have it."""
+
+    __slots__ = ("_sets", "bit", "rows")
+
+    def __init__(self, sets: Sets, bit: int) -> None:
+        self._sets = sets
+        self.bit = bit
+        self.rows: dict[str, list[Rows]] = {}
+
+    def add(self, facts: Facts) -> None:
+        """Add facts; what is already there is no error."""
+        for name, rows in self._sets.rows_of(facts).items():
+            status = self._sets.relations[name].status
+            new = rows[(status[rows] & self.bit) == 0]
+            if new.size:
+                status[new] |= self.bit
+                self.rows.setdefault(name, []).append(new)
+
+    def discard(self, facts: Facts) -> None:
+        """Take facts out; what is not there is no error."""
+        for name, rows in self._sets.rows_of(facts).items():
+            if name in self.rows:
+                status = self._sets.relations[name].status
+                status[rows] &= ~np.uint16(self.bit)
+                kept = self.current(name)
+                self.rows[name] = [kept[(status[kept] & self.bit) != 0]]
+
+    def current(self, name: str) -> Rows:
+        """The rows of a relation."""
+        parts = self.rows.get(name)
+        if not parts:
+            return NO_ROWS
+        if len(parts) > 1:
+            parts[:] = [np.concatenate(parts)]
+        return parts[0]
+
+    def wipe(self) -> None:
+        """Clear the bit everywhere."""
+        for name in self.rows:
+            status = self._sets.relations[name].status
+            status[self.current(name)] &= ~np.uint16(self.bit)
+        self.rows.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Which rows of a relation a pattern may see: a range, and statuses in it."""
+
+    visible: Flags
+    low: int
+    high: int
+
+
+class Marker:
+    """Gives settled sets a status bit for the time of one rule evaluation."""
+
+    def __init__(self, sets: Sets) -> None:
+        self._sets = sets
+        self._bits: dict[int, tuple[Settled, int]] = {}
+
+    def bit(self, settled: Settled) -> int:
+        """The bit of a set, which its rows then have."""
+        known = self._bits.get(id(settled))
+        if known is None:
+            known = self._bits[id(settled)] = (settled, self._sets.mark(settled))
+        return known[1]
+
+    def clear(self) -> None:
+        """Take the bits back."""
+        for settled, bit in self._bits.values():
+            self._sets.unmark(settled, bit)
+        self._bits.clear()
+
+
+class Sets:
+    """Hands out status bits, works out views and turns them into sights."""
+
+    def __init__(self, relations: dict[str, Relation], dictionary: Dictionary) -> None:
+        self.relations = relations
+        self._dictionary = dictionary
+        self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
+        self._growing: list[Growing] = []
+        self._sights: dict[object, Flags] = {}
+        self.nothing = Sight(NO_FLAGS, 0, 0)
+
+    # ------------------------------------------------------------------------ bits
+
+    def grow(self) -> Growing:
+        """A new, empty, growing set."""
+        growing = Growing(self, self._take_bit())
+        self._growing.append(growing)
+        return growing
+
+    def release_all(self) -> None:
+        """Wipe out and give back all growing sets."""
+        for growing in self._growing:
+            growing.wipe()
+            self._free.append(growing.bit)
+        self._growing.clear()
+
+    def _take_bit(self) -> int:
+        if not self._free:
+            raise EngineUseError(
+                "too many growing sets at once",
+                help="end the transaction, which gives them back",
+            )
+        return self._free.pop()
+
+    # --------------------------------------------------------------------- settling
+
+    def rows_of(self, facts: Facts) -> dict[str, Rows]:
+        """The rows of a view, by relation."""
+        if isinstance(facts, Settled):
+            return facts.rows
+        require_bounded(facts)
+        return {
+            name: rows
+            for name in self._names(facts)
+            if (rows := self._walk(facts, name)).size
+        }
+
+    def _names(self, facts: Facts) -> set[str]:
+        match facts:
+            case Settled():
+                return set(facts.rows)
+            case Growing():
+                return set(facts.rows)
+            case Union(left=left, right=right):
+                return self._names(left) | self._names(right)
+            case Intersection(left=left, right=right):
+                bounded = [side for side in (left, right) if is_bounded(side)]
+                return set.intersection(*(self._names(side) for side in bounded))
+            case Difference(left=inner) | Within(facts=inner):
+                return self._names(inner)
+            case _:
+                return set(self.relations)
+
+    def _walk(self, facts: Facts, name: str) -> Rows:
+        """The rows of a bounded view in one relation."""
+        match facts:
+            case Settled():
+                return facts.rows.get(name, NO_ROWS)
+            case Growing():
+                return facts.current(name)
+            case Union(left=left, right=right):
+                return _union(self._walk(left, name), self._walk(right, name))
+            case Intersection(left=left, right=right):
+                if not is_bounded(left):
+                    left, right = right, left
+                rows = self._walk(left, name)
+                return rows[self.test(right, name, rows)]
+            case Difference(left=left, right=right):
+                rows = self._walk(left, name)
+                return rows[~self.test(right, name, rows)]
+            case Within(facts=inner, region=region):
+                rows = self._walk(inner, name)
+                return rows[self._in_region(region, name, rows)]
+            case _:
+                return self.stored_rows(facts, name)
+
+    def stored_rows(self, facts: Facts, name: str) -> Rows:
+        """All rows of any view, found by looking at every row of the relation."""
+        relation = self.relations[name]
+        every = np.arange(relation.count, dtype=np.int32)
+        return every[self.test(facts, name, every)]
+
+    def test(self, facts: Facts, name: str, rows: Rows) -> Mask:
+        """Which of some rows of a relation are in a view."""
+        match facts:
+            case Settled():
+                return _in_sorted(rows, facts.ordered(name))
+            case Growing(bit=bit) | Stored(bit=bit):
+                mask: Mask = (self.relations[name].status[rows] & bit) != 0
+                return mask
+            case Union(left=left, right=right):
+                return self.test(left, name, rows) | self.test(right, name, rows)
+            case Intersection(left=left, right=right):
+                return self.test(left, name, rows) & self.test(right, name, rows)
+            case Difference(left=left, right=right):
+                return self.test(left, name, rows) & ~self.test(right, name, rows)
+            case Within(facts=inner, region=region):
+                return self.test(inner, name, rows) & self._in_region(
+                    region, name, rows
+                )
+            case _:
+                message = f"not a set of this engine: {type(facts).__name__}"
+                raise TypeError(message)
+
+    def _in_region(self, region: Region, name: str, rows: Rows) -> Mask:
+        if name in region.relations:
+            return np.ones(rows.size, np.bool_)
+        inside = np.zeros(rows.size, np.bool_)
+        table = self.relations[name].table
+        for positions, wanted in self._shapes(region, name).items():
+            if not positions:
+                inside[:] = True
+                continue
+            key = np.zeros(rows.size, np.uint64)
+            for position in positions:
+                key = (key << np.uint64(32)) | table[position, rows]
+            inside |= _in_sorted(key, np.sort(np.array(wanted, np.uint64)))
+        return inside
+
+    def _shapes(self, region: Region, name: str) -> dict[tuple[int, ...], list[int]]:
+        """The constants of a region's shapes, packed, by the positions they are at."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for shape in region.shapes:
+            if shape.relation != name:
+                continue
+            constants = {
+                position: operand
+                for position, operand in enumerate(shape.operands)
+                if isinstance(operand, Constant)
+            }
+            ids = self._dictionary.encode_constants(list(constants.values()))
+            packed = 0
+            for constant_id in ids.tolist():
+                packed = (packed << 32) | constant_id
+            groups.setdefault(tuple(constants), []).append(packed)
+        return groups
+
+    # ----------------------------------------------------------------------- sights
+
+    def sight(self, facts: Facts, name: str, marker: Marker) -> Sight:
+        """What a pattern over a relation may see of a view."""
+        relation = self.relations[name]
+        if not self._sees_any(facts, name):
+            return self.nothing
+        if relation.alive == relation.count:
+            range_ = self._range(facts, name)
+            if range_ is not None:
+                return Sight(NO_FLAGS, 0, range_)
+        code = self._code(facts, name, marker)
+        visible = self._sights.get(code)
+        if visible is None:
+            visible = self._sights[code] = _evaluate(code).astype(np.uint8)
+        return Sight(visible, 0, relation.count)
+
+    def _range(self, facts: Facts, name: str) -> int | None:
+        """Where all rows of a relation hold: the first row that a view does not see.
+
+        Only for views that see the rows up to some row and no others, which is what
+        materialising from scratch reads: everything, or everything but the newest.
+        """
+        match facts:
+            case Stored(bit=bit) if bit == MATERIALISED:
+                return self.relations[name].count
+            case Difference(left=Stored(bit=bit), right=Settled() as settled):
+                if bit != MATERIALISED:
+                    return None
+                count = self.relations[name].count
+                newest = settled.ordered(name)
+                is_tail = not newest.size or newest[-1] == count - 1
+                first = count - newest.size
+                return (
+                    first
+                    if is_tail and (not newest.size or newest[0] == first)
+                    else None
+                )
+            case _:
+                return None
+
+    def _sees_any(self, facts: Facts, name: str) -> bool:
+        """False if a view surely has no facts of a relation."""
+        match facts:
+            case Settled() | Growing():
+                return name in facts.rows
+            case Union(left=left, right=right):
+                return self._sees_any(left, name) or self._sees_any(right, name)
+            case Difference(left=left):
+                return self._sees_any(left, name)
+            case Within(facts=inner, region=region):
+                return region.touches(name) and self._sees_any(inner, name)
+            case _:
+                return True
+
+    def _code(self, facts: Facts, name: str, marker: Marker) -> object:
+        """A view in one relation as bits and set operations: a key for the cache."""
+        match facts:
+            case Settled():
+                return marker.bit(facts) if name in facts.rows else 0
+            case Growing(bit=bit) | Stored(bit=bit):
+                return bit
+            case Union(left=left, right=right):
+                word = "|"
+            case Intersection(left=left, right=right):
+                word = "&"
+            case Difference(left=left, right=right):
+                word = "-"
+            case Within(facts=inner, region=region):
+                if name in region.relations:
+                    return self._code(inner, name, marker)
+                if not region.touches(name):
+                    return 0
+                raise EngineUseError("rules cannot read a part of a relation")
+            case _:
+                message = f"not a set of this engine: {type(facts).__name__}"
+                raise TypeError(message)
+        return word, self._code(left, name, marker), self._code(right, name, marker)
+
+    def mark(self, settled: Settled) -> int:
+        """Set a bit on the rows of a settled set; `unmark` clears it."""
+        bit = self._take_bit()
+        for name, rows in settled.rows.items():
+            self.relations[name].status[rows] |= bit
+        return bit
+
+    def unmark(self, settled: Settled, bit: int) -> None:
+        """Clear a bit that `mark` has set, and give it back."""
+        for name, rows in settled.rows.items():
+            self.relations[name].status[rows] &= ~np.uint16(bit)
+        self._free.append(bit)
+
+
+def _evaluate(code: object) -> Mask:
+    if isinstance(code, int):
+        return (STATUSES & code) != 0
+    word, left, right = code  # type: ignore[misc]
+    a, b = _evaluate(left), _evaluate(right)
+    return {"|": a | b, "&": a & b, "-": a & ~b}[word]
+
+
+def _union(left: Rows, right: Rows) -> Rows:
+    if not left.size or not right.size:
+        return left if left.size else right
+    both = np.sort(np.concatenate([left, right]))
+    keep = np.ones(both.size, np.bool_)
+    keep[1:] = both[1:] != both[:-1]
+    return both[keep]
+
+
+def _in_sorted(values: Rows | Ids, sorted_values: Rows | Ids) -> Mask:
+    """Which values occur in a sorted array."""
+    if not sorted_values.size:
+        return np.zeros(values.size, np.bool_)
+    places = np.searchsorted(sorted_values, values)
+    places[places == sorted_values.size] = 0
+    mask: Mask = sorted_values[places] == values
+    return mask

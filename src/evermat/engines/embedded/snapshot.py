@@ -1,0 +1,36 @@
+"""Copies of facts that outlive what happens to the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evermat.engines.embedded.arrays import Ids
+    from evermat.engines.embedded.dictionary import Dictionary
+
+
+class Copy:
+    """Rows of ids by relation; the constants are looked up when they are read."""
+
+    def __init__(self, dictionary: Dictionary, tables: Mapping[str, Ids]) -> None:
+        self._dictionary = dictionary
+        self._tables = tables
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of facts of each relation that has any."""
+        return {name: ids.shape[1] for name, ids in self._tables.items()}
+
+    def read(self, relation: str) -> pa.Table:
+        """The rows of a relation."""
+        ids = self._tables.get(relation)
+        if ids is None:
+            return pa.table({})
+        if ids.shape[0] == 0:
+            # A table without columns still has a number of rows.
+            return pa.table({"": pa.nulls(ids.shape[1])}).select([])
+        columns = [self._dictionary.decode(column) for column in ids]
+        return pa.table(columns, names=[str(at) for at in range(len(columns))])
