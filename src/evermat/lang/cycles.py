@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evermat.errors import Label, StratificationError
 from evermat.lang.normalise import is_auxiliary
-from evermat.lang.shapes import HeadIndex, Shape, shape_of
+from evermat.lang.shapes import Overlaps, Shape, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,16 +52,18 @@ def _steps(
     rules: Sequence[Rule], components: Mapping[Shape, int], component: int
 ) -> dict[Shape, list[_Step]]:
     """All steps within a component, by their source."""
-    steps: dict[Shape, list[_Step]] = {}
-    heads = {shape_of(rule.head) for rule in rules}
-    index = HeadIndex(heads)
-    for shape, of in components.items():
-        if of == component:
-            steps[shape] = [
-                _Step(shape, other)
-                for other in index.overlapping(shape)
-                if other != shape and components[other] == component
-            ]
+    heads = dict.fromkeys(shape_of(rule.head) for rule in rules)
+    shapes = [*heads, *(shape for shape in components if shape not in heads)]
+    overlaps = Overlaps(shapes, len(heads))
+    steps: dict[Shape, list[_Step]] = {
+        shape: [
+            _Step(shape, shapes[other])
+            for other in overlaps.of(number)
+            if components[shapes[other]] == component
+        ]
+        for number, shape in enumerate(shapes)
+        if components[shape] == component
+    }
     for rule in rules:
         source = shape_of(rule.head)
         if components[source] != component:

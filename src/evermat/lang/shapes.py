@@ -9,7 +9,7 @@ from evermat.lang.syntax import TRIPLE, Atom, Term
 from evermat.lang.terms import RDF_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from evermat.values import Constant
 
@@ -69,6 +69,10 @@ class ShapeTable:
             self.shapes.append(shape_of(atom))
         return number
 
+    def find(self, atom: Atom) -> int | None:
+        """The number of an atom's shape, None if it has none yet."""
+        return self._numbers.get(_quick_key(atom))
+
 
 def _quick_key(atom: Atom) -> object:
     """Equal for two atoms exactly when their shapes are; quicker than a shape."""
@@ -84,31 +88,47 @@ def _quick_key(atom: Atom) -> object:
     return kind, name
 
 
-class HeadIndex:
-    """Finds the head shapes that a shape overlaps, without comparing all pairs."""
+class Overlaps:
+    """Finds the head shapes that a shape overlaps, without comparing all pairs.
 
-    def __init__(self, heads: Iterable[Shape]) -> None:
-        self._heads = set(heads)
-        self._triples = [head for head in self._heads if is_triple(head)]
-        self._by_relation: dict[Constant, list[Shape]] = {}
-        for head in self._triples:
-            if head.constants:
-                relation = head.constants[0][1]
-                self._by_relation.setdefault(relation, []).append(head)
+    Args:
+        shapes: all shapes, heads first.
+        head_count: how many of them are shapes of heads.
+    """
 
-    def overlapping(self, shape: Shape) -> list[Shape]:
-        """The head shapes that share a possible fact with a shape."""
-        if not is_triple(shape):
-            return [shape] if shape in self._heads else []
+    def __init__(self, shapes: Sequence[Shape], head_count: int) -> None:
+        self._shapes = shapes
+        self._triples: list[int] = []
+        self._everything: list[int] = []
+        self._by_relation: dict[Constant, list[int]] = {}
+        self._any_class: list[int] = []
+        for number, shape in enumerate(shapes[:head_count]):
+            if is_triple(shape):
+                self._add(number, shape)
+
+    def _add(self, number: int, shape: Shape) -> None:
+        self._triples.append(number)
         if not shape.constants:
-            return self._triples
-        wider = [Shape(TRIPLE, _TRIPLE_ARITY)]
-        if len(shape.constants) == 1:
+            self._everything.append(number)
+            return
+        relation = shape.constants[0][1]
+        self._by_relation.setdefault(relation, []).append(number)
+        if len(shape.constants) == 1 and relation == RDF_TYPE:
+            self._any_class.append(number)
+
+    def of(self, number: int) -> list[int]:
+        """The *other* head shapes that share a possible fact with a shape."""
+        shape = self._shapes[number]
+        if not is_triple(shape):
+            return []
+        if not shape.constants:
+            found = self._triples
+        elif len(shape.constants) == 1:
             same_relation = self._by_relation.get(shape.constants[0][1], [])
+            found = same_relation + self._everything
         else:
-            same_relation = []
-            wider += [Shape(TRIPLE, _TRIPLE_ARITY, shape.constants[:1]), shape]
-        return same_relation + [head for head in wider if head in self._heads]
+            found = self._any_class + self._everything
+        return [head for head in found if head != number]
 
 
 def is_triple(shape: Shape) -> bool:

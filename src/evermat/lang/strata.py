@@ -21,15 +21,28 @@ from typing import TYPE_CHECKING, NamedTuple
 from evermat.errors import raise_all
 from evermat.lang.components import strong_components
 from evermat.lang.cycles import recursion_through_negation
-from evermat.lang.shapes import HeadIndex, Shape, ShapeTable, is_triple, shape_of
+from evermat.lang.shapes import Overlaps, Shape, ShapeTable, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from evermat.errors import ProgramError
     from evermat.lang.syntax import Atom, Rule
 
 __all__ = ["Shape", "Stratification", "Stratum", "shape_of", "stratify"]
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The strongly connected component of each shape, by number."""
+
+    table: ShapeTable
+    numbers: list[int]
+
+    def of(self, atom: Atom) -> int | None:
+        """The component of an atom's shape, None if no rule mentions the shape."""
+        number = self.table.find(atom)
+        return None if number is None else self.numbers[number]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +54,14 @@ class Stratum:
         recursive_rules: rules with a positive body atom in their head's component.
         nonrecursive_rules: the others.
         shapes: the shapes of the facts that the rules derive.
-        components: the component of every shape in the program.
+        components: the components of the whole program.
     """
 
     index: int
     recursive_rules: tuple[Rule, ...]
     nonrecursive_rules: tuple[Rule, ...]
-    shapes: frozenset[Shape]
-    components: Mapping[Shape, int]
+    shapes: tuple[Shape, ...]
+    components: Components
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -60,8 +73,7 @@ class Stratum:
 
         A local atom may also match facts of other strata: `[?x, ?p, ?y]` does.
         """
-        head = self.components[shape_of(rule.head)]
-        return self.components.get(shape_of(atom)) == head
+        return self.components.of(atom) == self.components.of(rule.head)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +98,8 @@ def stratify(rules: Sequence[Rule]) -> Stratification:
     """
     graph = _Graph(rules)
     component = strong_components(graph.edges)
-    components = dict(zip(graph.shapes, component, strict=True))
     if graph.has_negative_edge_within(component):
+        components = dict(zip(graph.shapes, component, strict=True))
         problems: list[ProgramError] = []
         problems += recursion_through_negation(rules, components)
         raise_all(problems)
@@ -97,7 +109,7 @@ def stratify(rules: Sequence[Rule]) -> Stratification:
     for rule, edges in zip(rules, graph.rules, strict=True):
         home = component[edges.head]
         draft = drafts[levels[home]]
-        draft.shapes.add(graph.shapes[edges.head])
+        draft.shapes.setdefault(edges.head, graph.shapes[edges.head])
         is_recursive = any(component[atom] == home for atom in edges.positive)
         (draft.recursive if is_recursive else draft.nonrecursive).append(rule)
     return Stratification(
@@ -106,8 +118,8 @@ def stratify(rules: Sequence[Rule]) -> Stratification:
                 index,
                 tuple(draft.recursive),
                 tuple(draft.nonrecursive),
-                frozenset(draft.shapes),
-                components,
+                tuple(draft.shapes.values()),
+                Components(graph.table, component),
             )
             for index, draft in enumerate(drafts)
         )
@@ -120,7 +132,7 @@ class _Draft:
 
     recursive: list[Rule] = field(default_factory=list)
     nonrecursive: list[Rule] = field(default_factory=list)
-    shapes: set[Shape] = field(default_factory=set)
+    shapes: dict[int, Shape] = field(default_factory=dict)
 
 
 class _RuleEdges(NamedTuple):
@@ -135,7 +147,7 @@ class _Graph:
     """Shapes by number, with edges from a shape to what it depends on."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        table = ShapeTable()
+        table = self.table = ShapeTable()
         heads = [table.number(rule.head) for rule in rules]
         head_count = len(table.shapes)
         self.rules = [
@@ -155,12 +167,9 @@ class _Graph:
         self._add_overlaps()
 
     def _add_overlaps(self) -> None:
-        numbers = {shape: at for at, shape in enumerate(self.shapes)}
-        index = HeadIndex(self.shapes[: self.head_count])
-        for number, shape in enumerate(self.shapes):
-            if is_triple(shape):
-                heads = [numbers[head] for head in index.overlapping(shape)]
-                self.edges[number].extend(head for head in heads if head != number)
+        overlaps = Overlaps(self.shapes, self.head_count)
+        for number, targets in enumerate(self.edges):
+            targets.extend(overlaps.of(number))
 
     def has_negative_edge_within(self, component: list[int]) -> bool:
         """Whether a rule has a negated atom in its head's component."""
