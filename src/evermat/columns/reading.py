@@ -45,11 +45,15 @@ class TermSyntaxError(EvermatError, ValueError):
         )
 
 
-def read_terms(texts: pa.Array) -> pa.Array:
+def read_terms(texts: pa.Array, kinds: pa.Array | None = None) -> pa.Array:
     """The terms that texts stand for, in the syntax of the language or N-Triples.
 
     A text without quotes or brackets that is no number, `true` or `false` is a
     string, as it is in a program.
+
+    Args:
+        texts: a text for each term.
+        kinds: what `quick_kinds` said of the texts, if it was asked before.
 
     Raises:
         TermSyntaxError: a text starts like a term and does not end like one.
@@ -59,10 +63,11 @@ def read_terms(texts: pa.Array) -> pa.Array:
     """
     places, pieces = [], []
     rest = pa.array(range(0), pa.uint64())
-    kinds = _quick_kinds(texts)
+    if kinds is None:
+        kinds = quick_kinds(texts)
     for number in kinds.unique().to_pylist():
         rows = pc.indices_nonzero(pc.equal(kinds, number))
-        if number == _SLOW:
+        if number == SLOW:
             rest = rows
             continue
         places.append(rows)
@@ -73,11 +78,12 @@ def read_terms(texts: pa.Array) -> pa.Array:
     return pieces[0] if len(pieces) == 1 else reassembled(places, pieces)
 
 
-_SLOW = 255
+SLOW = 255
+"""Stands for a kind in `quick_kinds` where only `read_term` can tell."""
 
 
-def _quick_kinds(texts: pa.Array) -> pa.Array:
-    """For each text the kind it certainly has, or `_SLOW`."""
+def quick_kinds(texts: pa.Array) -> pa.Array:
+    """For each text the kind that it certainly has, or `SLOW`."""
     first = pc.utf8_slice_codeunits(texts, 0, 1)
     cases = [
         (pc.equal(first, "<"), f"^{_IRI}$", Kind.IRI),
@@ -87,7 +93,7 @@ def _quick_kinds(texts: pa.Array) -> pa.Array:
         (pc.equal(first, "_"), f"^{_LABEL}$", Kind.BLANK),
         (pc.match_substring_regex(first, "[-0-9]"), f"^{_WHOLE}$", Kind.INTEGER),
     ]
-    kinds = pa.repeat(pa.scalar(_SLOW, pa.uint8()), len(texts))
+    kinds = pa.repeat(pa.scalar(SLOW, pa.uint8()), len(texts))
     for starts, pattern, kind in cases:
         if not pc.any(starts, min_count=0).as_py():
             continue

@@ -50,15 +50,15 @@ def _iri_texts(texts: pa.Array) -> pa.Array:
 
 def _escaped_iri_texts(texts: pa.Array) -> pa.Array:
     """IRIs in which characters that may not stand in one are written as escapes."""
-    wrong = pc.match_substring_regex(texts, _NOT_IN_IRI)
-    if pc.any(wrong).as_py():
-        distinct = texts.dictionary_encode()
+    encoded = texts.dictionary_encode()
+    distinct = encoded.dictionary
+    if pc.any(pc.match_substring_regex(distinct, _NOT_IN_IRI)).as_py():
         escaped = [
             re.sub(_NOT_IN_IRI, lambda match: f"\\u{ord(match[0]):04X}", text)
-            for text in distinct.dictionary.to_pylist()
+            for text in distinct.to_pylist()
         ]
-        texts = pa.array(escaped, pa.string()).take(distinct.indices)
-    return _iri_texts(texts)
+        distinct = pa.array(escaped, pa.string())
+    return _iri_texts(distinct).take(encoded.indices)
 
 
 _NOT_IN_IRI = r'[\x00-\x20<>"{}|^`\\]'

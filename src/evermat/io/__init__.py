@@ -14,9 +14,10 @@ from evermat.io.files import (
     predicate_of,
 )
 from evermat.io.frames import NotRowsError, UnevenColumnsError, rows_from
+from evermat.io.ntriples import NotTriplesError, ntriples_blocks
 from evermat.io.places import MalformedFileError, NotUnicodeError
 from evermat.io.tables import read_folder, read_table
-from evermat.io.writing import NotDelimitableError, NotTriplesError, write_table
+from evermat.io.writing import NotDelimitableError, write_table
 
 __all__ = [
     "DamagedFileError",
@@ -33,6 +34,7 @@ __all__ = [
     "UnknownTypeError",
     "ValueFormatError",
     "data_file",
+    "ntriples_blocks",
     "predicate_of",
     "read_folder",
     "read_table",

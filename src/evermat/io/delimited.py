@@ -150,8 +150,12 @@ class _Texts:
     def _parse(self) -> pa.Table:
         quote = '"' if self.dialect.quoting else False
         types = {f"f{number}": pa.string() for number in range(_MOST_COLUMNS)}
+        data = self.data
+        if bytes(data[-1:]) not in b"\r\n":
+            # Arrow takes a single line without an end for no line at all.
+            data = pa.py_buffer(data.to_pybytes() + b"\n")
         return arrow_csv.read_csv(
-            pa.BufferReader(self.data),
+            pa.BufferReader(data),
             arrow_csv.ReadOptions(
                 autogenerate_column_names=True,
                 # A record must fit in a block.
@@ -198,10 +202,13 @@ class _Texts:
             if expected is None:
                 expected = len(fields)
             if len(fields) != expected:
-                extra = min(expected, len(fields) - 1)
+                found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+                place = fields[min(expected, len(fields) - 1)]
+                remark = "one too many" if len(fields) > expected else "ends here"
+                label = label_between(self.file.path, contents, *place, remark)
                 raise MalformedFileError(
-                    f"this row has {len(fields)} fields, expected {expected}",
-                    labels=(label_between(self.file.path, contents, *fields[extra]),),
+                    f"this row has {found}, expected {expected}",
+                    labels=(label,),
                     law="all rows of a file have the same number of fields",
                     help=self._advice(contents),
                 ) from cause

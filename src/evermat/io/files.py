@@ -131,6 +131,22 @@ class DataFile:
             except OSError as error:
                 raise self.damaged(error) from error
 
+    @contextlib.contextmanager
+    def replace(self) -> Iterator[pa.NativeFile]:
+        """Write the file: it appears, or changes, when all has been written."""
+        partial = self.path.with_name(f".{self.path.name}.partial")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with contextlib.ExitStack() as stack:
+                sink = stack.enter_context(pa.OSFile(str(partial), "wb"))
+                if self.compression is not None:
+                    compressed = pa.CompressedOutputStream(sink, self.compression)
+                    sink = stack.enter_context(compressed)
+                yield sink
+            partial.replace(self.path)
+        finally:
+            partial.unlink(missing_ok=True)
+
     def damaged(self, cause: Exception) -> DamagedFileError:
         """The error for contents that do not fit the name."""
         return DamagedFileError(self.path, self.compression or self.format, cause)

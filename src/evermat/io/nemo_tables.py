@@ -100,7 +100,8 @@ def _width(data: pa.Buffer, delimiter: str, *, quoting: bool) -> int:
         return 0
     options = _parse_options(delimiter, quoting=quoting)
     row = arrow_csv.read_csv(
-        pa.BufferReader(first),
+        # Arrow takes a single line without an end for no line at all.
+        pa.BufferReader(first + b"\n"),
         arrow_csv.ReadOptions(autogenerate_column_names=True),
         options,
     )

@@ -1,0 +1,18 @@
+"""RDF in and out."""
+
+from evermat.rdf.namespaces import OWL, PREFIXES, RDF, RDFS, SKOS, XSD
+from evermat.rdf.reading import RdfSyntaxError, rdf_batches, read_rdf
+from evermat.rdf.writing import write_rdf
+
+__all__ = [
+    "OWL",
+    "PREFIXES",
+    "RDF",
+    "RDFS",
+    "SKOS",
+    "XSD",
+    "RdfSyntaxError",
+    "rdf_batches",
+    "read_rdf",
+    "write_rdf",
+]

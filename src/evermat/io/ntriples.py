@@ -1,0 +1,86 @@
+"""Facts as N-Triples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.columns import (
+    kinds_in,
+    ntriples_texts,
+    term_texts,
+    terms_of_kind,
+)
+from evermat.errors import EvermatError
+from evermat.io.lines import ROWS_AT_ONCE, text_block
+from evermat.lang.terms import RDF_TYPE
+from evermat.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TRIPLE = 3
+
+
+class NotTriplesError(EvermatError, ValueError):
+    """Rows that are not RDF triples."""
+
+    code = "EM721"
+
+
+def ntriples_blocks(table: pa.Table, predicate: str = "") -> Iterator[pa.Buffer]:
+    """The rows of term columns as lines of N-Triples, in blocks of many lines.
+
+    Three columns are subject, predicate and object. A fact `p(a, b)` becomes
+    `a p b`, and `p(a)` becomes `a rdf:type p`; a predicate name that is no IRI is
+    written `urn:name`.
+
+    Raises:
+        NotTriplesError: more than three columns, or a literal where none may stand.
+    """
+    width = table.num_columns
+    if not 1 <= width <= _TRIPLE:
+        raise NotTriplesError(
+            f"rows with {width} columns are not triples",
+            help="write `.csv` or `.parquet` instead",
+        )
+    row = 1
+    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+        columns = _triple_columns(batch.columns, predicate)
+        _require_kinds(columns[0], {Kind.IRI, Kind.BLANK}, "subject", first_row=row)
+        _require_kinds(columns[1], {Kind.IRI}, "predicate", first_row=row)
+        texts = [ntriples_texts(column) for column in columns]
+        yield text_block(texts, between=" ", end=" .\n")
+        row += batch.num_rows
+
+
+def _triple_columns(columns: list[pa.Array], predicate: str) -> list[pa.Array]:
+    if len(columns) == _TRIPLE:
+        return columns
+    length = len(columns[0])
+    name = _repeated(predicate if ":" in predicate else f"urn:{predicate}", length)
+    if len(columns) == 1:
+        return [columns[0], _repeated(RDF_TYPE.text, length), name]
+    return [columns[0], name, columns[1]]
+
+
+def _repeated(iri: str, length: int) -> pa.Array:
+    return terms_of_kind(Kind.IRI, pa.repeat(pa.scalar(iri), length))
+
+
+def _require_kinds(
+    terms: pa.Array, allowed: set[Kind], place: str, *, first_row: int
+) -> None:
+    if kinds_in(terms) <= allowed:
+        return
+    numbers = pa.array([int(kind) for kind in allowed], pa.uint8())
+    row = pc.index(pc.is_in(terms.field(0), value_set=numbers), value=False).as_py()
+    text = term_texts(terms.slice(row, 1))[0].as_py()
+    what = " or blank node" if Kind.BLANK in allowed else ""
+    raise NotTriplesError(
+        f"row {first_row + row} has {text} as its {place}",
+        law=f"the {place} of a triple is an IRI{what}",
+        help="write `.csv` or `.parquet` instead",
+    )

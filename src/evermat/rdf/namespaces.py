@@ -1,0 +1,15 @@
+"""The namespaces that RDF and OWL are written in."""
+
+from __future__ import annotations
+
+from evermat.lang.terms import RDF, STANDARD_PREFIXES
+from evermat.values import XSD
+
+RDFS = STANDARD_PREFIXES["rdfs"]
+OWL = STANDARD_PREFIXES["owl"]
+SKOS = "http://www.w3.org/2004/02/skos/core#"
+
+PREFIXES = {**STANDARD_PREFIXES, "skos": SKOS}
+"""The usual prefixes and what they stand for."""
+
+__all__ = ["OWL", "PREFIXES", "RDF", "RDFS", "SKOS", "XSD"]

@@ -1,0 +1,197 @@
+"""Reading RDF files into columns of terms.
+
+pyoxigraph parses; what it has parsed comes back as lines of N-Triples, and one reader
+turns lines into columns (`evermat.rdf.lines`). Files that are N-Triples already go to
+that reader directly, and only lines that need a second look pass through pyoxigraph.
+Measured on a million LUBM triples: 0.9 s, against 4.5 s for a loop over the terms of
+pyoxigraph's quads.
+
+Memory follows the size of a batch, not of the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import xml.parsers.expat
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyoxigraph
+
+from evermat.columns import TERM
+from evermat.errors import EvermatError
+from evermat.io.files import UnknownFormatError, data_file
+from evermat.io.places import decoded, label_at
+from evermat.rdf.blank_nodes import Labelled, Numbered, Unchanged
+from evermat.rdf.lines import LineError, columns_of_lines, line_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from evermat.io.files import DataFile
+    from evermat.rdf.blank_nodes import Renaming
+
+QUADS_AT_ONCE = 1 << 16
+COLUMNS = ("s", "p", "o")
+FORMATS = {
+    "nt": pyoxigraph.RdfFormat.N_TRIPLES,
+    "nq": pyoxigraph.RdfFormat.N_QUADS,
+    "ttl": pyoxigraph.RdfFormat.TURTLE,
+    "trig": pyoxigraph.RdfFormat.TRIG,
+    "rdf": pyoxigraph.RdfFormat.RDF_XML,
+}
+"""Names of formats and what pyoxigraph calls them."""
+
+
+class RdfSyntaxError(EvermatError, ValueError):
+    """An RDF file that breaks the rules of its syntax."""
+
+    code = "EM723"
+
+
+def read_rdf(
+    path: str | Path,
+    format: str | None = None,  # noqa: A002  as users say it
+    *,
+    base: str | None = None,
+    blank_scope: str | bool = True,
+) -> pa.Table:
+    """Read the triples of an RDF file; see `rdf_batches`.
+
+    Returns:
+        Term columns `s`, `p` and `o`.
+    """
+    batches = rdf_batches(path, format, base=base, blank_scope=blank_scope)
+    empty = pa.table({name: pa.array([], TERM) for name in COLUMNS})
+    return pa.concat_tables([empty, *batches])
+
+
+def rdf_batches(
+    path: str | Path,
+    format: str | None = None,  # noqa: A002  as users say it
+    *,
+    base: str | None = None,
+    blank_scope: str | bool = True,
+) -> Iterator[pa.Table]:
+    """Read the triples of an RDF file, some ten thousand at a time.
+
+    Triples of named graphs are read like all others; the names are left out.
+
+    Args:
+        path: N-Triples, N-Quads, Turtle, TriG or RDF/XML by its suffix (`.nt`, `.nq`,
+            `.ttl`, `.trig`, `.rdf`, `.owl`); `.gz`, `.zst` or `.bz2` may follow.
+        format: `nt`, `nq`, `ttl`, `trig` or `rdf`; overrules the suffix.
+        base: what relative IRIs are relative to.
+        blank_scope: blank nodes are local to a file, and get names that no other file
+            has and that are the same each time this path is read. A text takes the
+            place of the path; False leaves labels as they are.
+
+    Raises:
+        FileMissingError, UnknownFormatError, DamagedFileError: no such file, or not of
+            its kind.
+        RdfSyntaxError, NotUnicodeError: with file, line and column.
+    """
+    file = data_file(path, format=format)
+    if not file.is_rdf:
+        raise UnknownFormatError(format or file.path.name, rdf=True)
+    if file.format == "nt":
+        labelled = _scope(file.path, Labelled, blank_scope=blank_scope)
+        return _from_lines(file, labelled)
+    numbered = _scope(file.path, Numbered, blank_scope=blank_scope)
+    return _from_parser(file, base, numbered)
+
+
+def _scope(
+    path: Path, renaming: type[Labelled | Numbered], *, blank_scope: str | bool
+) -> Renaming:
+    if blank_scope is False:
+        return Unchanged()
+    name = path.as_posix() if blank_scope is True else blank_scope
+    return renaming("f" + hashlib.blake2s(name.encode(), digest_size=5).hexdigest())
+
+
+def _from_lines(file: DataFile, renaming: Renaming) -> Iterator[pa.Table]:
+    try:
+        with file.open() as stream:
+            for first_line, lines in line_arrays(stream):
+                yield _table(columns_of_lines(lines, first_line), renaming)
+    except LineError as error:
+        raise _syntax_error(file, error.problem, error.line) from None
+    except pa.ArrowInvalid as error:
+        decoded(file.path, file.read().to_pybytes())
+        raise file.damaged(error) from error
+    except OSError as error:
+        raise _reading_error(file, error) from error
+
+
+def _from_parser(
+    file: DataFile, base: str | None, renaming: Renaming
+) -> Iterator[pa.Table]:
+    try:
+        with file.open() as stream:
+            quads = pyoxigraph.parse(stream, FORMATS[file.format], base_iri=base)
+            while batch := [quad.triple for quad in islice(quads, QUADS_AT_ONCE)]:
+                data = pyoxigraph.serialize(batch, format=FORMATS["nt"])
+                for _, lines in line_arrays(pa.BufferReader(data)):
+                    yield _table(columns_of_lines(lines, None), renaming)
+    except SyntaxError as error:
+        raise _syntax_error(file, error) from None
+    except LineError as error:
+        raise _syntax_error(file, error.problem) from None
+    except OSError as error:
+        raise _reading_error(file, error) from error
+
+
+def _table(columns: list[pa.Array], renaming: Renaming) -> pa.Table:
+    return pa.table([renaming.rename(column) for column in columns], names=COLUMNS)
+
+
+def _reading_error(file: DataFile, error: OSError) -> EvermatError:
+    return error if isinstance(error, EvermatError) else file.damaged(error)
+
+
+def _syntax_error(
+    file: DataFile, problem: SyntaxError | str, line: int | None = None
+) -> RdfSyntaxError:
+    """The error for what a parser said, with the line it spoke of."""
+    if isinstance(problem, str):
+        return RdfSyntaxError(f"`{file.path.name}`: {problem}")
+    message = re.sub(r"^Parser error at .*?\d: ", "", problem.msg)
+    number = line or problem.lineno
+    if not number:
+        return _xml_error(file, message)
+    text = _line(file, number)
+    column = problem.offset or 1
+    length = 1
+    if problem.end_offset and problem.end_lineno == problem.lineno:
+        length = problem.end_offset - column
+    label = label_at(file.path, number, column, text=text, length=length)
+    return RdfSyntaxError(
+        message[:1].lower() + message[1:], labels=(label,), help=_advice(message)
+    )
+
+
+def _xml_error(file: DataFile, message: str) -> RdfSyntaxError:
+    """Pyoxigraph gives no place in RDF/XML; where XML itself is broken, expat does."""
+    parser = xml.parsers.expat.ParserCreate()
+    try:
+        parser.Parse(file.read().to_pybytes(), True)  # noqa: FBT003  only positional
+    except xml.parsers.expat.ExpatError as error:
+        text = _line(file, error.lineno)
+        label = label_at(file.path, error.lineno, error.offset + 1, text=text)
+        return RdfSyntaxError(message, labels=(label,))
+    return RdfSyntaxError(f"`{file.path.name}`: {message}", help=_advice(message))
+
+
+def _line(file: DataFile, number: int) -> str:
+    lines = decoded(file.path, file.read().to_pybytes()).split("\n")
+    return lines[number - 1] if number <= len(lines) else ""
+
+
+def _advice(message: str) -> str | None:
+    if "No scheme" in message:
+        return "say `base=…` to give relative IRIs a beginning"
+    return None
