@@ -176,18 +176,17 @@ class Dictionary:
     # ------------------------------------------------------------ ids to constants
 
     def decode(self, ids: Ids) -> pa.Array:
-        """The constants of ids: a column of 64-bit integers or of terms."""
+        """The constants of ids, as a column of terms."""
         integers = ids >= FIRST_INTEGER
         if integers.all():
-            return pa.array(self.numbers(ids))
-        if not integers.any():
-            return self._decode_texts(ids)
-        kinds = np.full(len(ids), Kind.INTEGER, np.uint8)
-        kinds[~integers] = self._kinds[ids[~integers]]
-        texts = self._texts_of(np.where(integers, 0, ids))
-        numbers = pa.array(self.numbers(ids)).cast(pa.string())
-        texts = pc.if_else(pa.array(integers), numbers, texts)
-        return pa.StructArray.from_arrays([pa.array(kinds), texts], fields=list(TERM))
+            texts = pa.array(self.numbers(ids)).cast(pa.string())
+        else:
+            texts = self._texts_of(np.where(integers, 0, ids))
+            if integers.any():
+                numbers = pa.array(self.numbers(ids)).cast(pa.string())
+                texts = pc.if_else(pa.array(integers), numbers, texts)
+        kinds = pa.array(self.kinds_of(ids))
+        return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
     def numbers(self, ids: Ids) -> npt.NDArray[np.int64]:
         """The integers that ids above FIRST_INTEGER stand for."""
@@ -206,11 +205,6 @@ class Dictionary:
         kinds = np.full(len(ids), Kind.INTEGER, np.uint8)
         kinds[~integers] = self._kinds[ids[~integers]]
         return kinds
-
-    def _decode_texts(self, ids: Ids) -> pa.Array:
-        kinds = pa.array(self._kinds[ids])
-        texts = self._texts_of(ids)
-        return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
     def _texts_of(self, ids: Ids) -> pa.Array:
         if self._count == 0:
