@@ -167,7 +167,7 @@ def run(options: Options) -> Results:
         if options.wants(case.name):
             measured = _measure_case(case, options)
             rows += [_row(case, *pair, options) for pair in measured.items()]
-            disagreements += _disagreements(case, measured)
+            disagreements += find_disagreements(case, measured)
     return Results(tuple(rows), tuple(disagreements))
 
 
@@ -224,7 +224,7 @@ def _row(case: Case, algorithm: str, measured: Measured, options: Options) -> Ro
     )
 
 
-def _disagreements(case: Case, measured: Mapping[str, Measured]) -> Iterable[str]:
+def find_disagreements(case: Case, measured: Mapping[str, Measured]) -> Iterable[str]:
     """Samples for which two algorithms report different changes."""
     seen: dict[tuple[int, str], tuple[int, int]] = {}
     for algorithm, found in measured.items():
