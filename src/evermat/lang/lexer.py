@@ -17,12 +17,13 @@ from evermat.functions import FUNCTIONS
 
 _HEX = "[0-9A-Fa-f]"
 _PART = r"(?:[\w\-]|\.(?=[\w\-]))*"
-_LOCAL = r"(?:(?:\w|:(?!-))(?:[\w\-]|:(?!-)|\.(?=[\w\-:]))*)?"
+PREFIX_NAME = r"[^\W\d_][\w\-]*"
+LOCAL_NAME = r"(?:(?:\w|:(?!-))(?:[\w\-]|:(?!-)|\.(?=[\w\-:]))*)?"
 
 _TOKEN = re.compile(
     rf"""[\ \t\r\n\f\ufeff]*(?:
       (?P<variable>\?\w+)
-    | (?P<prefixed>(?:[^\W\d_][\w\-]*)?:(?!-){_LOCAL})
+    | (?P<prefixed>(?:{PREFIX_NAME})?:(?!-){LOCAL_NAME})
     | (?P<blank>_:\w{_PART})
     | (?P<name>[^\W\d]\w*)
     | (?P<double>[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+)
