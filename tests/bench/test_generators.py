@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from evermat.bench.generators.backward_work import backward_work
@@ -26,6 +25,8 @@ from evermat.lang.parser import parse_program
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pyarrow as pa
 
     from evermat.bench.problem import Problem
 
