@@ -41,9 +41,7 @@ def main() -> None:
     write("barred", ("person", "folder"), sorted(set(barred)))
 
 
-def write(
-    predicate: str, header: tuple[str, ...], rows: list[tuple[str, ...]]
-) -> None:
+def write(predicate: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     """Write a file of facts with a header."""
     path = FOLDER / f"{predicate}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:

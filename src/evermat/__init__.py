@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         predicate,
         variables,
     )
-    from evermat.maintenance.state import Budget, BudgetExceededError
+    from evermat.maintenance.watch import Budget, BudgetExceededError
     from evermat.result import Result
     from evermat.values import IRI, BlankNode, LangString, TypedLiteral
 
@@ -69,7 +69,7 @@ _HOMES = {
         *("Atom", "Negation", "Program", "Rule", "Variable"),
         *("predicate", "variables"),
     ),
-    "evermat.maintenance.state": ("Budget", "BudgetExceededError"),
+    "evermat.maintenance.watch": ("Budget", "BudgetExceededError"),
     "evermat.result": ("Result",),
     "evermat.values": ("IRI", "BlankNode", "LangString", "TypedLiteral"),
 }

@@ -8,7 +8,7 @@ questions are answered by `evermat.questions`.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -17,11 +17,11 @@ from evermat.catalogue import Catalogue
 from evermat.change import Change, read_relation
 from evermat.columns import as_terms, table_of_rows
 from evermat.engines import make_engine
-from evermat.io import read_rdf
-from evermat.lang.normalise import is_auxiliary, normalise
+from evermat.errors import EvermatError
 from evermat.lang.syntax import TRIPLE
 from evermat.maintenance.materialisation import Materialisation
 from evermat.questions import ask, read_question
+from evermat.rdf import read_rdf
 from evermat.result import Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from evermat.rule_inputs import RuleInput
     from evermat.update_requests import CheckedRequest
 
+
+class NoCountersError(EvermatError, RuntimeError):
+    """Counters were asked for that are not kept."""
+
+    code: ClassVar[str] = "EM556"
 
 
 class KnowledgeBase:
@@ -86,10 +91,15 @@ class KnowledgeBase:
             EvermatError: the rules cannot be read or are not valid.
         """
         self._materialisation = Materialisation(
-            make_engine(engine), counters=counters, budget=budget, progress=progress
+            make_engine(engine) if isinstance(engine, str) else engine,
+            counters=counters,
+            budget=budget,
+            progress=progress,
         )
         self._materialisation.require_algorithm(algorithm)
         self._algorithm = algorithm
+        self._has_counters = counters
+        self._is_empty = True
         self._catalogue = Catalogue()
         self._prefixes: Mapping[str, str] = {}
         self._slot = Slot()
@@ -182,7 +192,7 @@ class KnowledgeBase:
             insert=checked.insert,
             remove_rules=checked.remove_rules,
             add_rules=checked.add_rules,
-            algorithm=algorithm or self._algorithm,
+            algorithm=algorithm or self._usual_algorithm(),
         )
         return Change(outcome, checked.catalogue, applied=False)
 
@@ -243,6 +253,11 @@ class KnowledgeBase:
         `c_r` counts recursive ones.
         """
         known = self._catalogue.require(predicate)
+        if not self._has_counters:
+            raise NoCountersError(
+                "this knowledge base keeps no counters",
+                help="make it with `counters=True`, which is the default",
+            )
         table = self._engine.read_counts(predicate)
         columns = (*known.columns, "c_nr", "c_r")
         terms = [as_terms(column) for column in table.columns]
@@ -257,12 +272,8 @@ class KnowledgeBase:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in normal form: one head each, computations in order."""
-        return tuple(
-            rule
-            for rule in self._materialisation.rules
-            if not is_auxiliary(rule.head.predicate)
-        )
+        """The rules as they were given, one for each head."""
+        return self._materialisation.given_rules
 
     @property
     def predicates(self) -> Mapping[str, int]:
@@ -277,7 +288,7 @@ class KnowledgeBase:
             "rules": len(self.rules),
             "strata": len(self._materialisation.strata),
             "facts": sum(size["facts"] for size in sizes.values()),
-            "explicit": sum(size["explicit"] for size in sizes.values()),
+            "given": sum(size["given"] for size in sizes.values()),
             "predicates": sizes,
         }
 
@@ -301,7 +312,7 @@ class KnowledgeBase:
 
     def _sizes(self) -> dict[str, dict[str, int]]:
         statistics = self._engine.statistics()
-        nothing = {"facts": 0, "explicit": 0}
+        nothing = {"facts": 0, "given": 0}
         return {
             each.name: dict(statistics.get(each.name, nothing))
             for each in self._catalogue
@@ -321,13 +332,23 @@ class KnowledgeBase:
         outcome = self._materialisation.update(
             delete=checked.delete,
             insert=checked.insert,
-            remove_rules=normalise(checked.remove_rules),
-            add_rules=normalise(checked.add_rules),
-            algorithm=algorithm or self._algorithm,
+            remove_rules=checked.remove_rules,
+            add_rules=checked.add_rules,
+            algorithm=algorithm or self._usual_algorithm(),
         )
         self._catalogue = checked.catalogue
         self._prefixes = checked.prefixes
+        self._is_empty = self._is_empty and not outcome.report.inserted
         return Change(outcome, self._catalogue)
+
+    def _usual_algorithm(self) -> str:
+        """What an update uses that does not say.
+
+        The first facts are materialised, whatever maintains them later; Counting goes
+        all the way itself, because it refuses recursive rules.
+        """
+        is_first = self._is_empty and self._algorithm != "counting"
+        return "auto" if is_first else self._algorithm
 
 
 def _request(

@@ -144,7 +144,9 @@ class Catalogue:
                 continue
             if grown is None:
                 grown = dict(self._predicates)
-            grown[name] = Predicate(name, arity, columns or _default_columns(name, arity))
+            grown[name] = Predicate(
+                name, arity, columns or _default_columns(name, arity)
+            )
         return self if grown is None else Catalogue(grown)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evermat import columns as term_columns
-from evermat.values import constant, term_text
+from evermat.values import constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,18 +111,20 @@ class Result:
     def write(self, path: str | Path) -> None:
         """Write the rows to a file; the suffix says how.
 
-        `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow` and, for three columns, `.nt`;
-        `.gz` or `.zst` may follow.
+        `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow`, or one of RDF: `.nt`, `.ttl` and
+        others, for triples. `.gz` or `.zst` may follow.
         """
-        from evermat.io import write_table  # noqa: PLC0415  only writers need it
+        from evermat.io import data_file, write_table  # noqa: PLC0415  seldom needed
+        from evermat.rdf import write_rdf  # noqa: PLC0415
 
-        write_table(self._table, path)
+        write = write_rdf if data_file(path).is_rdf else write_table
+        write(self._table, path)
 
     def __repr__(self) -> str:
         count = f"{self._rows:,} row" + ("" if self._rows == 1 else "s")
         lines = [f"<Result {', '.join(self.columns) or 'without columns'}: {count}>"]
-        for row in islice(self.constants(), _SHOWN):
-            lines.append("  " + ", ".join(term_text(c.kind, c.text) for c in row))
+        shown = islice(self.constants(), _SHOWN)
+        lines += ["  " + ", ".join(map(str, row)) for row in shown]
         if self._rows > _SHOWN:
             lines.append(f"  … and {self._rows - _SHOWN:,} more")
         return "\n".join(lines)

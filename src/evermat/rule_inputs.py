@@ -1,18 +1,30 @@
-"""What users may hand over as rules: text, files, objects, or lists of these."""
+"""What users may hand over as rules: text, files, objects, or lists of these.
+
+Files may be in other languages that we read, and may name files of facts (`@import`,
+`.input`), which are read along with them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
 from evermat.lang.parser import parse_program
 from evermat.lang.syntax import Program, Rule
+from evermat.program_files import load_sources, read_program
+from evermat.rdf import read_rdf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from evermat.io import DataFile
+    from evermat.program_files import Syntax
 
 RuleInput = str | Path | Program | Rule
 """Text in the language, the path of a file, a program, or a single rule."""
@@ -34,11 +46,17 @@ _FILE_NAME = re.compile(r"[^\s:?(\[]+\.(dl|rls|evm|datalog|txt)", re.IGNORECASE)
 """No blank, bracket or question mark, and a suffix that files of rules have."""
 
 
+@dataclass(frozen=True, slots=True)
+class RulesRead:
+    """A program, and the facts in the files that it names."""
+
+    program: Program
+    tables: Mapping[str, list[pa.Table]]
+
+
 def read_rules(
-    rules: RuleInput | Iterable[RuleInput] | None,
-    *,
-    prefixes: Mapping[str, str] | None = None,
-) -> Program:
+    rules: Iterable[RuleInput], *, prefixes: Mapping[str, str] | None = None
+) -> RulesRead:
     """One program from all that was given.
 
     Args:
@@ -50,11 +68,16 @@ def read_rules(
         RuleFileError: a file that cannot be read.
     """
     together = Program()
-    for part in listed(rules):
+    tables: dict[str, list[pa.Table]] = {}
+    for part in rules:
         # A later text may use the prefixes of those before it.
         known = dict(prefixes or {}) | dict(together.prefixes)
-        together = together + _read_one(part, known)
-    return together
+        program = _read_one(part, known)
+        folder = part.parent if isinstance(part, Path) else Path()
+        for name, table in load_sources(program, folder, read_rdf=_read_rdf).items():
+            tables.setdefault(name, []).append(table)
+        together = together + program
+    return RulesRead(together, tables)
 
 
 def listed(rules: RuleInput | Iterable[RuleInput] | None) -> list[RuleInput]:
@@ -68,16 +91,23 @@ def listed(rules: RuleInput | Iterable[RuleInput] | None) -> list[RuleInput]:
     return list(rules)
 
 
-def read_rule_file(path: Path) -> str:
-    """The text of a file of rules."""
+def read_rule_file(path: Path, syntax: Syntax = "auto") -> Program:
+    """The program in a file.
+
+    Raises:
+        RuleFileError: the file cannot be read as text.
+        ParseError: it is not a program.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_program(path, syntax)
     except UnicodeDecodeError as error:
         raise RuleFileError(
             f"`{path}` is not UTF-8 text: {error.reason} at byte {error.start}",
             help="save the file in UTF-8",
         ) from error
     except OSError as error:
+        if isinstance(error, EvermatError):
+            raise
         raise RuleFileError(
             f"cannot read `{path}`: {(error.strerror or str(error)).lower()}",
             help="check the path",
@@ -91,7 +121,7 @@ def _read_one(rules: object, prefixes: Mapping[str, str]) -> Program:
         case Rule():
             return Program(rules=(rules,))
         case Path():
-            return _read_file(rules, prefixes)
+            return read_rule_file(rules)
         case str():
             _refuse_file_name(rules)
             return parse_program(rules, prefixes=prefixes)
@@ -105,9 +135,8 @@ def _wrong_type(rules: object) -> RuleInputError:
     )
 
 
-def _read_file(path: Path, prefixes: Mapping[str, str]) -> Program:
-    text = read_rule_file(path)
-    return parse_program(text, name=str(path), folder=path.parent, prefixes=prefixes)
+def _read_rdf(file: DataFile) -> pa.Table:
+    return read_rdf(file.path, file.format)
 
 
 def _refuse_file_name(text: str) -> None:

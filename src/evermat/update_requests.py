@@ -6,6 +6,7 @@ Everything that can be wrong with a request is found here, before anything chang
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow as pa
 from evermat.catalogue import ArityClashError
 from evermat.columns import rows_without_columns, table_of_rows, term_table
 from evermat.errors import EvermatError, Label
-from evermat.io import rows_from
+from evermat.io import read_table, rows_from
 from evermat.lang.checks import require_valid
 from evermat.lang.syntax import Declaration, Program, Term
 from evermat.rule_inputs import read_rules
@@ -75,28 +76,40 @@ def check_request(
     """
     coming = read_rules(request.add_rules, prefixes=prefixes)
     going = read_rules(request.remove_rules, prefixes=prefixes)
-    coming_rules, coming_facts = _split(coming)
-    going_rules, going_facts = _split(going)
-    for name in request.delete:
+    coming_rules, coming_facts = _split(coming.program)
+    going_rules, going_facts = _split(going.program)
+    delete = _merged(request.delete, going.tables)
+    for name in delete:
         catalogue.require(name)
     for fact in going_facts:
         known = catalogue.require(fact.predicate, span=fact.span)
         catalogue.check(known.name, fact.arity, span=fact.span)
-    _check_rules(coming, coming_rules, catalogue)
-    later = catalogue.extended(_mentioned(coming, coming_rules))
+    _check_rules(coming.program, coming_rules, catalogue)
+    later = catalogue.extended(_mentioned(coming.program, coming_rules))
     for fact in coming_facts:
         later.check(fact.predicate, fact.arity, span=fact.span)
     later = later.extended((each.predicate, each.arity, ()) for each in coming_facts)
-    insert = _tables(request.insert, coming_facts, later)
-    later = later.extended((name, each.num_columns, ()) for name, each in insert.items())
+    insert = _tables(_merged(request.insert, coming.tables), coming_facts, later)
+    later = later.extended(
+        (name, each.num_columns, ()) for name, each in insert.items()
+    )
     return CheckedRequest(
         insert=insert,
-        delete=_tables(request.delete, going_facts, later),
+        delete=_tables(delete, going_facts, later),
         add_rules=coming_rules,
         remove_rules=going_rules,
         catalogue=later,
-        prefixes=dict(prefixes) | dict(coming.prefixes),
+        prefixes=dict(prefixes) | dict(coming.program.prefixes),
     )
+
+
+def _merged(
+    data: Mapping[str, list[object]], tables: Mapping[str, list[pa.Table]]
+) -> dict[str, list[object]]:
+    return {
+        name: [*data.get(name, ()), *tables.get(name, ())]
+        for name in {**data, **tables}
+    }
 
 
 def _split(program: Program) -> tuple[tuple[Rule, ...], list[Atom]]:
@@ -151,13 +164,22 @@ def _tables(
     pieces: dict[str, list[pa.Table]] = {}
     for name, parts in data.items():
         for part in parts:
-            table = rows_from(part, arity=catalogue.arity(name), name=name)
+            table = _read(part, name, catalogue)
             catalogue.check(name, table.num_columns)
             pieces.setdefault(name, []).append(table)
     for name, rows in _fact_rows(facts).items():
         table = table_of_rows(rows, len(rows[0]))
         pieces.setdefault(name, []).append(table)
     return {name: together(name, tables) for name, tables in pieces.items()}
+
+
+def _read(part: object, name: str, catalogue: Catalogue) -> pa.Table:
+    if isinstance(part, Path):
+        return read_table(part)
+    if isinstance(part, pa.Table):
+        return part
+    # An empty list has no width of its own.
+    return rows_from(part, arity=catalogue.arity(name), name=name)
 
 
 def _fact_rows(facts: Iterable[Atom]) -> dict[str, list[tuple[object, ...]]]:

@@ -115,7 +115,7 @@ def run(
         Optional[list[Path]],  # noqa: UP045
         typer.Option(
             metavar="TOML|DIR",
-            help="An update to apply afterwards: a TOML file, or a folder with insert/, "
+            help="An update to apply then: a TOML file, or a folder with insert/, "
             "delete/, rules+ and rules-. May be repeated; applied in order.",
         ),
     ] = None,
@@ -286,19 +286,54 @@ def algorithms(json: Json = False) -> None:
     output.finish()
 
 
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)
+@app.command()
 def bench(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="materialise, maintain")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="materialise or maintain")
+    ],
+    scale: Annotated[
+        float, typer.Option(metavar="X", help="Multiply the size of every workload.")
+    ] = 1.0,
+    repeat: Annotated[
+        int, typer.Option(metavar="N", help="Measure N times, show medians.", min=1)
+    ] = 3,
+    peers: Annotated[
+        bool, typer.Option(help="Measure clingo and DuckDB too, where installed.")
+    ] = True,
+    only: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="NAME", help="Run this workload alone; repeatable."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", help="Stop a measurement after S seconds.")
+    ] = 300.0,
+    json_file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--json", metavar="FILE", help="Write the figures to a file."),
+    ] = None,
+    write: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="DOCUMENT", help="Replace the tables of a document."),
+    ] = None,
 ) -> None:
     """Measure, and compare with others where they are installed.
 
     \b
     evermat bench materialise
-    evermat bench maintain
+    evermat bench maintain --scale 0.1 --no-peers
     """
-    from evermat.bench import main
+    from evermat import bench as suites
 
-    raise typer.Exit(main([name, *context.args]))
+    try:
+        suites.run(
+            name,
+            scale=scale,
+            repeat=repeat,
+            peers=peers,
+            only=only or (),
+            time_limit=time_limit,
+            json=json_file,
+            write=write,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error

@@ -9,7 +9,6 @@ from evermat.cli.output import count
 from evermat.cli.programs import Syntax, read_program
 from evermat.errors import EvermatError
 from evermat.lang.checks import check_program
-from evermat.rule_inputs import read_rule_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,12 +69,12 @@ def format_files(
     paths: Sequence[Path], mode: Literal["print", "write", "check"]
 ) -> bool:
     """Format files; False if `check` finds one that would change."""
-    from evermat.lang.formatter import format_text
+    from evermat.lang.formatter import format_source
 
     is_fine = True
     for path in paths:
-        text = read_rule_file(path)
-        formatted = format_text(text, name=str(path))
+        text = path.read_text(encoding="utf-8")
+        formatted = format_source(text, name=str(path))
         if mode == "print":
             print(formatted, end="")  # noqa: T201  the result
             continue

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
-from evermat.io import read_rdf, read_table
+from evermat.io import read_table
 from evermat.io.files import (
     FileMissingError,
     UnknownFormatError,
     data_file,
 )
 from evermat.lang.syntax import TRIPLE
+from evermat.rdf import read_rdf
 from evermat.update_requests import together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -47,17 +48,17 @@ class FactReader:
         self._header = header
 
     def read(
-        self, places: Iterable[str], *, may_be_empty: bool = False
+        self, places: Iterable[str], *, without: Container[str] = ()
     ) -> dict[str, pa.Table]:
         """The tables of all files, by predicate.
 
         Args:
             places: files, folders, or `predicate=file`.
-            may_be_empty: accept a folder without facts.
+            without: predicates whose files in folders are left alone.
         """
         tables: dict[str, list[pa.Table]] = {}
         for place in places:
-            for predicate, path in self._files(place, may_be_empty=may_be_empty):
+            for predicate, path in self._files(place, without):
                 table = self.read_file(path, predicate)
                 tables.setdefault(predicate, []).append(table)
         return {name: together(name, parts) for name, parts in tables.items()}
@@ -78,9 +79,7 @@ class FactReader:
             header=self._header,
         )
 
-    def _files(
-        self, place: str, *, may_be_empty: bool
-    ) -> Iterator[tuple[str, Path]]:
+    def _files(self, place: str, without: Container[str]) -> Iterator[tuple[str, Path]]:
         path = Path(place)
         name, equals, rest = place.partition("=")
         if equals and not path.exists():
@@ -96,8 +95,9 @@ class FactReader:
             except UnknownFormatError:
                 continue
             found = True
-            yield _predicate(file), each
-        if not found and not may_be_empty:
+            if _predicate(file) not in without:
+                yield _predicate(file), each
+        if not found:
             raise NoFactsError(
                 f"the folder `{path}` holds no facts",
                 law="a file of facts is named after its predicate, as in `edge.csv`",

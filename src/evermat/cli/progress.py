@@ -46,7 +46,8 @@ class ProgressLine:
         from rich.console import Console
 
         self._task = task
-        with Console(stderr=True).status(task) as self._status:
+        with Console(stderr=True).status(task) as status:
+            self._status = status
             try:
                 yield
             finally:

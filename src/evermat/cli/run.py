@@ -1,8 +1,10 @@
-"""`evermat run` and `evermat query`: from files to a knowledge base, and what it says."""
+"""`evermat run` and `evermat query`: from files to a knowledge base and its news."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import re
+import sys
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -13,16 +15,14 @@ from evermat.cli.output import count, json_rows, rows_of, seconds, sizes
 from evermat.cli.programs import Syntax, read_program
 from evermat.cli.progress import ProgressLine
 from evermat.cli.updates import read_update
-from evermat.io import write_sink
+from evermat.program_files import write_sinks
 
 if TYPE_CHECKING:
     from evermat.change import Change
     from evermat.cli.output import Cell, Output
     from evermat.cli.updates import UpdateFile
-    from evermat.lang.syntax import DataSink, Program
+    from evermat.lang.syntax import Program
     from evermat.maintenance.watch import Budget
-
-_STANDARD_OUTPUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,9 @@ def load(job: Job, output: Output) -> Loaded:
     progress = ProgressLine()
     start = perf_counter()
     with progress.during("reading facts"):
+        # The program says itself how the files that it imports are to be read.
         imported = {source.predicate for source in program.sources}
-        data = {
-            predicate: table
-            for predicate, table in reader.read(job.facts).items()
-            # The program says how to read these files, and does so itself.
-            if predicate not in imported
-        }
+        data = reader.read(job.facts, without=imported)
     read = perf_counter()
     with progress.during("materialising"):
         kb = KnowledgeBase(
@@ -145,7 +141,7 @@ def _show_predicates(kb: KnowledgeBase, output: Output) -> None:
     stats = kb.stats()
     output.document["predicates"] = stats["predicates"]
     rows: list[list[Cell]] = [
-        [name, size["facts"], size["explicit"]]
+        [name, size["facts"], size["given"]]
         for name, size in stats["predicates"].items()
     ]
     output.table("", ["predicate", "facts", "given"], rows)
@@ -230,29 +226,27 @@ def _change_document(title: str, change: Change, show: int) -> dict[str, object]
 
 def _write(job: Job, loaded: Loaded, output: Output) -> None:
     """Write what the program exports, or else all that it derives."""
-    kb, sinks = loaded.kb, loaded.program.sinks
-    for sink in sinks:
-        if sink.path == _STANDARD_OUTPUT:
-            _print_sink(kb, sink, output)
+    kb, program = loaded.kb, loaded.program
+    if job.out is None:
+        # Without a folder, only what goes to standard output is wanted.
+        printed = tuple(sink for sink in program.sinks if sink.path == "-")
+        program = replace(program, sinks=printed)
+    stream = sys.stderr if output.is_json else sys.stdout
+    folder = job.out or Path()
+    files = write_sinks(
+        program, lambda name: kb.facts(name).to_terms(), folder, stream=stream
+    )
     if job.out is None:
         return
-    files = []
-    for sink in sinks:
-        if sink.path != _STANDARD_OUTPUT:
-            write_sink(kb.facts(sink.predicate).to_terms(), sink, job.out)
-            files.append(job.out / sink.path)
-    if not sinks:
+    if not program.sinks:
         for name in sorted({rule.head.predicate for rule in kb.rules}):
-            path = job.out / f"{name}.{job.form.lstrip('.')}"
+            path = job.out / f"{file_name(name)}.{job.form.lstrip('.')}"
             kb.facts(name).write(path)
             files.append(path)
     output.document["files"] = [str(path) for path in files]
     output.say(f"wrote {count(len(files), 'file')} to {job.out}")
 
 
-def _print_sink(kb: KnowledgeBase, sink: DataSink, output: Output) -> None:
-    result = kb.facts(sink.predicate)
-    if dict(sink.options).get("values") == "size":
-        output.say(f"{sink.predicate}\t{len(result)}")
-    else:
-        output.table(sink.predicate, result.columns, rows_of(result))
+def file_name(predicate: str) -> str:
+    """A name for the file of a predicate, which may be an IRI."""
+    return re.sub(r"[^\w.\-]+", "_", predicate).strip("_") or "facts"

@@ -1,4 +1,4 @@
-"""Updates as files: a TOML file, or a folder with `insert/`, `delete/`, `rules+`, `rules-`.
+"""Updates as files: TOML, or a folder with `insert/`, `delete/`, `rules+`, `rules-`.
 
 ```toml
 title = "Monday"            # optional, for the table of reports
@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, Label, Source, Span
 from evermat.io.files import FileMissingError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evermat.cli.facts import FactReader
     from evermat.rule_inputs import RuleInput
 
@@ -75,7 +76,7 @@ def _read_folder(folder: Path, reader: FactReader) -> UpdateFile:
     for name, facts in (("insert", update.insert), ("delete", update.delete)):
         if (folder / name).is_dir():
             found = True
-            facts.update(reader.read([str(folder / name)], may_be_empty=True))
+            facts.update(reader.read([str(folder / name)]))
     for name, rules in (("rules+", update.add_rules), ("rules-", update.remove_rules)):
         files = sorted(each for each in folder.glob(f"{name}*") if each.is_file())
         found = found or bool(files)
@@ -126,7 +127,7 @@ def _facts(
             case _:
                 raise UpdateFileError(
                     f"`{section}.{predicate}` in `{path}` is neither rows nor a file",
-                    help=f'write {predicate} = [["a", "b"]] or {predicate} = "file.csv"',
+                    help='write rows as [["a", "b"]], and a file as "file.csv"',
                 )
     return read
 
