@@ -147,7 +147,7 @@ NAMES: tuple[str, ...] = tuple(description.name for description in DESCRIPTIONS)
 class AlgorithmError(EvermatError, ValueError):
     """An algorithm that does not exist, or that cannot be used here."""
 
-    code: ClassVar[str] = "EM501"
+    code: ClassVar[str] = "EM511"
 
 
 def require_algorithm(name: str, *, counters: bool) -> None:

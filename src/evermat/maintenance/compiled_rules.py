@@ -35,7 +35,7 @@ class UnknownRuleError(EvermatError, LookupError):
         nearest: rules of the program that look like it.
     """
 
-    code: ClassVar[str] = "EM503"
+    code: ClassVar[str] = "EM513"
 
     def __init__(self, rule: Rule, nearest: Sequence[str]) -> None:
         self.rule = rule

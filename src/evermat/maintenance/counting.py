@@ -41,7 +41,7 @@ class RecursiveProgramError(EvermatError, ValueError):
         rules: the recursive rules.
     """
 
-    code: ClassVar[str] = "EM502"
+    code: ClassVar[str] = "EM512"
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)

@@ -50,7 +50,7 @@ class UnknownRelationError(EvermatError, LookupError):
         relation: its name.
     """
 
-    code: ClassVar[str] = "EM504"
+    code: ClassVar[str] = "EM514"
 
     def __init__(self, relation: str) -> None:
         self.relation = relation

@@ -94,10 +94,10 @@ class _Materialised:
     def __init__(self, engine: Engine, stratum: StratumPlan, watch: Watch) -> None:
         self.engine = engine
         self.watch = watch
-        self.report = StratumReport(stratum.index)
+        self.report = StratumReport(stratum.index + 1)
         self.start = perf_counter()
         self.matches = engine.matches
-        watch.stratum = stratum.index
+        watch.stratum = stratum.index + 1
         watch.phase = "materialise"
 
     def extend(self, delta: SettledFacts) -> SettledFacts:
