@@ -1,1 +1,35 @@
-"""The language: programs as text and as objects, and what is said about them."""
+"""The language: programs as text and as objects, and what is said about them.
+
+Text to program: `parse_program`, `parse_file`, `parse_rules`, `parse_query`. Program to
+text: `str`, `rule_text`, `program_text`; `format_source` keeps comments. Programs as
+objects: `evermat.lang.syntax`. Then `check_program` or `require_valid`, `normalise` and
+`stratify`.
+"""
+
+from __future__ import annotations
+
+from evermat.lang.checks import CheckReport, check_program, require_valid
+from evermat.lang.formatter import format_source
+from evermat.lang.normalise import canonical, is_auxiliary, normalise
+from evermat.lang.parser import parse_file, parse_program, parse_query, parse_rules
+from evermat.lang.printer import program_text, rule_text
+from evermat.lang.strata import Stratification, Stratum, stratify
+
+__all__ = [
+    "CheckReport",
+    "Stratification",
+    "Stratum",
+    "canonical",
+    "check_program",
+    "format_source",
+    "is_auxiliary",
+    "normalise",
+    "parse_file",
+    "parse_program",
+    "parse_query",
+    "parse_rules",
+    "program_text",
+    "require_valid",
+    "rule_text",
+    "stratify",
+]

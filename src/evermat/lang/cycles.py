@@ -87,10 +87,10 @@ def _cycle(first: _Step, steps: Mapping[Shape, list[_Step]]) -> list[_Step]:
                 came_by[step.target] = step
                 queue.append(step.target)
     way: list[_Step] = []
-    step = came_by[first.source]
-    while step is not None:
-        way.append(step)
-        step = came_by[step.source]
+    last = came_by[first.source]
+    while last is not None:
+        way.append(last)
+        last = came_by[last.source]
     return _without_auxiliaries([first, *reversed(way)])
 
 

@@ -30,7 +30,7 @@ ANONYMOUS = "_"
 
 
 def _span() -> Span | None:
-    return field(default=None, compare=False, repr=False)  # type: ignore[return-value]
+    return field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
