@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from evermat.errors import Span
+    from evermat.lang.syntax import Declaration
 
 _SHOWN_NAMES = 8
 
@@ -46,13 +47,19 @@ class ArityClashError(EvermatError, ValueError):
     code: ClassVar[str] = "EM250"
 
     def __init__(
-        self, name: str, *, known: int, found: int, span: Span | None = None
+        self,
+        name: str,
+        *,
+        known: int,
+        found: int,
+        span: Span | None = None,
+        where: str = "here",
     ) -> None:
         self.name = name
         self.known = known
         self.found = found
         super().__init__(
-            f"`{name}` has {_arguments(known)}, here it is given {found}",
+            f"`{name}` has {_arguments(known)}, {where} it is given {found}",
             labels=() if span is None else (Label(span),),
             law="a predicate has the same number of arguments everywhere",
             help="correct the arguments, or use another predicate name",
@@ -84,11 +91,19 @@ def _name_help(near: list[str], known: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A known predicate."""
+    """A known predicate.
+
+    Attributes:
+        columns: the names of its columns, `c1`, `c2` and so on where none were given.
+        types: the types that a declaration gives to its columns, or nothing.
+        has_names: whether the names were given.
+    """
 
     name: str
     arity: int
     columns: tuple[str, ...]
+    types: tuple[str, ...] = ()
+    has_names: bool = False
 
 
 class Catalogue:
@@ -127,27 +142,37 @@ class Catalogue:
         if known is not None and known != arity:
             raise ArityClashError(name, known=known, found=arity, span=span)
 
-    def extended(
-        self, arities: Iterable[tuple[str, int, tuple[str, ...]]]
-    ) -> Catalogue:
-        """The catalogue with more predicates: name, arity, column names or `()`.
+    def get(self, name: str) -> Predicate | None:
+        """A predicate, if it is known."""
+        return self._predicates.get(name)
+
+    def extended(self, mentioned: Iterable[Declaration]) -> Catalogue:
+        """The catalogue with more predicates, and what is now declared about them.
 
         Raises:
             ArityClashError: a predicate is known, or given twice, with another arity.
         """
         grown: dict[str, Predicate] | None = None
-        for name, arity, columns in arities:
-            known = (grown or self._predicates).get(name)
-            if known is not None and known.arity != arity:
-                raise ArityClashError(name, known=known.arity, found=arity)
-            if known is not None and not columns:
-                continue
+        for each in mentioned:
+            known = (grown or self._predicates).get(each.predicate)
+            if known is not None:
+                if known.arity != each.arity:
+                    raise ArityClashError(
+                        known.name, known=known.arity, found=each.arity, span=each.span
+                    )
+                if not each.column_names and not each.column_types:
+                    continue
             if grown is None:
                 grown = dict(self._predicates)
-            grown[name] = Predicate(
-                name, arity, columns or _default_columns(name, arity)
-            )
+            grown[each.predicate] = _predicate(each)
         return self if grown is None else Catalogue(grown)
+
+
+def _predicate(declared: Declaration) -> Predicate:
+    name, arity = declared.predicate, declared.arity
+    columns = declared.column_names or _default_columns(name, arity)
+    has_names = bool(declared.column_names)
+    return Predicate(name, arity, columns, declared.column_types, has_names)
 
 
 def _default_columns(name: str, arity: int) -> tuple[str, ...]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from evermat.catalogue import Catalogue
 from evermat.errors import EvermatError
-from evermat.io import read_table
+from evermat.fact_files import read_fact_file
+from evermat.fact_tables import together
 from evermat.io.files import (
     FileMissingError,
     UnknownFormatError,
     data_file,
 )
 from evermat.lang.syntax import TRIPLE
-from evermat.rdf import read_rdf
-from evermat.update_requests import together
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -44,7 +44,7 @@ class FactReader:
             header: whether CSV and TSV files begin with a row of names; by default
                 they do if that row holds the declared names.
         """
-        self._declared = {each.predicate: each for each in declarations}
+        self._catalogue = Catalogue().extended(declarations)
         self._header = header
 
     def read(
@@ -65,19 +65,8 @@ class FactReader:
 
     def read_file(self, path: Path, predicate: str) -> pa.Table:
         """The rows of one file as facts of a predicate."""
-        file = data_file(path)
-        if file.is_rdf:
-            return read_rdf(path)
-        declared = self._declared.get(predicate)
-        if declared is None:
-            return read_table(path, header=self._header)
-        return read_table(
-            path,
-            columns=declared.column_names or None,
-            types=declared.column_types or None,
-            arity=declared.arity,
-            header=self._header,
-        )
+        known = self._catalogue.get(predicate)
+        return read_fact_file(path, known, header=self._header)
 
     def _files(self, place: str, without: Container[str]) -> Iterator[tuple[str, Path]]:
         path = Path(place)

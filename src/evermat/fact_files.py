@@ -1,0 +1,49 @@
+"""Files of facts, read with what is known about the predicate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.columns import column_names
+from evermat.io import data_file, read_table
+from evermat.io.column_types import TYPES
+from evermat.io.delimited import DIALECTS
+from evermat.rdf import read_rdf
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from evermat.catalogue import Predicate
+
+
+def read_fact_file(
+    path: Path, predicate: Predicate | None = None, *, header: bool | None = None
+) -> pa.Table:
+    """The rows of a file: a table, or triples.
+
+    Args:
+        path: the file; its suffix says the format.
+        predicate: gives columns their names and types, where it is known.
+        header: whether a text file begins with a row of names. By default it does if
+            that row holds the declared names.
+    """
+    file = data_file(path)
+    if file.is_rdf:
+        return read_rdf(path)
+    if predicate is None:
+        return read_table(path, header=header)
+    if predicate.has_names:
+        types = _types(predicate, predicate.columns)
+        return read_table(path, columns=predicate.columns, types=types, header=header)
+    # Other files have types of their own, and names that nobody declared.
+    is_text = file.format in DIALECTS and not header
+    types = _types(predicate, column_names(predicate.arity)) if is_text else None
+    return read_table(path, types=types, arity=predicate.arity, header=header)
+
+
+def _types(predicate: Predicate, names: tuple[str, ...] | list[str]) -> dict[str, str]:
+    """The declared types, as far as texts can be turned into them."""
+    pairs = zip(names, predicate.types or (), strict=False)
+    return {name: type_name for name, type_name in pairs if type_name in TYPES}
