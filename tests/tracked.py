@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import oracle
@@ -11,12 +12,13 @@ from evermat.maintenance.materialisation import Materialisation
 from strategies import Update
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from evermat.algebra import Engine, Snapshot
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.state import Outcome
+    from evermat.maintenance.state import Budget, Outcome, Progress
     from oracle import Fact, Model
+    from strategies import Scenario
 
 ALGORITHMS = ("remat", "fp", "dred", "dred-c", "bf", "bf-c", "auto")
 """Those that maintain any program; `counting` needs one without recursion."""
@@ -28,16 +30,19 @@ class Tracked:
     """Applies updates and compares with what they must lead to."""
 
     def __init__(
-        self, engine: Engine, *, counters: bool = True, **options: object
+        self,
+        engine: Engine,
+        *,
+        counters: bool = True,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.materialisation = Materialisation(
-            engine,
-            counters=counters,
-            **options,  # type: ignore[arg-type]  handed on as they are
+            engine, counters=counters, budget=budget, progress=progress
         )
         self.has_counters = counters
-        self.rules: list[Rule] = []
-        self.explicit: set[Fact] = set()
+        self.rules: tuple[Rule, ...] = ()
+        self.explicit: frozenset[Fact] = frozenset()
         self.model = oracle.materialise([], [])
 
     @property
@@ -82,13 +87,17 @@ class Tracked:
         relations = self.engine.relations()
         return {fact for fact in facts if fact[0] in relations}
 
-    def expected(self, update: Update) -> tuple[list[Rule], set[Fact], Model]:
-        rules = [rule for rule in self.rules if rule not in update.remove_rules]
-        rules += [rule for rule in update.add_rules if rule not in rules]
+    def expected(
+        self, update: Update
+    ) -> tuple[tuple[Rule, ...], frozenset[Fact], Model]:
+        kept = tuple(rule for rule in self.rules if rule not in update.remove_rules)
+        rules = kept + tuple(rule for rule in update.add_rules if rule not in kept)
         explicit = (self.explicit - update.delete) | update.insert
-        return rules, explicit, oracle.materialise(rules, explicit)
+        return rules, explicit, model_of(rules, explicit)
 
-    def check_change(self, outcome: Outcome, explicit: set[Fact], model: Model) -> None:
+    def check_change(
+        self, outcome: Outcome, explicit: frozenset[Fact], model: Model
+    ) -> None:
         """The reported change is exactly the difference."""
         assert visible(outcome.removed) == self.model.facts - model.facts
         assert visible(outcome.added) == model.facts - self.model.facts
@@ -109,6 +118,27 @@ class Tracked:
                 for fact in model.facts
             }
             assert {f: n for f, n in numbers.items() if f in expected} == expected
+
+
+@lru_cache(maxsize=64)
+def model_of(rules: tuple[Rule, ...], explicit: frozenset[Fact]) -> Model:
+    """The oracle's answer, which several algorithms are compared with in turn."""
+    return oracle.materialise(rules, explicit)
+
+
+def play(
+    scenario: Scenario, algorithms: Iterable[str], new_engine: Callable[[], Engine]
+) -> None:
+    """Run through a scenario once for each algorithm."""
+    for algorithm in algorithms:
+        tracked = Tracked(new_engine())
+        try:
+            tracked.load(scenario.rules, scenario.facts)
+            for update in scenario.updates:
+                tracked.apply(update, algorithm)
+        except Exception as error:
+            error.add_note(f"algorithm: {algorithm}")
+            raise
 
 
 def visible(snapshot: Snapshot) -> set[Fact]:

@@ -5,44 +5,32 @@ Facts, both counters and the reported change are compared after every update.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.engines import make_engine
 from strategies import Scenario, scenarios
-from tracked import ALGORITHMS, WITHOUT_COUNTERS, Tracked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tracked import ALGORITHMS, WITHOUT_COUNTERS, Tracked, play
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@settings(max_examples=100)
 @given(scenario=scenarios())
-def test_oracle_facts_change(
-    scenario: Scenario, algorithm: str, engine_name: str
-) -> None:
-    tracked = Tracked(make_engine(engine_name))
-    tracked.load(scenario.rules, scenario.facts)
-    for update in scenario.updates:
-        tracked.apply(update, algorithm)
+def test_oracle_facts_change(scenario: Scenario, engine_name: str) -> None:
+    play(scenario, ALGORITHMS, partial(make_engine, engine_name))
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@settings(max_examples=100)
 @given(scenario=scenarios(change_rules=True))
-def test_oracle_facts_and_rules_change(
-    scenario: Scenario, algorithm: str, engine_name: str
-) -> None:
-    tracked = Tracked(make_engine(engine_name))
-    tracked.load(scenario.rules, scenario.facts)
-    for update in scenario.updates:
-        tracked.apply(update, algorithm)
+def test_oracle_facts_and_rules_change(scenario: Scenario, engine_name: str) -> None:
+    play(scenario, ALGORITHMS, partial(make_engine, engine_name))
 
 
-@pytest.mark.parametrize("algorithm", WITHOUT_COUNTERS)
-@given(scenario=scenarios(change_rules=True))
+@settings(max_examples=40)
+@given(
+    scenario=scenarios(change_rules=True), algorithm=st.sampled_from(WITHOUT_COUNTERS)
+)
 def test_oracle_without_counters(
     scenario: Scenario, algorithm: str, engine_name: str
 ) -> None:
@@ -52,23 +40,25 @@ def test_oracle_without_counters(
         tracked.apply(update, algorithm)
 
 
+@settings(max_examples=60)
 @given(
     scenario=scenarios(max_updates=6, change_rules=True),
-    choose=st.functions(
-        like=lambda number: None, returns=st.sampled_from(ALGORITHMS), pure=True
-    ),
+    turns=st.lists(st.sampled_from(ALGORITHMS), min_size=6, max_size=6),
 )
 def test_agree_algorithms_can_take_turns(
-    scenario: Scenario, choose: Callable[[int], str], engine_name: str
+    scenario: Scenario, turns: list[str], engine_name: str
 ) -> None:
     tracked = Tracked(make_engine(engine_name))
     tracked.load(scenario.rules, scenario.facts)
-    for number, update in enumerate(scenario.updates):
-        tracked.apply(update, choose(number))
+    for update, algorithm in zip(scenario.updates, turns, strict=False):
+        tracked.apply(update, algorithm)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@given(scenario=scenarios(max_updates=2, change_rules=True))
+@settings(max_examples=40)
+@given(
+    scenario=scenarios(max_updates=2, change_rules=True),
+    algorithm=st.sampled_from(ALGORITHMS),
+)
 def test_agree_dry_runs_foretell_updates(
     scenario: Scenario, algorithm: str, engine_name: str
 ) -> None:
