@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evermat.api import KnowledgeBase, Transaction
+    from evermat.api import KnowledgeBase
     from evermat.change import Change
     from evermat.errors import EvermatError
     from evermat.lang.parser import parse_program
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from evermat.maintenance.watch import Budget, BudgetExceededError
     from evermat.result import Result
+    from evermat.transaction import Transaction
     from evermat.values import IRI, BlankNode, LangString, TypedLiteral
 
 __version__ = "0.1.0"
@@ -61,7 +62,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "evermat.api": ("KnowledgeBase", "Transaction"),
+    "evermat.api": ("KnowledgeBase",),
     "evermat.change": ("Change",),
     "evermat.errors": ("EvermatError",),
     "evermat.lang.parser": ("parse_program",),
@@ -71,6 +72,7 @@ _HOMES = {
     ),
     "evermat.maintenance.watch": ("Budget", "BudgetExceededError"),
     "evermat.result": ("Result",),
+    "evermat.transaction": ("Transaction",),
     "evermat.values": ("IRI", "BlankNode", "LangString", "TypedLiteral"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

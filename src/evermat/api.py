@@ -8,7 +8,8 @@ questions are answered by `evermat.questions`.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 import pyarrow as pa
 
@@ -29,7 +30,6 @@ from evermat.update_requests import Request, check_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from evermat.algebra import Engine, Facts
     from evermat.change import Sort
@@ -43,6 +43,17 @@ class NoCountersError(EvermatError, RuntimeError):
     """Counters were asked for that are not kept."""
 
     code: ClassVar[str] = "EM556"
+
+
+class Stats(TypedDict):
+    """Sizes of a knowledge base; those of a predicate are facts, given, bytes, indexes."""
+
+    engine: str
+    rules: int
+    strata: int
+    facts: int
+    given: int
+    predicates: dict[str, dict[str, int]]
 
 
 class KnowledgeBase:
@@ -127,7 +138,7 @@ class KnowledgeBase:
                 as `[?s, ?p, ?o]`.
         """
         request = Request(insert={name: [rows] for name, rows in (data or {}).items()})
-        files = [rdf] if isinstance(rdf, str) or hasattr(rdf, "__fspath__") else rdf
+        files = [rdf] if isinstance(rdf, str | Path) else rdf
         for path in files:
             request.insert.setdefault(TRIPLE, []).append(read_rdf(path))
         return self._change(request)
@@ -280,7 +291,7 @@ class KnowledgeBase:
         """The arity of every predicate that rules or facts have mentioned."""
         return {each.name: each.arity for each in self._catalogue}
 
-    def stats(self) -> dict[str, object]:
+    def stats(self) -> Stats:
         """Sizes: rules, strata, and for each predicate its facts, bytes and indexes."""
         sizes = self._sizes()
         return {

@@ -11,6 +11,7 @@ from evermat.io.delimited import DIALECTS
 from evermat.rdf import read_rdf
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -38,12 +39,12 @@ def read_fact_file(
         types = _types(predicate, predicate.columns)
         return read_table(path, columns=predicate.columns, types=types, header=header)
     # Other files have types of their own, and names that nobody declared.
-    is_text = file.format in DIALECTS and not header
-    types = _types(predicate, column_names(predicate.arity)) if is_text else None
+    names = column_names(predicate.arity)
+    types = _types(predicate, names) if file.format in DIALECTS and not header else {}
     return read_table(path, types=types, arity=predicate.arity, header=header)
 
 
-def _types(predicate: Predicate, names: tuple[str, ...] | list[str]) -> dict[str, str]:
+def _types(predicate: Predicate, names: Sequence[str]) -> dict[str, str]:
     """The declared types, as far as texts can be turned into them."""
     pairs = zip(names, predicate.types or (), strict=False)
     return {name: type_name for name, type_name in pairs if type_name in TYPES}

@@ -47,7 +47,7 @@ class Result:
     def __init__(self, table: pa.Table, columns: Sequence[str]) -> None:
         """Wrap a table of term columns; `columns` are the names to show."""
         self.columns = tuple(columns)
-        self._rows = table.num_rows
+        self._rows: int = table.num_rows
         self._table = table.rename_columns(list(columns)) if columns else table
 
     def __len__(self) -> int:

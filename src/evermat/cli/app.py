@@ -265,12 +265,12 @@ def fmt(
     evermat fmt --write rules/*.dl    change the files
     evermat fmt --check rules/*.dl    only tell which files would change
     """
-    from evermat.cli.checking import format_files
+    from evermat.cli.checking import Mode, format_files
 
     if write and check_only:
         message = "--write and --check do not go together"
         raise typer.BadParameter(message)
-    mode = "write" if write else "check" if check_only else "print"
+    mode = Mode.WRITE if write else Mode.CHECK if check_only else Mode.PRINT
     if not format_files(rules, mode):
         raise typer.Exit(1)
 

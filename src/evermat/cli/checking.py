@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from evermat.cli.output import count
 from evermat.cli.programs import Syntax, read_program
@@ -65,22 +66,28 @@ def _document(problem: EvermatError) -> dict[str, object]:
     }
 
 
-def format_files(
-    paths: Sequence[Path], mode: Literal["print", "write", "check"]
-) -> bool:
-    """Format files; False if `check` finds one that would change."""
+class Mode(Enum):
+    """What to do with a formatted text."""
+
+    PRINT = auto()
+    WRITE = auto()
+    CHECK = auto()
+
+
+def format_files(paths: Sequence[Path], mode: Mode) -> bool:
+    """Format files; False if a check finds one that would change."""
     from evermat.lang.formatter import format_source
 
     is_fine = True
     for path in paths:
         text = path.read_text(encoding="utf-8")
         formatted = format_source(text, name=str(path))
-        if mode == "print":
+        if mode is Mode.PRINT:
             print(formatted, end="")  # noqa: T201  the result
             continue
         if formatted == text:
             continue
-        if mode == "write":
+        if mode is Mode.WRITE:
             path.write_text(formatted, encoding="utf-8")
             print(f"formatted {path}")  # noqa: T201
         else:

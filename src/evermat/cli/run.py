@@ -59,6 +59,13 @@ def load(job: Job, output: Output) -> Loaded:
     program = read_program(job.rules, job.syntax, folders=folders)
     reader = FactReader(program.declarations, header=job.header)
     progress = ProgressLine()
+    with progress.during("starting"):
+        kb = KnowledgeBase(
+            engine=job.engine,
+            algorithm=job.algorithm,
+            budget=job.budget,
+            progress=progress,
+        )
     start = perf_counter()
     with progress.during("reading facts"):
         # The program says itself how the files that it imports are to be read.
@@ -66,12 +73,6 @@ def load(job: Job, output: Output) -> Loaded:
         data = reader.read(job.facts, without=imported)
     read = perf_counter()
     with progress.during("materialising"):
-        kb = KnowledgeBase(
-            engine=job.engine,
-            algorithm=job.algorithm,
-            budget=job.budget,
-            progress=progress,
-        )
         kb.update(insert=data, add_rules=program)
     done = perf_counter()
     stats = kb.stats()

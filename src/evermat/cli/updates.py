@@ -99,8 +99,7 @@ def _read_toml(path: Path, reader: FactReader) -> UpdateFile:
     except tomllib.TOMLDecodeError as error:
         raise _not_toml(path, text, error) from error
     _refuse_unknown(path, content, _SECTIONS, "an update has")
-    rules = content.get("rules", {})
-    _require_table(path, "rules", rules)
+    rules = _table(path, "rules", content)
     _refuse_unknown(path, rules, _RULE_KEYS, "`[rules]` has")
     return UpdateFile(
         title=str(content.get("title", path.stem)),
@@ -115,8 +114,7 @@ def _read_toml(path: Path, reader: FactReader) -> UpdateFile:
 def _facts(
     path: Path, section: str, content: dict[str, object], reader: FactReader
 ) -> dict[str, object]:
-    facts = content.get(section, {})
-    _require_table(path, section, facts)
+    facts = _table(path, section, content)
     read: dict[str, object] = {}
     for predicate, rows in facts.items():
         match rows:
@@ -145,12 +143,14 @@ def _rules(path: Path, rules: dict[str, object], verb: str) -> list[RuleInput]:
     return found
 
 
-def _require_table(path: Path, name: str, value: object) -> None:
+def _table(path: Path, name: str, content: dict[str, object]) -> dict[str, object]:
+    value = content.get(name, {})
     if not isinstance(value, dict):
         raise UpdateFileError(
             f"`{name}` in `{path}` is not a table",
             help=f"write [{name}] on a line of its own, and its contents below",
         )
+    return value
 
 
 def _refuse_unknown(
