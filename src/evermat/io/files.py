@@ -153,14 +153,14 @@ class DataFile:
 
 
 def data_file(
-    path: str | Path,
+    path: str | Path | DataFile,
     *,
     format: str | None = None,  # noqa: A002  as users say it
 ) -> DataFile:
     """What the name of a data file says.
 
     Args:
-        path: where it is; it need not exist.
+        path: where it is; it need not exist. What is a data file already stays one.
         format: overrules the suffix.
 
     Raises:
@@ -169,6 +169,8 @@ def data_file(
     >>> data_file("facts/edge.csv.gz").predicate
     'edge'
     """
+    if isinstance(path, DataFile):
+        return path if format is None else data_file(path.path, format=format)
     path = Path(path)
     name = path.name
     compression = COMPRESSIONS.get(path.suffix.lower())

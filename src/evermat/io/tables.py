@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def read_table(  # noqa: PLR0913  the options of one call
-    path: str | Path,
+    path: str | Path | DataFile,
     *,
     format: str | None = None,  # noqa: A002  as users say it
     columns: Sequence[str] | None = None,

@@ -53,7 +53,7 @@ class RdfSyntaxError(EvermatError, ValueError):
 
 
 def read_rdf(
-    path: str | Path,
+    path: str | Path | DataFile,
     format: str | None = None,  # noqa: A002  as users say it
     *,
     base: str | None = None,
@@ -70,7 +70,7 @@ def read_rdf(
 
 
 def rdf_batches(
-    path: str | Path,
+    path: str | Path | DataFile,
     format: str | None = None,  # noqa: A002  as users say it
     *,
     base: str | None = None,

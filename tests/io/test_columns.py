@@ -1,0 +1,300 @@
+"""Term columns: every Arrow type in, and the same values out."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evermat.columns import (
+    TERM,
+    ArityMismatchError,
+    MissingValueError,
+    TermSyntaxError,
+    as_terms,
+    constants,
+    kinds_in,
+    natural,
+    ntriples_texts,
+    plain_texts,
+    read_terms,
+    rows_without_columns,
+    table_of_rows,
+    term_table,
+    term_texts,
+    values,
+)
+from evermat.values import (
+    IRI,
+    XSD,
+    BlankNode,
+    Constant,
+    Kind,
+    LangString,
+    TypedLiteral,
+    ValueConversionError,
+    constant,
+    term_text,
+)
+
+DATE = datetime.date(2024, 2, 29)
+MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 5, 1500)  # noqa: DTZ001
+IN_UTC = MOMENT.replace(tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("column", "python_values"),
+    [
+        (pa.array([1, -2]), [1, -2]),
+        (pa.array([1, 2], pa.uint8()), [1, 2]),
+        (pa.array([2**64 - 1], pa.uint64()), [2**64 - 1]),
+        (pa.array([0.1, -0.0, 1e-5, 1e22, 3.0]), [0.1, -0.0, 1e-5, 1e22, 3.0]),
+        (pa.array([1.5], pa.float32()), [1.5]),
+        (pa.array([float("inf"), float("-inf")]), [float("inf"), float("-inf")]),
+        (pa.array([True, False]), [True, False]),
+        (pa.array(["a", "", "é\n"]), ["a", "", "é\n"]),
+        (pa.array(["a"], pa.large_string()), ["a"]),
+        (pa.array(["a"], pa.string_view()), ["a"]),
+        (pa.array(["b", "a", "b"]).dictionary_encode(), ["b", "a", "b"]),
+        (pa.array([7, 8, 7]).dictionary_encode(), [7, 8, 7]),
+        (pa.array([Decimal("1.50"), Decimal("-0.00")]), [Decimal("1.5"), Decimal(0)]),
+        (pa.array([10**30], pa.decimal128(38, 0)), [10**30]),
+        (pa.chunked_array([[1], [2, 3]]), [1, 2, 3]),
+        (pa.array([], pa.null()), []),
+        (pa.array([DATE]), [TypedLiteral("2024-02-29", XSD + "date")]),
+    ],
+    ids=str,
+)
+def test_as_terms_keeps_values(column: pa.Array, python_values: list[object]) -> None:
+    terms = as_terms(column)
+    assert terms.type == TERM
+    assert constants(terms) == [constant(value) for value in python_values]
+    assert list(map(repr, values(terms))) == [
+        repr(constant(value).value) for value in python_values
+    ]
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("moment", [MOMENT, IN_UTC, MOMENT.replace(microsecond=0)])
+def test_agree_timestamps_are_written_as_python_writes_them(
+    unit: str, moment: datetime.datetime
+) -> None:
+    zone = "UTC" if moment.tzinfo else None
+    column = pa.array([moment], pa.timestamp(unit, zone))
+    assert constants(as_terms(column)) == [constant(moment)]
+
+
+def test_agree_offsets_of_zones_are_written_as_python_writes_them() -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=1))
+    moment = MOMENT.replace(tzinfo=zone)
+    column = pa.array([moment], pa.timestamp("us", "+01:00"))
+    assert constants(as_terms(column)) == [constant(moment)]
+
+
+def test_agree_times_are_written_as_python_writes_them() -> None:
+    times = [datetime.time(1, 2, 3, 4), datetime.time(1, 2, 3)]
+    assert constants(as_terms(pa.array(times))) == [constant(time) for time in times]
+
+
+def test_nanoseconds_are_not_cut_off() -> None:
+    column = pa.array([1], pa.timestamp("ns"))
+    assert values(as_terms(column)) == [
+        TypedLiteral("1970-01-01T00:00:00.000000001", XSD + "dateTime")
+    ]
+
+
+def test_nulls_are_refused_with_their_row() -> None:
+    with pytest.raises(MissingValueError, match="row 3 has no value") as caught:
+        as_terms(pa.array([1, 2, None]))
+    assert caught.value.row == 3
+
+
+def test_nulls_are_refused_with_the_row_of_the_table_and_the_column() -> None:
+    table = pa.table({"x": pa.chunked_array([["a", "b"], ["c", None]])})
+    with pytest.raises(MissingValueError, match="row 4 has no value in column `x`"):
+        term_table(table)
+
+
+def test_nulls_in_dictionaries_and_halves_of_terms_are_refused() -> None:
+    dictionary = pa.DictionaryArray.from_arrays([0, 1], ["a", None])
+    with pytest.raises(MissingValueError, match="row 2"):
+        as_terms(dictionary)
+    halves = pa.array([{"kind": 0, "text": "a"}, {"kind": 0, "text": None}], TERM)
+    with pytest.raises(MissingValueError, match="row 2"):
+        as_terms(halves)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1]]),
+        pa.array([b"x"]),
+        pa.array([{"a": 1}]),
+        pa.array([datetime.timedelta(1)]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_types_without_constants_are_refused(column: pa.Array) -> None:
+    with pytest.raises(ValueConversionError, match="column `x` of Arrow type"):
+        as_terms(column, name="x")
+
+
+@pytest.mark.parametrize(
+    ("python_values", "arrow_type", "plain"),
+    [
+        (["a", "b"], pa.string(), ["a", "b"]),
+        ([1, -5], pa.int64(), [1, -5]),
+        ([1, 10**30], pa.decimal128(38, 0), [1, 10**30]),
+        ([10**39], pa.decimal256(76, 0), [10**39]),
+        ([10**80], pa.string(), ["1" + "0" * 80]),
+        ([Decimal("1.5"), Decimal("2.25")], pa.decimal128(38, 2), None),
+        ([Decimal("1e-60"), Decimal(1)], pa.decimal256(76, 60), None),
+        ([Decimal("1e-90")], pa.string(), None),
+        ([1.5, float("nan")], pa.float64(), None),
+        ([True, False], pa.bool_(), [True, False]),
+        ([IRI("a:b"), BlankNode("x")], pa.string(), ["a:b", "_:x"]),
+        ([BlankNode("x")], pa.string(), ["_:x"]),
+        ([DATE], pa.date32(), [DATE]),
+        ([MOMENT], pa.timestamp("us"), [MOMENT]),
+        ([IN_UTC], pa.timestamp("us", "UTC"), [IN_UTC]),
+        ([1, "1"], pa.string(), ["1", '"1"']),
+        ([LangString("a", "en")], pa.string(), ['"a"@en']),
+        ([TypedLiteral("x", "u:d")], pa.string(), ['"x"^^<u:d>']),
+        (
+            [TypedLiteral("soon", XSD + "date")],
+            pa.string(),
+            [f'"soon"^^<{XSD}date>'],
+        ),
+        ([], pa.string(), []),
+    ],
+    ids=str,
+)
+def test_natural_is_the_plainest_type_that_fits(
+    python_values: list[object], arrow_type: pa.DataType, plain: list[object] | None
+) -> None:
+    terms = as_terms(table_of_rows([(value,) for value in python_values], 1)["c1"])
+    column = natural(terms)
+    assert column.type == arrow_type
+    if plain is not None:
+        assert column.to_pylist() == plain
+    if not pa.types.is_string(arrow_type):
+        assert as_terms(column).equals(terms)
+
+
+CONSTANTS = st.one_of(
+    st.text(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.booleans(),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3),
+    st.builds(IRI, st.from_regex(r"[a-z]+:[a-z0-9/%#]*", fullmatch=True)),
+    st.builds(BlankNode, st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True)),
+    st.builds(LangString, st.text(), st.sampled_from(["en", "de-at"])),
+    st.builds(TypedLiteral, st.text(), st.sampled_from(["u:d", XSD + "gYear"])),
+).map(constant)
+
+
+def _term_column(terms: list[Constant]) -> pa.Array:
+    return as_terms(table_of_rows([(term,) for term in terms], 1)["c1"])
+
+
+@given(st.lists(CONSTANTS))
+def test_agree_term_texts_with_their_slow_form(terms: list[Constant]) -> None:
+    expected = [term_text(term.kind, term.text) for term in terms]
+    assert term_texts(_term_column(terms)).to_pylist() == expected
+
+
+@given(st.lists(CONSTANTS))
+def test_terms_read_back_what_was_written(terms: list[Constant]) -> None:
+    column = _term_column(terms)
+    assert constants(read_terms(term_texts(column))) == terms
+    assert constants(read_terms(ntriples_texts(column))) == terms
+
+
+@given(st.lists(CONSTANTS))
+def test_values_are_those_of_constants(terms: list[Constant]) -> None:
+    found = values(_term_column(terms))
+    assert list(map(repr, found)) == [repr(term.value) for term in terms]
+
+
+def test_characters_that_no_iri_may_have_are_escaped_in_ntriples() -> None:
+    column = _term_column([constant(IRI("a:b c>"))])
+    assert ntriples_texts(column).to_pylist() == ["<a:b\\u0020c\\u003E>"]
+
+
+def test_bare_texts_are_numbers_booleans_or_strings() -> None:
+    texts = pa.array(["7", "007", "1.50", "1e3", "true", "anna", "", "-"])
+    assert values(read_terms(texts)) == [
+        7,
+        7,
+        Decimal("1.5"),
+        1000.0,
+        True,
+        "anna",
+        "",
+        "-",
+    ]
+
+
+@pytest.mark.parametrize("text", ["<a b>", '"open', "_:", '"a"^^<b', '"a"b'])
+def test_texts_that_only_begin_like_terms_are_refused(text: str) -> None:
+    with pytest.raises(TermSyntaxError) as caught:
+        read_terms(pa.array(["x", "7", text]))
+    assert caught.value.row == 3
+
+
+def test_plain_texts_drop_datatypes_that_arrow_knows() -> None:
+    assert plain_texts(_term_column([constant(DATE)])).to_pylist() == ["2024-02-29"]
+    assert plain_texts(_term_column([constant(0.5)])).to_pylist() == ["0.5"]
+    mixed = _term_column([constant(0.5), constant("a")])
+    assert plain_texts(mixed).to_pylist() == ["0.5e0", '"a"']
+
+
+def test_rows_of_one_type_become_plain_columns() -> None:
+    table = table_of_rows([("a", 1, 1.5, True), ("b", 2, 2.5, False)], 4)
+    assert table.schema.types == [pa.string(), pa.int64(), pa.float64(), pa.bool_()]
+
+
+def test_rows_of_mixed_types_become_terms() -> None:
+    table = table_of_rows([("a", 1), (IRI("u:x"), 2**70), (True, -1)], 2)
+    assert table.schema.types == [TERM, TERM]
+    assert values(table["c1"]) == ["a", IRI("u:x"), True]
+    assert values(table["c2"]) == [1, 2**70, -1]
+
+
+def test_rows_of_wrong_length_are_refused_with_their_number() -> None:
+    with pytest.raises(ArityMismatchError, match="row 2 has 1 value, expected 2"):
+        table_of_rows([(1, 2), (1,)], 2)
+
+
+def test_a_string_is_not_a_row() -> None:
+    with pytest.raises(ValueConversionError, match="row 1 is not a tuple or list"):
+        table_of_rows(["ab"], 2)
+
+
+def test_none_is_refused_with_row_and_column() -> None:
+    with pytest.raises(MissingValueError, match="row 2 has no value in column `c2`"):
+        table_of_rows([(1, 2), (1, None)], 2)
+
+
+def test_half_characters_are_refused() -> None:
+    with pytest.raises(ValueConversionError, match="not Unicode text"):
+        table_of_rows([("\ud800",)], 1)
+
+
+def test_rows_without_columns_keep_their_number() -> None:
+    assert table_of_rows([(), ()], 0).num_rows == 2
+    assert rows_without_columns(3).num_rows == 3
+    assert term_table(rows_without_columns(3)).num_rows == 3
+
+
+def test_many_rows_go_there_and_back() -> None:
+    rows = [(number, f"n{number % 1000}", number / 7) for number in range(200_000)]
+    table = term_table(table_of_rows(rows, 3))
+    back = [natural(column).to_pylist() for column in table.columns]
+    assert list(zip(*back, strict=True)) == rows
+    assert kinds_in(table["c2"].combine_chunks()) == {Kind.STRING}

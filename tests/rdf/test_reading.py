@@ -1,0 +1,337 @@
+"""Reading RDF: every syntax, blank nodes, and the texts of errors."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyoxigraph
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evermat.columns import TERM, term_texts
+from evermat.io import DamagedFileError, NotUnicodeError, UnknownFormatError, data_file
+from evermat.rdf import RdfSyntaxError, rdf_batches, read_rdf
+from evermat.values import language_string, literal, term_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from evermat.errors import EvermatError
+
+    Write = Callable[[str, bytes], Path]
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes a file into the working folder; its short name is in error texts."""
+    monkeypatch.chdir(tmp_path)
+
+    def write_file(name: str, data: bytes) -> Path:
+        path = (tmp_path / name).relative_to(tmp_path)
+        path.write_bytes(data)
+        return path
+
+    return write_file
+
+
+def triples(table: pa.Table) -> set[tuple[str, ...]]:
+    columns = [term_texts(column).to_pylist() for column in table.columns]
+    return set(zip(*columns, strict=True))
+
+
+SAME = {
+    ("<http://x/a>", "<http://x/p>", "<http://x/b>"),
+    ("<http://x/a>", "<http://x/p>", '"é \\"q\\"\\n"'),
+    ("<http://x/a>", "<http://x/p>", '"chat"@fr'),
+    ("<http://x/a>", "<http://x/p>", "7"),
+    ("<http://x/a>", "<http://x/p>", '"x"^^<http://x/d>'),
+}
+NTRIPLES = (
+    b"# a comment\n"
+    b"<http://x/a> <http://x/p> <http://x/b> .\n\r\n"
+    b'<http://x/a>\t<http://x/p>  "\\u00e9 \\"q\\"\\n" . # another\r\n'
+    b'<http://x/a> <http://x/p> "chat"@FR .\n'
+    b'<http://x/a> <http://x/p> "7"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
+    b'<http://x/a> <http://x/p> "x"^^<http://x/d> .'
+)
+TURTLE = (
+    b"@prefix : <http://x/> .\n"
+    b':a :p :b, "\xc3\xa9 \\"q\\"\\n", "chat"@fr, 007, "x"^^:d .\n'
+)
+RDFXML = b"""<?xml version="1.0"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://x/">
+  <rdf:Description rdf:about="http://x/a">
+    <p rdf:resource="http://x/b"/>
+    <p>\xc3\xa9 "q"&#10;</p>
+    <p xml:lang="fr">chat</p>
+    <p rdf:datatype="http://www.w3.org/2001/XMLSchema#integer">7</p>
+    <p rdf:datatype="http://x/d">x</p>
+  </rdf:Description>
+</rdf:RDF>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("t.nt", NTRIPLES),
+        ("t.nt.gz", gzip.compress(NTRIPLES)),
+        ("t.nq", NTRIPLES.replace(b'"chat"@FR .', b'"chat"@FR <http://x/g> .')),
+        ("t.ttl", TURTLE),
+        ("t.ttl.gz", gzip.compress(TURTLE)),
+        ("t.trig", TURTLE.replace(b":a :p", b":g { :a :p").replace(b":d .", b":d }")),
+        ("t.rdf", RDFXML),
+        ("t.owl", RDFXML),
+    ],
+)
+def test_every_syntax_gives_the_same_triples(
+    write: Write, name: str, data: bytes
+) -> None:
+    table = read_rdf(write(name, data))
+    assert table.column_names == ["s", "p", "o"]
+    assert table.schema.types == [TERM] * 3
+    assert triples(table) == SAME
+
+
+def test_formats_can_be_named(write: Write) -> None:
+    path = write("data.txt", TURTLE)
+    assert triples(read_rdf(path, "ttl")) == SAME
+    assert triples(read_rdf(data_file(path, format="ttl"))) == SAME
+
+
+@pytest.mark.parametrize("name", ["t.nt", "t.ttl", "t.nq", "t.nt.gz"])
+def test_empty_files_have_no_triples(write: Write, name: str) -> None:
+    data = gzip.compress(b"") if name.endswith("gz") else b""
+    table = read_rdf(write(name, data))
+    assert table.shape == (0, 3)
+    assert table.schema.types == [TERM] * 3
+
+
+def test_relative_iris_need_a_base(write: Write) -> None:
+    path = write("t.ttl", b"<a> <p> <#b> .")
+    assert triples(read_rdf(path, base="http://x/")) == {
+        ("<http://x/a>", "<http://x/p>", "<http://x/#b>")
+    }
+    with pytest.raises(RdfSyntaxError, match="say `base=…`"):
+        read_rdf(path)
+
+
+def blank_nodes(table: pa.Table) -> set[str]:
+    return {text for row in triples(table) for text in row if text.startswith("_:")}
+
+
+BLANKS = {
+    "t.nt": b"_:a <u:p> _:b .\n_:b <u:p> _:a .\n",
+    "t.ttl": b"_:a <u:p> [ <u:p> _:a ] .",
+}
+
+
+@pytest.mark.parametrize("name", BLANKS)
+def test_blank_nodes_of_two_files_are_apart(write: Write, name: str) -> None:
+    one = blank_nodes(read_rdf(write("one-" + name, BLANKS[name])))
+    two = blank_nodes(read_rdf(write("two-" + name, BLANKS[name])))
+    assert len(one) == len(two) == 2
+    assert not one & two
+
+
+@pytest.mark.parametrize("name", BLANKS)
+def test_blank_nodes_of_a_file_are_the_same_each_time(write: Write, name: str) -> None:
+    path = write(name, BLANKS[name])
+    assert triples(read_rdf(path)) == triples(read_rdf(path))
+    named = blank_nodes(read_rdf(path, blank_scope="here"))
+    assert named == blank_nodes(read_rdf(path, blank_scope="here"))
+    assert not named & blank_nodes(read_rdf(path))
+
+
+def test_blank_nodes_can_keep_their_labels(write: Write) -> None:
+    path = write("t.nt", BLANKS["t.nt"])
+    assert blank_nodes(read_rdf(path, blank_scope=False)) == {"_:a", "_:b"}
+
+
+def test_blank_nodes_keep_apart_from_iris_that_look_alike(write: Write) -> None:
+    path = write("t.nt", b'_:a <u:p> "a" .\n<u:a> <u:p> "_:a" .\n')
+    objects = {row[2] for row in triples(read_rdf(path))}
+    assert objects == {'"a"', '"_:a"'}
+
+
+ERRORS: dict[str, tuple[str, bytes, type[EvermatError], str]] = {
+    "N-Triples": (
+        "t.nt",
+        b'<u:a> <u:p> "x" .\n\n<u:a> <u p> "x" .\n',
+        RdfSyntaxError,
+        """\
+RdfSyntaxError [EM723]: invalid IRI code point ' '
+ --> t.nt:3:7
+  |
+3 | <u:a> <u p> "x" .
+  |       ^^^^^
+  |""",
+    ),
+    "bare number": (
+        "t.nt",
+        b"<u:a> <u:p> 7 .\n",
+        RdfSyntaxError,
+        """\
+RdfSyntaxError [EM723]: the object of a triple must be an IRI, a blank node or a \
+literal
+ --> t.nt:1:13
+  |
+1 | <u:a> <u:p> 7 .
+  |             ^
+  |""",
+    ),
+    "Turtle": (
+        "t.ttl",
+        b"@prefix : <http://x/> .\n:a :b ex:c .\n",
+        RdfSyntaxError,
+        """\
+RdfSyntaxError [EM723]: the prefix ex: has not been declared
+ --> t.ttl:2:7
+  |
+2 | :a :b ex:c .
+  |       ^^^^
+  |""",
+    ),
+    "RDF/XML": (
+        "t.rdf",
+        b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\n</x>',
+        RdfSyntaxError,
+        """\
+RdfSyntaxError [EM723]: ill-formed document: expected `</rdf:RDF>`, but `</x>` was \
+found
+ --> t.rdf:2:3
+  |
+2 | </x>
+  |   ^
+  |""",
+    ),
+    "not UTF-8": (
+        "t.nt",
+        b'<u:a> <u:p> "x" .\n<u:a> <u:p> "\xff" .\n',
+        NotUnicodeError,
+        """\
+NotUnicodeError [EM715]: `t.nt` is not in UTF-8
+ --> t.nt:2:14
+  |
+2 | <u:a> <u:p> "\N{REPLACEMENT CHARACTER}" .
+  |              ^ byte 0xff
+  |
+  = help: convert it to UTF-8 first""",
+    ),
+    "bad gzip": (
+        "t.ttl.gz",
+        b"plain text",
+        DamagedFileError,
+        """\
+DamagedFileError [EM713]: `t.ttl.gz` is not a readable gzip file: \
+zlib inflate failed: incorrect header check
+ = help: it may have been cut short, or have the wrong suffix""",
+    ),
+    "a table": (
+        "t.csv",
+        b"",
+        UnknownFormatError,
+        """\
+UnknownFormatError [EM712]: cannot tell the format of `t.csv`
+ = rule: known suffixes are .nt .nq .ttl .trig .rdf .owl, and .gz .zst .bz2 after them
+ = help: rename the file, or say `format=…`""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_say_where_what_and_how(write: Write, name: str) -> None:
+    file_name, data, error, text = ERRORS[name]
+    path = write(file_name, data)
+    with pytest.raises(error) as caught:
+        read_rdf(path)
+    assert str(caught.value) == text
+
+
+def test_triples_as_terms_are_refused(write: Write) -> None:
+    path = write("t.ttl", b"<u:a> <u:p> <<( <u:a> <u:p> <u:b> )>> .")
+    with pytest.raises(RdfSyntaxError, match="triples as terms are not supported"):
+        read_rdf(path)
+
+
+LITERALS = st.one_of(
+    st.builds(pyoxigraph.Literal, st.text(st.characters(exclude_categories=["Cs"]))),
+    st.builds(
+        lambda text, datatype: pyoxigraph.Literal(
+            text, datatype=pyoxigraph.NamedNode(datatype)
+        ),
+        st.text(st.sampled_from('a1.e-+\\"\n\t ^@<>'), max_size=6),
+        st.sampled_from([XSD + "integer", XSD + "double", XSD + "boolean", "u:d"]),
+    ),
+    st.builds(
+        lambda text: pyoxigraph.Literal(text, language="en-GB"),
+        st.text(st.sampled_from('ab "\\@^')),
+    ),
+)
+
+
+def _expected(term: pyoxigraph.Literal) -> str:
+    if term.language:
+        found = language_string(term.value, term.language)
+    else:
+        found = literal(term.value, term.datatype.value)
+    return term_text(found.kind, found.text)
+
+
+@given(st.lists(LITERALS, min_size=1))
+def test_agree_columns_with_the_terms_of_the_parser(
+    tmp_path_factory: pytest.TempPathFactory, terms: list[pyoxigraph.Literal]
+) -> None:
+    node = pyoxigraph.NamedNode("u:a")
+    data = pyoxigraph.serialize(
+        [pyoxigraph.Triple(node, node, term) for term in terms],
+        format=pyoxigraph.RdfFormat.N_TRIPLES,
+    )
+    path = tmp_path_factory.mktemp("rdf") / "t.nt"
+    path.write_bytes(data or b"")
+    expected = {("<u:a>", "<u:a>", _expected(term)) for term in terms}
+    assert triples(read_rdf(path)) == expected
+    assert triples(read_rdf(path, "ttl")) == expected
+
+
+def test_many_triples_come_in_batches(tmp_path: Path) -> None:
+    lines = [f'<u:n{n}> <u:p> "value {n % 100}" .\n' for n in range(200_000)]
+    lines[150_000] = '<u:x>  <u:p> "odd \\t line" .\n'
+    path = tmp_path / "t.nt"
+    path.write_text("".join(lines))
+    table = pa.concat_tables(rdf_batches(path))
+    assert table.num_rows == 200_000
+    expected = {
+        (f"<u:n{n}>", "<u:p>", f'"value {n % 100}"') for n in range(200_000)
+    } - {("<u:n150000>", "<u:p>", '"value 0"')}
+    expected.add(("<u:x>", "<u:p>", '"odd \\t line"'))
+    assert triples(table) == expected
+    path = path.rename(tmp_path / "t.nq")
+    batches = list(rdf_batches(path))
+    assert len(batches) > 2
+    assert triples(pa.concat_tables(batches)) == expected
+
+
+def test_an_error_late_in_a_file_has_the_right_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.nt"
+    good = '<u:a> <u:p> "some text that takes a little room" .\n'
+    path.write_text(good * 300_000 + "<u:a> <u:p> oops .\n")
+    with pytest.raises(RdfSyntaxError) as caught:
+        read_rdf(path)
+    assert caught.value.span is not None
+    assert caught.value.span.line == 300_001
+    assert caught.value.span.column == 13
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("lubm/lubm-1.nt.gz", 100_543), ("lubm/univ-bench.owl", 293)]
+)
+def test_real_files_are_read_whole(shared_data: Path, name: str, count: int) -> None:
+    path = shared_data / name
+    base = "http://swat.cse.lehigh.edu/onto/univ-bench.owl"
+    assert len(triples(read_rdf(path, base=base))) == count
