@@ -120,20 +120,45 @@ def _render_labels(labels: tuple[Label, ...]) -> list[str]:
     main = labels[0].span
     lines = [f"{blank}--> {main.source.name}:{main.line}:{main.column}", f"{blank} |"]
     shown: tuple[str, int] | None = None
+    window = _Window("", 1)
     for label in _in_reading_order(labels):
         span = label.span
         here = (span.source.name, span.line)
         if here != shown:
             if shown is not None and span.source.name != shown[0]:
                 lines.append(f"{blank}::: {span.source.name}:{span.line}:{span.column}")
-            lines.append(f"{span.line:>{width}} | {span.line_text}".rstrip())
+            window = _Window(span.line_text, span.column)
+            lines.append(f"{span.line:>{width}} | {window.text}".rstrip())
             shown = here
-        room = max(1, len(span.line_text) - span.column + 1)
-        carets = "^" * max(1, min(span.end - span.start, room))
-        pad = " " * (span.column - 1)
+        pad, carets = window.underline(span)
         lines.append(f"{blank} | {pad}{carets} {label.text}".rstrip())
     lines.append(f"{blank} |")
     return lines
+
+
+MAXIMUM_WIDTH = 110
+"""Of a longer source line, only a piece around the first place is shown."""
+
+
+class _Window:
+    """The part of a source line that is shown, and where it begins."""
+
+    def __init__(self, line: str, column: int) -> None:
+        self.start = 0
+        self.text = line
+        if len(line) > MAXIMUM_WIDTH:
+            self.start = max(0, min(column - 30, len(line) - MAXIMUM_WIDTH))
+            end = self.start + MAXIMUM_WIDTH
+            before = "..." if self.start else ""
+            after = "..." if end < len(line) else ""
+            piece = line[self.start + len(before) : end - len(after)]
+            self.text = before + piece + after
+
+    def underline(self, span: Span) -> tuple[str, str]:
+        """The blanks before the carets of a span, and the carets."""
+        offset = min(max(0, span.column - 1 - self.start), len(self.text))
+        room = max(1, len(self.text) - offset)
+        return " " * offset, "^" * max(1, min(span.end - span.start, room))
 
 
 def _in_reading_order(labels: tuple[Label, ...]) -> list[Label]:

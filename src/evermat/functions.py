@@ -18,6 +18,7 @@ import hashlib
 import math
 import operator
 import re
+import sys
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import lru_cache
@@ -63,7 +64,7 @@ _QUOTIENT = Context(prec=34)
 class FunctionError(EvermatError, ArithmeticError):
     """A function has no value for its arguments."""
 
-    code = "EM403"
+    code = "EM405"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +117,33 @@ def evaluate(name: str, *arguments: Constant) -> Constant:
 def _number(name: str, argument: Constant) -> int | Decimal | float:
     match argument.kind:
         case Kind.INTEGER:
-            return int(argument.text)
+            return _parsed_integer(name, argument)
         case Kind.DECIMAL:
             return Decimal(argument.text)
         case Kind.DOUBLE:
             return float(argument.text)
         case _:
             raise _wrong_type(name, argument, "a number")
+
+
+def _parsed_integer(name: str, argument: Constant) -> int:
+    try:
+        return int(argument.text)
+    except ValueError:
+        raise _too_long(name) from None
+
+
+def _integer_result(name: str, value: int) -> Constant:
+    try:
+        return integer_constant(value)
+    except ValueError:
+        raise _too_long(name) from None
+
+
+def _too_long(name: str) -> FunctionError:
+    """Python refuses to convert longer numbers, as that takes quadratic time."""
+    digits = sys.get_int_max_str_digits()
+    return FunctionError(f"`{name}`: an integer has more than {digits} digits")
 
 
 def _wrong_type(name: str, argument: Constant, wanted: str) -> FunctionError:
@@ -147,7 +168,7 @@ def _arithmetic(
     def evaluate(left: Constant, right: Constant) -> Constant:
         a, b = _number(name, left), _number(name, right)
         if isinstance(a, int) and isinstance(b, int):
-            return integer_constant(integers(a, b))
+            return _integer_result(name, integers(a, b))
         if isinstance(a, float) or isinstance(b, float):
             return double_constant(doubles(_float(name, a), _float(name, b)))
         return decimal_constant(decimals(Decimal(a), Decimal(b)))
@@ -200,7 +221,7 @@ def _minus(left: Constant, right: Constant | None = None) -> Constant:
         return _subtract(left, right)
     value = _number("-", left)
     if isinstance(value, int):
-        return integer_constant(-value)
+        return _integer_result("-", -value)
     if isinstance(value, float):
         return double_constant(-value)
     return decimal_constant(_EXACT.minus(value))
@@ -289,7 +310,7 @@ def _string(text: str) -> Constant:
 def _integer(name: str, argument: Constant) -> int:
     if argument.kind is not Kind.INTEGER:
         raise _wrong_type(name, argument, "an integer")
-    return int(argument.text)
+    return _parsed_integer(name, argument)
 
 
 def _substring(

@@ -143,14 +143,19 @@ def _arity_clashes(program: Program) -> Iterator[ArityError]:
             first[atom.predicate] = (arity, atom.span)
         elif known[0] != arity and (atom.predicate, arity) not in reported:
             reported.add((atom.predicate, arity))
-            yield _arity_clash(atom, *known)
+            yield _arity_clash(atom.predicate, known, (arity, atom.span))
 
 
-def _arity_clash(atom: Atom, arity: int, span: Span | None) -> ArityError:
-    here, there = _arguments(atom.arity), _arguments(arity)
-    places = ((atom.span, here), (span, there))
+def _arity_clash(
+    name: str, first: tuple[int, Span | None], second: tuple[int, Span | None]
+) -> ArityError:
+    # Rules are looked at before facts; a message points at what comes later in a text.
+    if first[1] and second[1] and first[1].start > second[1].start:
+        first, second = second, first
+    here, there = _arguments(second[0]), _arguments(first[0])
+    places = ((second[1], here), (first[1], there))
     return ArityError(
-        f"`{atom.predicate}` has {here} here, but {there} elsewhere",
+        f"`{name}` has {here} here, but {there} elsewhere",
         labels=tuple(Label(at, text) for at, text in places if at is not None),
         law="a predicate has the same number of arguments everywhere",
         help="add or remove arguments, or use another name",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from evermat.functions import ANY, NUMBER, Type
+from evermat.functions import ANY, NUMBER, TEXT, Type
 from evermat.values import Kind
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def type_name(kinds: Type) -> str:
     >>> type_name(frozenset({Kind.INTEGER}))
     'integer'
     """
-    for name, allowed in COLUMN_TYPES.items():
+    for name, allowed in (*COLUMN_TYPES.items(), ("text", TEXT)):
         if kinds == allowed:
             return name
     names = sorted(_KIND_NAMES[kind] for kind in kinds)

@@ -37,10 +37,24 @@ def recursion_through_negation(
         for step in _negative_steps(rule, source):
             if components[step.target] == components[source]:
                 offending.setdefault(components[source], step)
+    names = _names_in_text(rules) if offending else {}
     return [
-        _error(_cycle(step, _steps(rules, components, component)))
+        _error(_cycle(step, _steps(rules, components, component)), names)
         for component, step in offending.items()
     ]
+
+
+def _names_in_text(rules: Sequence[Rule]) -> dict[Shape, str]:
+    """The words with which the program itself speaks of a shape."""
+    names: dict[Shape, str] = {}
+    for rule in rules:
+        for atom in (rule.head, *rule.positive_atoms(), *rule.negated_atoms()):
+            shape, span = shape_of(atom), atom.predicate_span
+            if span is None or is_auxiliary(atom.predicate):
+                names.setdefault(shape, str(shape))
+            else:
+                names.setdefault(shape, span.source.text[span.start : span.end])
+    return names
 
 
 def _negative_steps(rule: Rule, source: Shape) -> Iterator[_Step]:
@@ -105,24 +119,22 @@ def _without_auxiliaries(cycle: list[_Step]) -> list[_Step]:
     return shown
 
 
-def _error(cycle: list[_Step]) -> StratificationError:
+def _error(cycle: list[_Step], names: Mapping[Shape, str]) -> StratificationError:
     first = cycle[0]
-    way = [str(first.source)]
+    way = [names[first.source]]
     labels: list[Label] = []
     for step in cycle:
-        way.append(f"not {step.target}" if step.is_negative else str(step.target))
-        if step.span is not None:
-            labels.append(Label(step.span, _remark(step)))
+        source, target = names[step.source], names[step.target]
+        way.append(f"not {target}" if step.is_negative else target)
+        if step.span is not None and step.is_negative:
+            remark = f"`{source}` needs `{target}` to be complete"
+            labels.append(Label(step.span, remark))
+        elif step.span is not None:
+            labels.append(Label(step.span, f"`{source}` grows with `{target}`"))
     return StratificationError(
         f"recursion through negation: {' -> '.join(way)}",
         labels=tuple(labels),
         law="a predicate may not depend on its own negation",
-        help=f"break the cycle, for example by deriving `{first.target}` from facts "
-        f"that do not use `{first.source}`",
+        help=f"break the cycle, for example by deriving `{names[first.target]}` from "
+        f"facts that do not use `{names[first.source]}`",
     )
-
-
-def _remark(step: _Step) -> str:
-    if step.is_negative:
-        return f"`{step.source}` needs `{step.target}` to be complete"
-    return f"`{step.source}` grows with `{step.target}`"

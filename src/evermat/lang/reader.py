@@ -222,6 +222,10 @@ class ExpressionReader(TokenReader):
             return Variable(token.text[1:], Span(self.source, token.start, token.end))
         return self.expression(COMPARISON_LEVEL)
 
+    def at_operand(self) -> bool:
+        """Whether an operand can begin with the token at hand."""
+        return self.kind in _OPERANDS
+
     def operand(self) -> Expression:
         """Read a term, a call, or an expression in parentheses."""
         token = self.tokens[self.position]
@@ -353,7 +357,8 @@ class ExpressionReader(TokenReader):
         if token.kind == "iri":
             name = self.iri_text(token)
             if name.startswith("~"):
-                raise self._reserved(token, "names beginning with `~` are kept", None)
+                what = f"`{name}` begins with `~`, which marks auxiliary predicates"
+                raise self._reserved(token, what, "choose another name")
             return name
         if token.text in KEYWORDS or token.text == "_":
             what = f"`{token.text}` is a word of the language"
@@ -370,7 +375,7 @@ class ExpressionReader(TokenReader):
         self, token: Token, what: str, advice: str | None
     ) -> ReservedNameError:
         return ReservedNameError(
-            f"{what}, it cannot be a predicate",
+            f"{what}; it cannot be the name of a predicate",
             labels=(Label(self.span_of(token)),),
             help=advice,
         )

@@ -46,9 +46,16 @@ class StatementReader(ExpressionReader):
         if self._resume is not None:
             self.go_to(self._resume)
             return
-        while self.kind not in {".", "end"} and not self.at_open_string():
+        while not (self._at_final_dot() or self.at_open_string()):
             self.advance()
         self.advance()
+
+    def _at_final_dot(self) -> bool:
+        """Whether a dot is at hand that ends a statement, not one of `example.org`."""
+        if self.kind == "end":
+            return True
+        following = self.source.text[self.token.end : self.token.end + 1]
+        return self.kind == "." and (not following or following.isspace())
 
     def statement(self, rules: list[Rule], facts: list[Atom]) -> None:
         """Read a rule, or one or several facts."""
@@ -151,6 +158,8 @@ class StatementReader(ExpressionReader):
             return self._triple()
         token = self.token
         if token.kind not in NAME_KINDS or self._begins_expression(token):
+            if not self.at_operand():
+                raise self.unexpected("an atom or a condition")
             return self._condition(token, None)
         atom = self._atom()
         if self.kind not in OPERATORS:
@@ -211,19 +220,19 @@ class StatementReader(ExpressionReader):
         token = self.token
         previous = self.tokens[self.position - 1]
         on_new_line = "\n" in self.source.text[previous.end : token.start]
-        if on_new_line and (token.kind in NAME_KINDS or token.kind in {"[", "at"}):
+        begins_statement = token.kind in NAME_KINDS or token.kind in {"[", "at"}
+        if token.kind == "end" or (on_new_line and begins_statement):
             # A forgotten dot: what follows is a statement of its own.
             self._resume = self.position
+            at_end = token.kind == "end"
+            found = "the end of the text" if at_end else f"`{token.text}` on a new line"
             end = self.span(previous.end - 1, previous.end)
             return ParseError(
-                f"expected {expected} after {what}, found `{token.text}` on a new line",
+                f"expected {expected} after {what}, found {found}",
                 labels=(Label(end, "after this"),),
                 help="end a statement with a dot, separate body atoms with a comma",
             )
-        if token.kind == "end":
-            advice = "end the statement with a dot" if "`.`" in expected else None
-        else:
-            advice = _SEPARATORS.get(token.text) if what == "a head" else _COMMA
+        advice = _SEPARATORS.get(token.text) if what == "a head" else _COMMA
         if token.kind == "unknown":
             advice = None
         return self.unexpected(f"{expected} after {what}", help=advice)
