@@ -7,20 +7,55 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evermat.bench import maintain, materialise, run
-from evermat.bench.plans import Options, median
+from evermat.bench import maintain, materialise, plans, run, tasks
+from evermat.bench.plans import Options, median, prepared
 from evermat.bench.processes import Measured, Status, measure, script_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from evermat.bench.processes import Record
+
 TINY = 0.002
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do tasks here instead of in processes of their own, to save their start."""
+    records: list[Record] = []
+
+    def do(task: Mapping[str, object], *, time_limit: float) -> Measured:
+        assert time_limit > 0
+        records.clear()
+        tasks.TASKS[str(task["task"])](dict(task))
+        refusals = [each for each in records if each["event"] == "refused"]
+        status = Status.REFUSED if refusals else Status.DONE
+        return Measured(status, tuple(records))
+
+    def tell(event: str, **fields: object) -> None:
+        records.append({"event": event, **fields})
+
+    monkeypatch.setattr(tasks, "tell", tell)
+    for module in (maintain, materialise, plans):
+        monkeypatch.setattr(module, "measure", do)
 
 
 def _part(name: str) -> str:
     return f"<!-- bench {name} -->\n<!-- end of bench {name} -->\n"
 
 
+def test_a_measurement_has_a_process_of_its_own() -> None:
+    with prepared("dag-linear", TINY) as folders:
+        task = {"task": "materialise", "counters": True, "repeat": 2, **folders}
+        measured = measure(task, time_limit=300)
+    assert measured.status is Status.DONE
+    first, second = measured.of("materialised")
+    assert first["facts"] == second["facts"] > first["given"]
+    assert second["peak_megabytes"] > 10
+
+
+@pytest.mark.usefixtures("in_process")
 def test_materialise_measures_us_and_peers_and_agrees_with_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -50,6 +85,7 @@ def test_materialise_measures_us_and_peers_and_agrees_with_them(
     assert "points-to analysis" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("in_process")
 def test_maintain_measures_every_algorithm_and_all_agree(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text(_part("maintain"), encoding="utf-8")
@@ -64,6 +100,7 @@ def test_maintain_measures_every_algorithm_and_all_agree(tmp_path: Path) -> None
     assert "Example 1" in document.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_counting_refuses_a_recursive_program() -> None:
     options = Options(scale=TINY, only=("dag-nonlinear-2",))
     found = maintain.run(options)
@@ -87,14 +124,16 @@ def test_an_unknown_suite_is_refused() -> None:
 
 
 def test_a_process_is_stopped_at_its_time_limit() -> None:
-    task = {"task": "generate", "workload": "universities-50", "scale": 1}
-    stopped = measure({**task, "folder": "unused"}, time_limit=0.01)
+    task = {"task": "generate", "workload": "universities-50", "folders": {}}
+    stopped = measure(task, time_limit=0.01)
     assert stopped.status is Status.TIME_LIMIT
     assert script_seconds("while True: pass", time_limit=0.1) is None
 
 
 def test_a_failing_process_says_why() -> None:
-    failed = measure({"task": "generate", "workload": "none"}, time_limit=60)
+    failed = measure(
+        {"task": "generate", "workload": "none", "folders": {}}, time_limit=60
+    )
     assert failed.status is Status.FAILED
     assert failed.message == "KeyError: 'none'"
     assert script_seconds("raise SystemExit(1)", time_limit=60) is None

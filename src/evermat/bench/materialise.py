@@ -253,7 +253,7 @@ def _peer_table(results: Results, options: Options) -> Table:
         for peer in ("clingo", "duckdb"):
             row = results.find(name, options.scale, peer)
             line += [_time(row), ratio_text(row.seconds if row else None, own.seconds)]
-            if row is not None and row.facts not in {None, own.facts}:
+            if row and row.facts and own.facts and row.facts != own.facts:
                 line[-1] += " (other answer)"
         line.append(WORKLOADS[name].orientation or "–")
         lines.append(tuple(line))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from evermat.bench.processes import Measured, Record
 
+GENERATION_LIMIT = 600.0
+"""Seconds that making a problem may take; none here needs a tenth of it."""
+
 WARM_SCALE = 0.002
 """The scale of the tiny problem that a measuring process warms up on."""
 
@@ -51,13 +54,13 @@ class GenerationError(RuntimeError):
 def prepared(workload: str, scale: float) -> Iterator[dict[str, str]]:
     """The folders of a generated problem and of its tiny sibling, for a while."""
     with TemporaryDirectory(prefix="evermat-bench-") as root:
-        folders = {"folder": scale, "warm": min(scale, WARM_SCALE)}
-        for name, size in folders.items():
-            task = {"task": "generate", "workload": workload, "scale": size}
-            made = measure({**task, "folder": str(Path(root, name))}, time_limit=600)
-            if made.status is not Status.DONE:
-                raise GenerationError(f"{workload}: {made.message}")
-        yield {name: str(Path(root, name)) for name in folders}
+        folder, warm = str(Path(root, "problem")), str(Path(root, "warm"))
+        scales = {folder: scale, warm: min(scale, WARM_SCALE)}
+        task = {"task": "generate", "workload": workload, "folders": scales}
+        made = measure(task, time_limit=GENERATION_LIMIT)
+        if made.status is not Status.DONE:
+            raise GenerationError(f"{workload}: {made.message or made.status}")
+        yield {"folder": folder, "warm": warm}
 
 
 def say(text: str) -> None:

@@ -41,12 +41,14 @@ def tell(event: str, **fields: object) -> None:
 
 
 def generate(task: Task) -> None:
-    """Make a problem and save it."""
+    """Make a problem at several scales, and save each in its folder."""
     from evermat.bench.workloads import WORKLOADS  # noqa: PLC0415  loads NumPy
 
-    problem = WORKLOADS[task["workload"]].make(task["scale"])
-    problem.save(Path(task["folder"]))
-    tell("generated", facts=problem.size)
+    workload = WORKLOADS[task["workload"]]
+    for folder, scale in task["folders"].items():
+        problem = workload.make(scale)
+        problem.save(Path(folder))
+        tell("generated", facts=problem.size)
 
 
 # ------------------------------------------------------------------- materialise

@@ -5,7 +5,8 @@ program analysis are compared on. `assign(x, y)` is an assignment of y to x, and
 `dereference(x, y)` says that y is what x points to. Both lead between variables whose
 numbers are at most `distance` apart, as statements of one function are close together.
 With 50,000 variables, 32,000 assignments, 10,700 dereferences and distance 40, the
-materialisation has about 2.7 million facts.
+materialisation has 2.7 to 3.7 million facts, depending on the seed; with the usual seed
+it has 2.70 million, from 184 million rule instances.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def points_to(
     dereferences: int,
     *,
     distance: int = 40,
-    seed: int = 1,
+    seed: int = 3,
 ) -> Problem:
     """A program of that many variables and statements."""
     random = np.random.default_rng(seed)
