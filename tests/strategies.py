@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 import oracle
+from evermat.lang import syntax
 from evermat.lang.syntax import (
     ANONYMOUS,
     TRIPLE,
@@ -36,7 +37,7 @@ from evermat.values import IRI, Constant, constant
 from oracle import Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 ARITIES = {
     "go": 0,
@@ -206,31 +207,38 @@ def rules(draw: st.DrawFn) -> Rule:
     return Rule(tuple(draw(_heads(bound)) for _ in range(heads)), tuple(body))
 
 
-_RECURSIVE: list[Rule] = []
-
-
-def _recursive(head: Atom, *body: Atom) -> None:
-    _RECURSIVE.append(Rule((head,), body))
-
-
-def _prepare() -> None:
+def _typical() -> Iterator[Rule]:
+    """Rules that meet: by chance, too few programs have long derivations."""
     x, y, z = _VARIABLES
+    total = Variable("sum")
     p, q = (Term(each) for each in _PROPERTIES[:2])
-    _recursive(Atom("r", (x, z)), Atom("r", (x, y)), Atom("r", (y, z)))
-    _recursive(Atom("r", (x, z)), Atom("r", (x, y)), Atom("e", (y, z)))
-    _recursive(Atom("r", (x, y)), Atom("e", (x, y)))
-    _recursive(Atom("s", (x, z)), Atom("r", (x, y)), Atom("s", (y, z)))
-    _recursive(Atom("r", (x, z)), Atom("s", (x, y)), Atom("r", (y, z)))
-    _recursive(Atom("s", (y, x)), Atom("s", (x, y)))
-    _recursive(Atom("a", (y,)), Atom("a", (x,)), Atom("e", (x, y)))
-    _recursive(
-        Atom(TRIPLE, (x, p, z)), Atom(TRIPLE, (x, p, y)), Atom(TRIPLE, (y, p, z))
-    )
-    _recursive(Atom(TRIPLE, (x, q, y)), Atom(TRIPLE, (x, p, y)))
-    _recursive(Atom(TRIPLE, (y, p, x)), Atom(TRIPLE, (x, q, y)))
+    a, b, n, e, r, s = (syntax.predicate(name) for name in "abners")
+    triple = syntax.predicate(TRIPLE)
+    guard = Condition(Call("<", (x, Term(constant(_LIMIT)))))
+    following = Condition(Call("=", (total, Call("+", (x, Term(_NUMBERS[0]))))))
+
+    def rule(head: Atom, *body: Atom | Negation | Condition) -> Rule:
+        return Rule((head,), body)
+
+    yield rule(r(x, z), r(x, y), r(y, z))
+    yield rule(r(x, z), r(x, y), e(y, z))
+    yield rule(r(x, y), e(x, y))
+    yield rule(s(x, z), r(x, y), s(y, z))
+    yield rule(r(x, z), s(x, y), r(y, z))
+    yield rule(s(y, x), s(x, y))
+    yield rule(a(y), a(x), e(x, y))
+    yield rule(triple(x, p, z), triple(x, p, y), triple(y, p, z))
+    yield rule(triple(x, q, y), triple(x, p, y))
+    yield rule(triple(y, p, x), triple(x, q, y))
+    yield rule(s(x, y), e(x, y), Negation(r(y, x)), Negation(a(y)))
+    yield rule(a(x), r(x, y), Negation(e(x, x)), Negation(e(y, x)))
+    yield rule(b(x), r(x, Variable(ANONYMOUS)), Negation(s(x, Variable(ANONYMOUS))))
+    yield rule(n(total), n(x), guard, following)
+    yield rule(r(x, total), n(x), guard, following)
+    yield rule(b(x), n(x), guard, following, Negation(r(x, total)))
 
 
-_prepare()
+_TYPICAL = list(_typical())
 
 
 @st.composite
@@ -276,8 +284,7 @@ def admissible(chosen: list[Rule], candidate: Rule) -> bool:
 @st.composite
 def programs(draw: st.DrawFn, max_rules: int = 7) -> tuple[Rule, ...]:
     """Stratified programs."""
-    # Recursion rarely comes about by chance.
-    core = draw(st.lists(st.sampled_from(_RECURSIVE), max_size=4))
+    core = draw(st.lists(st.sampled_from(_TYPICAL), max_size=5))
     single = rules().map(lambda rule: [rule])
     groups = st.one_of(single, single, families())
     pool = [core, *draw(st.lists(groups, max_size=max_rules))]

@@ -132,7 +132,11 @@ def _instantiated(draw: st.DrawFn, case: Case) -> set[Fact]:
         },
         key=repr,
     )
-    return set(draw(st.lists(st.sampled_from(met), max_size=5))) if met else set()
+    return (
+        set(draw(st.lists(st.sampled_from(met), min_size=2, max_size=8)))
+        if met
+        else set()
+    )
 
 
 class Run:

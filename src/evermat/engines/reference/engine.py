@@ -219,6 +219,8 @@ class ReferenceEngine:
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
+        for relation, arity in self.relations().items():
+            target.declare(relation, arity)
         facts = (self.store.explicit - without) | also
         cast("ReferenceEngine", target).give(Settled(contents_of(facts)))
 
