@@ -108,7 +108,7 @@ class Step:
 class Progress(Protocol):
     """Is told about every round."""
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: Step, /) -> None:
         """Show the step; raising stops the run, which then changes nothing."""
 
 
