@@ -42,10 +42,13 @@ SYNTAXES: tuple[Syntax, ...] = ("auto", "evermat", "souffle", "nemo", "dlog")
 
 _BY_SUFFIX: dict[str, Syntax] = {".rls": "nemo", ".dlog": "dlog"}
 _SIGNS: tuple[tuple[Syntax, re.Pattern[str]], ...] = (
-    ("souffle", re.compile(r"^\s*\.(decl|type|input|output|comp|pragma)\b", re.M)),
-    ("nemo", re.compile(r"^\s*@(import|export)\s+\S+\s*:-", re.M)),
-    ("nemo", re.compile(r"^\s*@(source|output|parameter)\s", re.M)),
-    ("dlog", re.compile(r"^\s*PREFIX\s+[\w\-]*:\s*<", re.M)),
+    (
+        "souffle",
+        re.compile(r"^\s*\.(decl|type|input|output|comp|pragma)\b", re.MULTILINE),
+    ),
+    ("nemo", re.compile(r"^\s*@(import|export)\s+\S+\s*:-", re.MULTILINE)),
+    ("nemo", re.compile(r"^\s*@(source|output|parameter)\s", re.MULTILINE)),
+    ("dlog", re.compile(r"^\s*PREFIX\s+[\w\-]*:\s*<", re.MULTILINE)),
 )
 _RDF_FORMATS = {
     "ntriples": "nt",
@@ -69,7 +72,7 @@ class FileOptionError(EvermatError, ValueError):
     code = "EM732"
 
 
-class SkippedRowsWarning(EvermatError, UserWarning):
+class SkippedRowsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
     """Rows of a file that do not fit their predicate and were left out."""
 
     code = "EM733"

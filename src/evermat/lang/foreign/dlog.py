@@ -250,8 +250,5 @@ class _Reader:
             return token.text[1:-1]
         iri = self._namespace.expand(token.text)
         if iri is None:
-            prefix = token.text.partition(":")[0]
-            message = f"there is no prefix `{prefix}:`"
-            hint = f"add `PREFIX {prefix}: <…>`"
-            raise self._tokens.error(message, token, hint=hint)
+            raise self._tokens.unknown_prefix(token, "PREFIX {}: <…>")
         return iri

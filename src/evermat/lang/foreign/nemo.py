@@ -16,6 +16,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from evermat.errors import ProgramError, Source, raise_all
+from evermat.lang.foreign.evaluation import settled
 from evermat.lang.foreign.nemo_files import FileReader
 from evermat.lang.foreign.scanner import END
 from evermat.lang.syntax import (
@@ -122,11 +123,11 @@ class _Reader(FileReader):
             self._rules.append(self._rule(heads, body, tokens.span_since(first)))
         else:
             tokens.expect(".", "after a fact")
-            if self._existentials:
+            if any(variable for head in heads for variable in atom_variables(head)):
                 rule = self._rule(heads, [], tokens.span_since(first))
                 self._rules.append(rule)
             else:
-                self._facts += [self.folded(head) for head in heads]
+                self._facts += map(settled, heads)
 
     def _attribute(self) -> None:
         """`#[name("…")]` in front of a rule says nothing about its meaning."""
@@ -195,9 +196,7 @@ class _Reader(FileReader):
         span = tokens.span_since(first)
         return Condition(Call(operator, (left, right), span=span), span=span)
 
-    def _rule(
-        self, heads: list[Atom], body: Sequence[BodyElement], span: Span
-    ) -> Rule:
+    def _rule(self, heads: list[Atom], body: Sequence[BodyElement], span: Span) -> Rule:
         """The rule, with a skolem term for each existential variable."""
         if not self._existentials:
             return Rule(tuple(heads), tuple(body), span=span)

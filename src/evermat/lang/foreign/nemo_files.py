@@ -11,26 +11,19 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evermat.errors import ConstantExpressionError, Label
-from evermat.functions import FunctionError
-from evermat.lang.foreign.evaluation import evaluate
+from evermat.lang.foreign.evaluation import value_of
 from evermat.lang.foreign.nemo_terms import TermReader
-from evermat.lang.syntax import (
-    Atom,
-    DataSink,
-    DataSource,
-    Declaration,
-    Expression,
-    Term,
-    Variable,
-)
-from evermat.values import Constant, Kind
+from evermat.lang.syntax import DataSink, DataSource, Declaration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from evermat.errors import Source
     from evermat.lang.lexer import Token
+    from evermat.lang.syntax import Expression
+    from evermat.values import Constant
+
+    Settings = dict[str, tuple[Token, Expression | tuple[str, ...]]]
 
 _TABLES = {"csv": ",", "tsv": "\t", "dsv": None}
 _RDF = {"rdf", "ntriples", "nquads", "turtle", "trig", "rdfxml"}
@@ -46,7 +39,6 @@ _COLUMN_TYPES = {
     "skip": "skip",
 }
 _COMPRESSIONS = {"gzip", "none"}
-_Settings = dict[str, tuple["Token", Expression | tuple[str, ...]]]
 
 
 class FileReader(TermReader):
@@ -79,30 +71,16 @@ class FileReader(TermReader):
         read(token)
         tokens.expect(".", f"after `{token.text}`")
 
-    def folded(self, atom: Atom) -> Atom:
-        """A fact with its expressions replaced by their values."""
-        arguments: tuple[Expression, ...] = tuple(
-            argument if isinstance(argument, Variable) else self._value(argument)
-            for argument in atom.arguments
-        )
-        return Atom(atom.predicate, arguments, atom.span, atom.predicate_span)
-
-    def _value(self, expression: Expression) -> Term:
-        try:
-            return Term(evaluate(expression), span=expression.span)
-        except FunctionError as problem:
-            labels = () if expression.span is None else (Label(expression.span),)
-            raise ConstantExpressionError(problem.message, labels=labels) from None
-
     # ------------------------------------------------------ names and parameters
 
     def _prefix(self, _: Token) -> None:
         token = self.tokens.expect_kind("prefixed", "a prefix such as `ex:`")
-        prefix, _, local = token.text.partition(":")
-        if local:
+        if not token.text.endswith(":"):
             raise self.tokens.error("a prefix ends with `:`", token)
         iri = self.tokens.expect_kind("iri", "an IRI such as `<http://example.org/>`")
-        self.namespace.prefixes[prefix] = self.namespace.resolve(iri.text[1:-1])
+        self.namespace.prefixes[token.text[:-1]] = self.namespace.resolve(
+            iri.text[1:-1]
+        )
 
     def _base(self, _: Token) -> None:
         iri = self.tokens.expect_kind("iri", "an IRI such as `<http://example.org/>`")
@@ -117,7 +95,7 @@ class FileReader(TermReader):
                 hint = f'write `@parameter {token.text} = "…" .` or give a value'
                 raise self.tokens.error(message, token, hint=hint)
             return
-        value = self._value(self.expression()).constant
+        value = value_of(self.expression())
         if name not in self._given:
             self.parameters[name] = value
 
@@ -232,14 +210,14 @@ class FileReader(TermReader):
         source = DataSource(predicate, path, tuple(options.items()), span=span)
         self._sources.append(source)
 
-    def _format(self) -> tuple[Token, _Settings]:
+    def _format(self) -> tuple[Token, Settings]:
         """`csv { key = value, … }`."""
         tokens = self.tokens
         form = tokens.expect_kind("name", "a format such as `csv`")
         if form.text not in _TABLES and form.text not in _RDF:
             raise tokens.unsupported(f"the format `{form.text}` is", form)
         tokens.expect("{", f"after `{form.text}`")
-        settings: _Settings = {}
+        settings: Settings = {}
         while not tokens.accept("}"):
             if settings:
                 tokens.expect(",", "between settings")
@@ -271,10 +249,10 @@ class FileReader(TermReader):
         while tokens.accept(","):
             token = tokens.expect_kind("variable", "an equation such as `?a = $name`")
             tokens.expect("=", f"after `{token.text}`")
-            values[token.text[1:]] = self._value(self.expression()).constant
+            values[token.text[1:]] = value_of(self.expression())
         return values
 
-    def _options(self, form: Token, settings: _Settings) -> dict[str, str]:
+    def _options(self, form: Token, settings: Settings) -> dict[str, str]:
         options: dict[str, str] = {}
         if form.text in _RDF:
             options["form"] = form.text
@@ -290,7 +268,7 @@ class FileReader(TermReader):
             self._option(key, settings, options)
         return options
 
-    def _option(self, key: str, settings: _Settings, options: dict[str, str]) -> None:
+    def _option(self, key: str, settings: Settings, options: dict[str, str]) -> None:
         token, value = settings[key]
         match key:
             case "resource" | "delimiter":
@@ -312,17 +290,12 @@ class FileReader(TermReader):
             case _:
                 raise self.tokens.unsupported(f"the setting `{key}` is", token)
 
-    def _text(
-        self, settings: _Settings, key: str, values: dict[str, Constant]
-    ) -> str:
+    def _text(self, settings: Settings, key: str, values: dict[str, Constant]) -> str:
         """The value of a setting as a plain text."""
         token, expression = settings[key]
         if isinstance(expression, tuple):
             raise self.tokens.error(f"`{key}` cannot be a tuple", token)
-        try:
-            return evaluate(expression, values).text
-        except FunctionError as problem:
-            raise self.tokens.error(problem.message, token) from None
+        return value_of(expression, values).text
 
 
 def file_name(predicate: str) -> str:

@@ -96,10 +96,7 @@ class TermReader:
         """The IRI of a prefixed name."""
         iri = self.namespace.expand(token.text)
         if iri is None:
-            prefix = token.text.partition(":")[0]
-            hint = f"add `@prefix {prefix}: <…> .`"
-            message = f"there is no prefix `{prefix}:`"
-            raise self.tokens.error(message, token, hint=hint)
+            raise self.tokens.unknown_prefix(token, "@prefix {}: <…> .")
         return iri
 
     def iri(self) -> str:
@@ -306,9 +303,7 @@ class TermReader:
         kept = tuple(part for part in parts if not _is_empty_string(part))
         return Call("concat", kept or (parts[0],), span=tokens.span(token))
 
-    def _inserted(
-        self, token: Token, start: int, end: int
-    ) -> tuple[int, Expression]:
+    def _inserted(self, token: Token, start: int, end: int) -> tuple[int, Expression]:
         """An expression in braces, and the offset behind the closing one."""
         tokens = self.tokens
         close = tokens.source.text.find("}", start, end)

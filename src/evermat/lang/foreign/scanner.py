@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.errors import Label, ParseError, ProgramError, Source, Span
+from evermat.errors import (
+    Label,
+    ParseError,
+    ProgramError,
+    Source,
+    Span,
+    UnknownPrefixError,
+)
 from evermat.lang.lexer import Token
 from evermat.lang.terms import EscapeError, string_content
 
@@ -122,6 +129,16 @@ class Scanner:
     ) -> ParseError:
         """A syntax error at a token."""
         return ParseError(message, labels=(Label(self.span(token)),), help=hint)
+
+    def unknown_prefix(self, token: Token, directive: str) -> UnknownPrefixError:
+        """The error that a prefixed name begins with an unknown prefix."""
+        prefix = token.text.partition(":")[0]
+        return UnknownPrefixError(
+            f"unknown prefix `{prefix}:`",
+            labels=(Label(self.span(token)),),
+            law="a prefix must be declared before it is used",
+            help=f"add `{directive.format(prefix)}` above",
+        )
 
     def unsupported(
         self, construct: str, token: Token, *, hint: str | None = None

@@ -11,26 +11,26 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evermat.errors import Source
-from evermat.lang.foreign.evaluation import evaluate
+from evermat.errors import Label, ParseError, ProgramError, Source, raise_all
+from evermat.lang.foreign.evaluation import settled
 from evermat.lang.foreign.scanner import END, Scanner
 from evermat.lang.foreign.souffle_clauses import ClauseReader
-from evermat.lang.lexer import Token
 from evermat.lang.syntax import (
     Atom,
     DataSink,
     DataSource,
     Declaration,
-    Expression,
     Program,
     Rule,
-    Term,
     Variable,
     atom_variables,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evermat.errors import Span
+    from evermat.lang.lexer import Token
 
 _DIRECTIVES = (
     "type number_type symbol_type decl input output printsize pragma plan "
@@ -66,9 +66,7 @@ _REFUSED = {
     ".include": "`.include` is",
     ".once": "`.once` is",
 }
-_NO_EFFECT = frozenset(
-    "btree brie inline no_inline magic no_magic overridable stateful".split()
-)
+_NO_EFFECT = frozenset({"btree", "brie", "inline", "no_inline", "magic", "no_magic"})
 _HELP_INCLUDE = "run the C preprocessor over the program first (`cpp -P`)"
 
 
@@ -95,42 +93,64 @@ class _Relation:
     qualifiers: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A relation that is to be read or written; `kind` is the name of the directive."""
+
+    kind: str
+    relation: Token
+    options: Mapping[str, str]
+    span: Span
+
+
 class _Reader:
-    """Reads one program; types may be used before they are defined."""
+    """Reads one program; types and relations may be used before they are declared."""
 
     def __init__(self, source: Source) -> None:
         self._tokens = Scanner(source, _TOKEN)
         self._clauses = ClauseReader(self._tokens)
-        self._types: dict[str, str] = dict(_BASE_TYPES)
-        self._aliases: dict[str, str] = {}
+        self._types: dict[str, str] = {}
         self._relations: dict[str, _Relation] = {}
-        self._requests: list[tuple[str, Token, dict[str, str], Span]] = []
+        self._requests: list[_Request] = []
         self._rules: list[Rule] = []
+        self._facts: list[Atom] = []
+        self._problems: list[ProgramError] = []
 
     def program(self) -> Program:
         """Read everything, then look up what was named before it was declared."""
         while self._tokens.current.kind != END:
-            self._statement()
+            try:
+                self._statement()
+            except ProgramError as problem:
+                self._problems.append(problem)
+                self._skip_statement()
+        self._require_declared()
+        raise_all(self._problems)
         declarations = tuple(map(self._declaration, self._relations.values()))
         for relation in self._relations.values():
             if "eqrel" in relation.qualifiers:
                 self._rules += _equivalence_rules(relation.name.text)
-        self._require_declared()
-        sources = [self._source(*rest) for kind, *rest in self._requests_of("input")]
-        sinks = [self._sink(*rest) for kind, *rest in self._requests_of("output")]
-        sinks += [self._size(*rest) for kind, *rest in self._requests_of("printsize")]
         return Program(
-            rules=tuple(rule for rule in self._rules if not _is_fact(rule)),
-            facts=tuple(
-                _folded(head)
-                for rule in self._rules
-                if _is_fact(rule)
-                for head in rule.heads
-            ),
+            rules=tuple(self._rules),
+            facts=tuple(self._facts),
             declarations=declarations,
-            sources=tuple(sources),
-            sinks=tuple(sinks),
+            sources=tuple(map(self._source, self._requests_for("input"))),
+            sinks=(
+                *map(self._sink, self._requests_for("output")),
+                *map(self._size, self._requests_for("printsize")),
+            ),
         )
+
+    def _requests_for(self, kind: str) -> list[_Request]:
+        return [request for request in self._requests if request.kind == kind]
+
+    def _skip_statement(self) -> None:
+        """Go on behind the next dot, or at the next directive."""
+        tokens = self._tokens
+        tokens.advance()
+        while tokens.current.kind not in {END, "directive"}:
+            if tokens.advance().text == ".":
+                return
 
     def _statement(self) -> None:
         tokens = self._tokens
@@ -140,16 +160,22 @@ class _Reader:
             raise tokens.unsupported(construct, token, hint=_HELP_INCLUDE)
         if token.text in _REFUSED:
             raise tokens.unsupported(_REFUSED[token.text], token)
-        if token.kind != "directive":
-            self._rules += self._clauses.clause()
+        if token.kind == "directive":
+            self._directive(tokens.advance())
             return
-        tokens.advance()
-        match token.text:
+        for rule in self._clauses.clause():
+            if _is_fact(rule):
+                self._facts += map(settled, rule.heads)
+            else:
+                self._rules.append(rule)
+
+    def _directive(self, directive: Token) -> None:
+        match directive.text:
             case ".type":
                 self._type()
             case ".number_type" | ".symbol_type":
-                name = tokens.expect_kind("name", "the name of a type")
-                self._aliases[name.text] = token.text[1:].removesuffix("_type")
+                name = self._tokens.expect_kind("name", "the name of a type")
+                self._types[name.text] = directive.text[1:].removesuffix("_type")
             case ".decl":
                 self._decl()
             case ".pragma":
@@ -157,7 +183,7 @@ class _Reader:
             case ".plan":
                 self._plan()
             case _:
-                self._request(token)
+                self._request(directive)
 
     def _pragma(self) -> None:
         self._tokens.expect_kind("string", "the name of a pragma in quotation marks")
@@ -187,7 +213,7 @@ class _Reader:
             while tokens.accept("|"):
                 tokens.expect_kind("name", "a type")
                 self._refuse_branch()
-        self._aliases[name.text] = base
+        self._types[name.text] = base
 
     def _refuse_branch(self) -> None:
         tokens = self._tokens
@@ -217,9 +243,10 @@ class _Reader:
         while tokens.current.kind == "name" and tokens.following.text != "(":
             qualifier = tokens.advance()
             if qualifier.text in {"input", "output", "printsize"}:
-                for name in names:
-                    request = (qualifier.text, name, {}, tokens.span(qualifier))
-                    self._requests.append(request)
+                span = tokens.span(qualifier)
+                self._requests += [
+                    _Request(qualifier.text, name, {}, span) for name in names
+                ]
             elif qualifier.text == "choice":
                 raise tokens.unsupported("`choice-domain` is", qualifier)
             elif qualifier.text == "eqrel" or qualifier.text in _NO_EFFECT:
@@ -241,8 +268,8 @@ class _Reader:
                 raise tokens.unsupported("components are", names[-1])
         options = self._options() if tokens.accept("(") else {}
         span = tokens.span_since(directive)
-        for name in names:
-            self._requests.append((directive.text[1:], name, options, span))
+        kind = directive.text[1:]
+        self._requests += [_Request(kind, name, options, span) for name in names]
 
     def _options(self) -> dict[str, str]:
         tokens = self._tokens
@@ -266,11 +293,6 @@ class _Reader:
             options[key.text] = text
         return options
 
-    def _requests_of(
-        self, kind: str
-    ) -> list[tuple[str, Token, dict[str, str], Span]]:
-        return [request for request in self._requests if request[0] == kind]
-
     def _declaration(self, relation: _Relation) -> Declaration:
         return Declaration(
             relation.name.text,
@@ -287,56 +309,51 @@ class _Reader:
         seen: set[str] = set()
         name = token.text
         while name not in _BASE_TYPES:
-            if name in seen or name not in self._aliases:
+            if name in seen or name not in self._types:
                 raise self._tokens.error(f"there is no type `{token.text}`", token)
             seen.add(name)
-            name = self._aliases[name]
+            name = self._types[name]
         return _BASE_TYPES[name]
 
-    def _relation(self, name: Token) -> _Relation:
-        relation = self._relations.get(name.text)
-        if relation is None:
-            message = f"relation `{name.text}` is not declared"
-            hint = f"add `.decl {name.text}(…)`"
-            raise self._tokens.error(message, name, hint=hint)
-        return relation
-
     def _require_declared(self) -> None:
+        """Report every relation that is used but not declared, once."""
+        used: dict[str, Span | None] = {}
         for rule in self._rules:
             for atom in (*rule.heads, *rule.positive_atoms(), *rule.negated_atoms()):
-                if atom.predicate not in self._relations:
-                    raise self._undeclared(atom)
+                used.setdefault(atom.predicate, atom.predicate_span)
+        for fact in self._facts:
+            used.setdefault(fact.predicate, fact.predicate_span)
+        for request in self._requests:
+            span = self._tokens.span(request.relation)
+            used.setdefault(request.relation.text, span)
+        for name, place in used.items():
+            if name not in self._relations and place is not None:
+                message = f"relation `{name}` is not declared"
+                hint = f"add `.decl {name}(…)`"
+                problem = ParseError(message, labels=(Label(place),), help=hint)
+                self._problems.append(problem)
 
-    def _undeclared(self, atom: Atom) -> Exception:
-        span = atom.predicate_span
-        if span is None:
-            raise TypeError(atom)
-        name = atom.predicate
-        token = Token("name", name, span.start, span.end)
-        hint = f"add `.decl {name}(…)`"
-        return self._tokens.error(
-            f"relation `{name}` is not declared", token, hint=hint
-        )
+    def _source(self, request: _Request) -> DataSource:
+        name = request.relation.text
+        types = ",".join(self._column_types(self._relations[name]))
+        form = {"types": types, **_file_form(request.options)}
+        path = request.options.get("filename", f"{name}.facts")
+        return DataSource(name, path, tuple(form.items()), span=request.span)
 
-    def _source(self, name: Token, options: dict[str, str], span: Span) -> DataSource:
-        columns = ",".join(self._column_types(self._relation(name)))
-        described = {"types": columns, **_file_form(options)}
-        path = options.get("filename", f"{name.text}.facts")
-        return DataSource(name.text, path, tuple(described.items()), span=span)
-
-    def _sink(self, name: Token, options: dict[str, str], span: Span) -> DataSink:
-        relation = self._relation(name)
-        described = _file_form(options)
-        if described.get("header") == "true":
-            described["names"] = ",".join(column for column, _ in relation.columns)
-        path = options.get("filename", f"{name.text}.csv")
-        if options.get("IO") == "stdout":
+    def _sink(self, request: _Request) -> DataSink:
+        name = request.relation.text
+        form = _file_form(request.options)
+        if form.get("header") == "true":
+            columns = self._relations[name].columns
+            form["names"] = ",".join(column for column, _ in columns)
+        path = request.options.get("filename", f"{name}.csv")
+        if request.options.get("IO") == "stdout":
             path = "-"
-        return DataSink(name.text, path, tuple(described.items()), span=span)
+        return DataSink(name, path, tuple(form.items()), span=request.span)
 
-    def _size(self, name: Token, options: dict[str, str], span: Span) -> DataSink:
-        self._relation(name)
-        return DataSink(name.text, "-", (("values", "size"), *options), span=span)
+    def _size(self, request: _Request) -> DataSink:
+        options = (("values", "size"),)
+        return DataSink(request.relation.text, "-", options, span=request.span)
 
 
 _OPTIONS: dict[str, frozenset[str]] = {
@@ -349,7 +366,7 @@ _OPTIONS: dict[str, frozenset[str]] = {
 }
 
 
-def _file_form(options: dict[str, str]) -> dict[str, str]:
+def _file_form(options: Mapping[str, str]) -> dict[str, str]:
     form = {
         "delimiter": options.get("delimiter", "\t"),
         "quoting": "double" if options.get("rfc4180") == "true" else "none",
@@ -366,14 +383,6 @@ def _is_fact(rule: Rule) -> bool:
     return not rule.body and not any(
         variable for head in rule.heads for variable in atom_variables(head)
     )
-
-
-def _folded(atom: Atom) -> Atom:
-    """The atom of a fact, its expressions replaced by their values."""
-    arguments: tuple[Expression, ...] = tuple(
-        Term(evaluate(argument), span=argument.span) for argument in atom.arguments
-    )
-    return Atom(atom.predicate, arguments, atom.span, atom.predicate_span)
 
 
 def _equivalence_rules(name: str) -> list[Rule]:

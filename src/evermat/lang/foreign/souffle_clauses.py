@@ -1,10 +1,10 @@
 """Facts and rules in Soufflé's syntax.
 
-    clause      head {"," head} [":-" disjunction] "."
-    disjunction conjunction {";" conjunction}
-    conjunction literal {"," literal}
-    literal     "!" literal | "(" disjunction ")" | atom | constraint | "true" | "false"
-    constraint  argument comparison argument | "contains(a, b)" | "match(a, b)"
+clause      head {"," head} [":-" disjunction] "."
+disjunction conjunction {";" conjunction}
+conjunction literal {"," literal}
+literal     "!" literal | "(" disjunction ")" | atom | constraint | "true" | "false"
+constraint  argument comparison argument | "contains(a, b)" | "match(a, b)"
 """
 
 from __future__ import annotations
