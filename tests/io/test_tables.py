@@ -417,9 +417,9 @@ def test_files_that_are_not_of_their_kind_are_refused(write: Write, name: str) -
 def test_missing_files_are_named_with_those_that_are_near(write: Write) -> None:
     write("edge.csv", b"")
     with pytest.raises(FileMissingError) as caught:
-        read_table("egde.csv")
+        read_table("edges.csv")
     assert str(caught.value) == (
-        "FileMissingError [EM711]: there is no file `egde.csv`\n"
+        "FileMissingError [EM711]: there is no file `edges.csv`\n"
         " = help: did you mean `edge.csv`?"
     )
     with pytest.raises(FileNotFoundError, match="there is no folder `nowhere` either"):

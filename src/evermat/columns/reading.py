@@ -120,12 +120,27 @@ def _quick_terms(kind: Kind, texts: pa.Array) -> pa.Array:
 
 
 def _typed_terms(texts: pa.Array) -> pa.Array:
-    """Typed literals without escapes; recognised datatypes go by distinct values."""
+    """Typed literals without escapes: integers at once, others by distinct values."""
+    is_whole = pc.match_substring_regex(texts, f'^"{_WHOLE}"{_OF_TYPE_INTEGER}$')
+    if not pc.any(is_whole).as_py():
+        return _distinct_literals(texts)
+    places = [pc.indices_nonzero(each) for each in (is_whole, pc.invert(is_whole))]
+    digits = pc.utf8_slice_codeunits(texts.take(places[0]), 1, -_INTEGER_TAIL)
+    others = _distinct_literals(texts.take(places[1]))
+    return reassembled(places, [terms_of_kind(Kind.INTEGER, digits), others])
+
+
+_OF_TYPE_INTEGER = re.escape(f"^^<{XSD}integer>")
+_INTEGER_TAIL = len(f'"^^<{XSD}integer>')
+
+
+def _distinct_literals(texts: pa.Array) -> pa.Array:
     encoded = texts.dictionary_encode()
-    distinct = encoded.dictionary
-    parts = pc.extract_regex(distinct, r'^"(?P<lexical>[^"]*)"\^\^<(?P<datatype>.*)>$')
-    pairs = zip(*(half.to_pylist() for half in reversed(parts.flatten())), strict=True)
-    known = [literal(lexical, datatype) for datatype, lexical in pairs]
+    parts = pc.extract_regex(
+        encoded.dictionary, r'^"(?P<lexical>[^"]*)"\^\^<(?P<datatype>.*)>$'
+    )
+    pairs = zip(*(half.to_pylist() for half in parts.flatten()), strict=True)
+    known = [literal(lexical, datatype) for lexical, datatype in pairs]
     return _term_column(known).take(encoded.indices)
 
 
