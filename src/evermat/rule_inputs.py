@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -19,7 +20,7 @@ from evermat.program_files import load_sources, read_program
 from evermat.rdf import read_rdf
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
@@ -98,8 +99,15 @@ def read_rule_file(path: Path, syntax: Syntax = "auto") -> Program:
         RuleFileError: the file cannot be read as text.
         ParseError: it is not a program.
     """
-    try:
+    with reading(path):
         return read_program(path, syntax)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with a file of rules into our own errors."""
+    try:
+        yield
     except UnicodeDecodeError as error:
         raise RuleFileError(
             f"`{path}` is not UTF-8 text: {error.reason} at byte {error.start}",

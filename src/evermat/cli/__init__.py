@@ -7,8 +7,9 @@ line is wrong; 3 a budget was used up; 130 interrupted.
 from __future__ import annotations
 
 import sys
+import warnings
 
-OK, WRONG_INPUT, WRONG_USAGE, BUDGET_EXCEEDED, INTERRUPTED = 0, 1, 2, 3, 130
+OK, WRONG_INPUT, WRONG_USAGE, BUDGET_EXCEEDED = 0, 1, 2, 3
 
 
 def main() -> None:
@@ -18,35 +19,27 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the command with these arguments, and return the exit code."""
-    from click.exceptions import Abort, ClickException, Exit
-    from typer.main import get_command
-
     from evermat.cli.app import app
     from evermat.errors import EvermatError
     from evermat.maintenance.watch import BudgetExceededError
 
-    command = get_command(app)
     try:
-        code = command.main(arguments, prog_name="evermat", standalone_mode=False)
-    except Exit as stop:
-        return int(stop.exit_code)
-    except ClickException as error:
-        error.show()
-        return error.exit_code
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app(arguments, prog_name="evermat")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else OK
     except BudgetExceededError as error:
         _complain(str(error))
         return BUDGET_EXCEEDED
     except EvermatError as error:
         _complain(str(error))
         return WRONG_INPUT
-    except (Abort, KeyboardInterrupt):
-        _complain("interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has had enough; nothing is wrong.
-        sys.stderr.close()
-        return OK
-    return int(code or OK)
+    return OK
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    _complain(str(message))
 
 
 def _complain(text: str) -> None:

@@ -10,6 +10,7 @@ from evermat.cli.output import count
 from evermat.cli.programs import Syntax, read_program
 from evermat.errors import EvermatError
 from evermat.lang.checks import check_program
+from evermat.rule_inputs import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +81,8 @@ def format_files(paths: Sequence[Path], mode: Mode) -> bool:
 
     is_fine = True
     for path in paths:
-        text = path.read_text(encoding="utf-8")
+        with reading(path):
+            text = path.read_text(encoding="utf-8")
         formatted = format_source(text, name=str(path))
         if mode is Mode.PRINT:
             print(formatted, end="")  # noqa: T201  the result

@@ -1,0 +1,253 @@
+"""`evermat run` and `evermat query`, as people and pipes see them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from evermat.cli import BUDGET_EXCEEDED, OK, WRONG_INPUT, WRONG_USAGE, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RULES = """
+reach(?x, ?y) :- edge(?x, ?y) .
+reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "rules.dl").write_text(RULES)
+    facts = tmp_path / "facts"
+    facts.mkdir()
+    (facts / "edge.csv").write_text("a,b\nb,c\n")
+    (facts / "notes.txt").write_text("not facts")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+Shown = pytest.CaptureFixture[str]
+ON_REFERENCE = ["--engine", "reference"]
+
+
+def test_plain_lines_in_a_pipe(folder: Path, capsys: Shown) -> None:
+    assert run(["run", "rules.dl", "--facts", "facts", *ON_REFERENCE]) == OK
+    shown = capsys.readouterr()
+    assert "edge\t2\t2\n" in shown.out
+    assert "reach\t3\t0\n" in shown.out
+    assert shown.out.startswith("read 2 facts in ")
+    assert shown.err == ""
+    assert folder
+
+
+@pytest.mark.parametrize(
+    "places", [["facts/edge.csv"], ["edge=other.csv"], ["facts", "edge=other.csv"]]
+)
+@pytest.mark.usefixtures("folder")
+def test_facts_come_from_files_and_folders(places: list[str], capsys: Shown) -> None:
+    from pathlib import Path
+
+    Path("other.csv").write_text("a,b\nb,c\n")
+    options = [option for place in places for option in ("-f", place)]
+    assert run(["query", "rules.dl", *options, "reach(a, ?x)", *ON_REFERENCE]) == OK
+    assert sorted(capsys.readouterr().out.split()) == ["b", "c", "x"]
+
+
+def test_json_is_one_document(folder: Path, capsys: Shown) -> None:
+    (folder / "update.toml").write_text('[delete]\nedge = [["a", "b"]]\n')
+    code = run(
+        ["run", "rules.dl", "-f", "facts", "--then", "update.toml", "--json",
+         "--show", "5", *ON_REFERENCE]
+    )  # fmt: skip
+    assert code == OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["predicates"]["reach"]["facts"] == 3
+    (update,) = document["updates"]
+    assert update["predicates"]["reach"] == {"added": 0, "removed": 2}
+    assert sorted(update["rows"]["reach"]["removed"]) == [["a", "b"], ["a", "c"]]
+    assert update["report"]["strata"]
+
+
+def test_outputs_are_written(folder: Path, capsys: Shown) -> None:
+    assert run(["run", "rules.dl", "-f", "facts", "--out", "out", *ON_REFERENCE]) == OK
+    lines = (folder / "out" / "reach.csv").read_text().splitlines()
+    assert sorted(lines) == ["a,b", "a,c", "b,c"]
+    assert "wrote 1 file to out" in capsys.readouterr().out
+    code = run(
+        ["run", "rules.dl", "-f", "facts", "--out", "out", "--format", "parquet",
+         *ON_REFERENCE]
+    )  # fmt: skip
+    assert code == OK
+    assert (folder / "out" / "reach.parquet").exists()
+
+
+def test_souffle_programs_run(folder: Path, capsys: Shown) -> None:
+    (folder / "facts" / "edge.facts").write_text("1\t2\n2\t3\n")
+    (folder / "prog.dl").write_text(
+        ".decl edge(x:number, y:number)\n.input edge\n"
+        ".decl reach(x:number, y:number)\n.output reach\n.printsize reach\n"
+        "reach(x, y) :- edge(x, y).\nreach(x, z) :- reach(x, y), edge(y, z).\n"
+    )
+    code = run(
+        ["run", "prog.dl", "--syntax", "souffle", "-f", "facts", "--out", "out",
+         *ON_REFERENCE]
+    )  # fmt: skip
+    assert code == OK
+    lines = (folder / "out" / "reach.csv").read_text().splitlines()
+    assert sorted(lines) == ["1\t2", "1\t3", "2\t3"]
+    assert "reach\t3\n" in capsys.readouterr().out
+
+
+def test_updates_from_a_folder(folder: Path, capsys: Shown) -> None:
+    update = folder / "tuesday"
+    for part in ("insert", "delete"):
+        (update / part).mkdir(parents=True)
+    (update / "insert" / "edge.csv").write_text("c,d\n")
+    (update / "delete" / "edge.csv").write_text("a,b\n")
+    (update / "rules+").write_text("end(?x) :- reach(_, ?x), not edge(?x, _) .")
+    (update / "rules-.dl").write_text("reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .")
+    code = run(["run", "rules.dl", "-f", "facts", "--then", "tuesday", *ON_REFERENCE])
+    assert code == OK
+    out = capsys.readouterr().out
+    assert "end\t1\t0\n" in out
+    assert "reach\t1\t2\n" in out
+    assert "tuesday\t" in out
+
+
+def test_updates_are_applied_in_order(folder: Path, capsys: Shown) -> None:
+    (folder / "new.csv").write_text("c,d\n")
+    (folder / "one.toml").write_text(
+        'title = "first"\nalgorithm = "dred"\n[insert]\nedge = "new.csv"\n'
+    )
+    (folder / "two.toml").write_text(
+        '[rules]\nadd = ["end(?x) :- edge(_, ?x), not edge(?x, _) ."]\n'
+    )
+    code = run(
+        ["run", "rules.dl", "-f", "facts", "--then", "one.toml", "--then", "two.toml",
+         "--show", "1", *ON_REFERENCE]
+    )  # fmt: skip
+    assert code == OK
+    out = capsys.readouterr().out
+    assert "first\tdred\t1\t0\t4\t0\t" in out
+    assert "  + end(d)" in out
+    assert "  + … 2 more of reach" in out
+
+
+def test_a_dry_run_changes_nothing(folder: Path, capsys: Shown) -> None:
+    (folder / "one.toml").write_text('[delete]\nedge = [["a", "b"]]\n')
+    code = run(
+        ["run", "rules.dl", "-f", "facts", "--then", "one.toml", "--dry-run", "--out",
+         "out", *ON_REFERENCE]
+    )  # fmt: skip
+    assert code == OK
+    assert "reach\t0\t2\n" in capsys.readouterr().out
+    assert len((folder / "out" / "reach.csv").read_text().splitlines()) == 3
+
+
+@pytest.mark.usefixtures("folder")
+def test_yes_or_no(capsys: Shown) -> None:
+    for question, reply in (("reach(a, c)", "yes\n"), ("reach(c, a)", "no\n")):
+        assert run(["query", "rules.dl", "-f", "facts", question, *ON_REFERENCE]) == OK
+        assert capsys.readouterr().out == reply
+
+
+def test_answers_as_json_and_as_files(folder: Path, capsys: Shown) -> None:
+    base = ["query", "rules.dl", "-f", "facts", "reach(a, ?x)", *ON_REFERENCE]
+    assert run([*base, "--json", "--limit", "1"]) == OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["columns"] == ["x"]
+    assert document["count"] == 2
+    assert len(document["rows"]) == 1
+    assert run([*base, "--out", "answer.tsv"]) == OK
+    assert sorted((folder / "answer.tsv").read_text().split()) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "none.dl"], WRONG_INPUT, "no such file"),
+        (["run", "rules.dl", "-f", "none.csv"], WRONG_INPUT, "there is no file"),
+        (["run", "rules.dl", "-f", "empty"], WRONG_INPUT, "holds no facts"),
+        (["run", "rules.dl", "-f", "facts/notes.txt"], WRONG_INPUT, "the format"),
+        (["run", "bad.dl"], WRONG_INPUT, "EM201"),
+        (["run", "rules.dl", "-f", "facts", "--then", "bad.toml"], WRONG_INPUT,
+         "not TOML"),
+        (["run", "rules.dl", "-f", "facts", "--then", "odd.toml"], WRONG_INPUT,
+         "unknown entry `inserts`"),
+        (["run", "rules.dl", "-f", "facts", "--then", "rows.toml"], WRONG_INPUT,
+         "neither rows nor a file"),
+        (["run", "rules.dl", "-f", "facts", "--then", "empty"], WRONG_INPUT,
+         "holds no update"),
+        (["run", "rules.dl", "-f", "facts", "--then", "none.toml"], WRONG_INPUT,
+         "there is no file"),
+        (["query", "rules.dl", "-f", "facts", "raech(?x, ?y)"], WRONG_INPUT,
+         "did you mean `reach`?"),
+        (["run", "rules.dl", "--engine", "quick"], WRONG_INPUT, "no engine"),
+        (["run", "endless.dl", "--budget-rounds", "5"], BUDGET_EXCEEDED, "5 rounds"),
+        (["run", "rules.dl", "--budget-memory", "much"], WRONG_USAGE, "500MB"),
+        (["run"], WRONG_USAGE, "RULES"),
+        (["walk"], WRONG_USAGE, "walk"),
+        (["run", "rules.dl", "--speed", "9"], WRONG_USAGE, "--speed"),
+    ],
+)  # fmt: skip
+def test_errors_have_codes_and_no_traceback(
+    folder: Path, capsys: Shown, arguments: list[str], code: int, message: str
+) -> None:
+    (folder / "empty").mkdir()
+    (folder / "bad.dl").write_text("p(?x, ?y) :- q(?x) .")
+    (folder / "endless.dl").write_text("n(0) . n(?y) :- n(?x), ?y = ?x + 1 .")
+    (folder / "bad.toml").write_text("[insert\n")
+    (folder / "odd.toml").write_text("[inserts]\n")
+    (folder / "rows.toml").write_text("[insert]\nedge = 7\n")
+    if "--engine" not in arguments and arguments[0] in {"run", "query"}:
+        arguments = [*arguments, *ON_REFERENCE]
+    assert run(arguments) == code
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_help_teaches_with_examples(capsys: Shown) -> None:
+    assert run(["--help"]) == OK
+    out = capsys.readouterr().out
+    assert "evermat run rules.dl --facts data/ --then monday.toml" in out
+    assert "Exit codes" in out
+    assert run(["run", "--help"]) == OK
+    assert "--syntax souffle" in capsys.readouterr().out
+
+
+def test_version_and_algorithms(capsys: Shown) -> None:
+    assert run(["--version"]) == OK
+    assert capsys.readouterr().out == "evermat 0.1.0\n"
+    assert run(["algorithms"]) == OK
+    out = capsys.readouterr().out
+    assert {line.split("\t")[0] for line in out.splitlines()[1:]} >= {"auto", "dred-c"}
+    assert run(["algorithms", "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["algorithms"][0]["name"] == "auto"
+
+
+def test_the_command_is_installed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from evermat.cli import main; main()", "--version"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == OK
+    assert done.stdout == "evermat 0.1.0\n"
+
+
+def test_tables_are_drawn_on_a_terminal(
+    folder: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert run(["run", "rules.dl", "-f", "facts", *ON_REFERENCE]) == OK
+    out = capsys.readouterr().out
+    assert "predicate" in out
+    assert "\t" not in out
+    assert "─" in out
+    assert folder
