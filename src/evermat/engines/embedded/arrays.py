@@ -17,6 +17,9 @@ Rows = npt.NDArray[np.int32]
 Status = npt.NDArray[np.uint16]
 """Which sets each row of a relation is in, a bit for each set."""
 
+Places = npt.NDArray[np.int64]
+"""Offsets into a text buffer."""
+
 Flags = npt.NDArray[np.uint8]
 
 NO_FLAGS: Flags = np.empty(0, np.uint8)

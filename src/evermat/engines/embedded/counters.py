@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from evermat.algebra import EngineUseError
 from evermat.engines.embedded.sets import RowCounts, Settled
 

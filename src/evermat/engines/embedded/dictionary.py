@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import TERM, as_terms
-from evermat.engines.embedded import kernels
+from evermat.engines.embedded import kernels_texts
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Dictionary:
         with self._lock:
             if mode == _ADD:
                 self._reserve(count, int(ends[-1] - ends[0]))
-            self._count, _ = kernels.intern_texts(
+            self._count, _ = kernels_texts.intern_texts(
                 raw,
                 ends,
                 kinds,
@@ -171,7 +171,7 @@ class Dictionary:
             self._texts = _grown(self._texts, max(used + length, 2 * self._texts.size))
         if 2 * entries > self._slots.size:
             self._slots = np.empty(1 << int(2 * entries).bit_length(), np.int32)
-            kernels.rebuild_slots(self._hashes, self._count, self._slots)
+            kernels_texts.rebuild_slots(self._hashes, self._count, self._slots)
 
     # ------------------------------------------------------------ ids to constants
 

@@ -7,6 +7,7 @@ what they derive is sorted, counted and given rows (`heads`).
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -14,11 +15,9 @@ import pyarrow as pa
 
 from evermat.algebra import EngineUseError, Role, SettledFacts
 from evermat.columns import ArityMismatchError
-from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables
 from evermat.engines.embedded.heads import (
-    Heads,
     find_known,
     find_or_append,
     intern_rows,
@@ -26,8 +25,6 @@ from evermat.engines.embedded.heads import (
 )
 from evermat.engines.embedded.plan import describe, make_plan
 from evermat.engines.embedded.relation import (
-    EXPLICIT,
-    MATERIALISED,
     NONRECURSIVE,
     RECURSIVE,
     Relation,
@@ -36,15 +33,15 @@ from evermat.engines.embedded.sets import (
     Growing,
     Marker,
     RowCounts,
-    Sets,
     Settled,
     Stored,
 )
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
+from evermat.engines.embedded.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from evermat.algebra import (
         Counts,
@@ -57,6 +54,7 @@ if TYPE_CHECKING:
         Views,
     )
     from evermat.engines.embedded.arrays import Ids, Rows
+    from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.heads import Counted
     from evermat.engines.embedded.plan import Plan
 
@@ -79,48 +77,38 @@ class EmbeddedEngine:
         self._dictionary = Dictionary()
         self._inline = InlineTables(self._dictionary)
         self._plans: dict[Query, Plan] = {}
-        self._start_empty()
-
-    def _start_empty(self) -> None:
-        self._relations: dict[str, Relation] = {}
-        self._sets = Sets(self._relations, self._dictionary)
-        self._materialised = Stored(MATERIALISED)
-        self._explicit = Stored(EXPLICIT)
-        self._counters = (
-            CounterColumn(NONRECURSIVE, self._relations, self._sets),
-            CounterColumn(RECURSIVE, self._relations, self._sets),
-        )
         self._in_transaction = False
+        self.store = Store(self._dictionary)
 
     # ------------------------------------------------------------------- relations
 
     def declare(self, relation: str, arity: int) -> None:
         """Make a relation known."""
-        known = self._relations.get(relation)
+        known = self.store.relations.get(relation)
         if known is None:
-            self._relations[relation] = Relation(relation, arity)
+            self.store.relations[relation] = Relation(relation, arity)
         elif known.arity != arity:
             raise ArityMismatchError(known.arity, arity, name=relation)
 
     def relations(self) -> Mapping[str, int]:
         """The arity of every known relation."""
-        return {name: relation.arity for name, relation in self._relations.items()}
+        return {name: relation.arity for name, relation in self.store.relations.items()}
 
     # ------------------------------------------------------------------------ sets
 
     @property
     def materialised(self) -> Stored:
         """All facts that held when the update began."""
-        return self._materialised
+        return self.store.materialised
 
     @property
     def explicit(self) -> Stored:
         """The facts that were given, when the update began."""
-        return self._explicit
+        return self.store.explicit
 
     def growing(self) -> Growing:
         """A new, empty, growing set."""
-        return self._sets.grow()
+        return self.store.sets.grow()
 
     def no_facts(self) -> Settled:
         """The empty set."""
@@ -128,29 +116,31 @@ class EmbeddedEngine:
 
     def settle(self, facts: Facts) -> Settled:
         """Work out a view."""
-        return Settled(self._sets.rows_of(facts))
+        return Settled(self.store.sets.rows_of(facts))
 
     def size(self, facts: Facts, relation: str) -> int:
         """How many facts of a relation a view has."""
-        known = self._relations.get(relation)
+        known = self.store.relations.get(relation)
         if known is None:
             return 0
-        if facts is self._materialised and not self._in_transaction:
+        if facts is self.store.materialised:
             return known.alive
+        if facts is self.store.explicit:
+            return known.given
         return self._rows(facts, relation).size
 
     def _rows(self, facts: Facts, name: str) -> Rows:
         """The rows of any view, stored sets included."""
         if isinstance(facts, Settled):
             return facts.rows.get(name, np.empty(0, np.int32))
-        return self._sets.stored_rows(facts, name)
+        return self.store.sets.stored_rows(facts, name)
 
     # ----------------------------------------------------------------------- rules
 
     def derive(self, queries: QuerySet, views: Views) -> Settled:
         """The facts that the queries yield, each once."""
         rows = {
-            name: find_or_append(self._relations[name], heads)
+            name: find_or_append(self.store.relations[name], heads)
             for name, heads in self._run(queries, views).items()
         }
         return Settled(rows)
@@ -159,7 +149,7 @@ class EmbeddedEngine:
         """The facts that the queries yield, with the number of matches of each."""
         found = self._run(queries, views)
         rows = {
-            name: find_or_append(self._relations[name], heads)
+            name: find_or_append(self.store.relations[name], heads)
             for name, heads in found.items()
         }
         return RowCounts(rows, {name: heads.counts for name, heads in found.items()})
@@ -205,7 +195,7 @@ class EmbeddedEngine:
                     yield from queries.by_change.get((role, name), ())
 
     def _evaluate(self, query: Query, views: Views, plan: Plan) -> list[Counted]:
-        marker = Marker(self._sets)
+        marker = Marker(self.store.sets)
         try:
             evaluation = Evaluation(
                 plan,
@@ -222,7 +212,7 @@ class EmbeddedEngine:
 
     def _source(self, pattern: Pattern, views: Views, marker: Marker) -> Source:
         name = pattern.relation
-        relation = self._relations[name]
+        relation = self.store.relations[name]
         if pattern.role in {Role.CHANGED, Role.CHANGED_ABSENT}:
             delta = (
                 views.delta_positive
@@ -230,9 +220,9 @@ class EmbeddedEngine:
                 else views.delta_negative
             )
             rows = cast("Settled", delta).rows.get(name, np.empty(0, np.int32))
-            return Source(relation, self._sets.nothing, rows)
+            return Source(relation, self.store.sets.nothing, rows)
         facts = self._view(pattern, views)
-        return Source(relation, self._sets.sight(facts, name, marker))
+        return Source(relation, self.store.sets.sight(facts, name, marker))
 
     def _view(self, pattern: Pattern, views: Views) -> Facts:
         positive = views.positive
@@ -256,7 +246,7 @@ class EmbeddedEngine:
 
     def _is_outdated(self, plan: Plan) -> bool:
         for name, size in plan.sizes.items():
-            now = self._relations[name].count
+            now = self.store.relations[name].count
             if not (size + 16) <= REPLAN_FACTOR * (now + 16):
                 return True
             if not (now + 16) <= REPLAN_FACTOR * (size + 16):
@@ -264,7 +254,7 @@ class EmbeddedEngine:
         return False
 
     def _new_plan(self, query: Query) -> Plan:
-        relations = self._relations
+        relations = self.store.relations
         return make_plan(
             query,
             fan_out=lambda name, columns: relations[name].fan_out(columns),
@@ -280,12 +270,12 @@ class EmbeddedEngine:
     @property
     def nonrecursive_counts(self) -> CounterColumn:
         """How often each fact was given or derived by nonrecursive rules."""
-        return self._counters[NONRECURSIVE]
+        return self.store.counters[NONRECURSIVE]
 
     @property
     def recursive_counts(self) -> CounterColumn:
         """How often each fact was derived by recursive rules."""
-        return self._counters[RECURSIVE]
+        return self.store.counters[RECURSIVE]
 
     def once(self, facts: SettledFacts) -> Counts:
         """The multiset that holds each of the facts once."""
@@ -299,11 +289,11 @@ class EmbeddedEngine:
         """The rows as facts of a relation, whether they hold or not."""
         self.declare(relation, table.num_columns)
         ids = self._ids(table, self._dictionary.encode)
-        return Settled({relation: intern_rows(self._relations[relation], ids)})
+        return Settled({relation: intern_rows(self.store.relations[relation], ids)})
 
     def find(self, relation: str, table: pa.Table) -> Settled:
         """Those of the rows that are known facts of a relation."""
-        known = self._relations.get(relation)
+        known = self.store.relations.get(relation)
         if known is None:
             return self.no_facts()
         if known.arity != table.num_columns:
@@ -312,7 +302,7 @@ class EmbeddedEngine:
         seen = (ids != UNKNOWN).all(axis=0)
         return Settled({relation: find_known(known, ids[:, seen])})
 
-    def _ids(self, table: pa.Table, translate) -> Ids:  # type: ignore[no-untyped-def]
+    def _ids(self, table: pa.Table, translate: Callable[[pa.ChunkedArray], Ids]) -> Ids:
         ids = np.empty((table.num_columns, table.num_rows), np.uint32)
         for at, column in enumerate(table.columns):
             ids[at] = translate(column)
@@ -323,11 +313,11 @@ class EmbeddedEngine:
         if isinstance(facts, Settled):
             rows: Mapping[str, Rows] = facts.rows
         else:
-            rows = {name: self._rows(facts, name) for name in self._relations}
+            rows = {name: self._rows(facts, name) for name in self.store.relations}
         return Copy(
             self._dictionary,
             {
-                name: self._relations[name].table[:, some]
+                name: self.store.relations[name].table[:, some]
                 for name, some in rows.items()
                 if some.size
             },
@@ -335,8 +325,8 @@ class EmbeddedEngine:
 
     def read_counts(self, relation: str) -> pa.Table:
         """The materialised rows of a relation and their `c_nr` and `c_r`."""
-        known = self._relations[relation]
-        rows = self._rows(self._materialised, relation)
+        known = self.store.relations[relation]
+        rows = self._rows(self.store.materialised, relation)
         table = Copy(self._dictionary, {relation: known.table[:, rows]}).read(relation)
         for name, which in (("c_nr", NONRECURSIVE), ("c_r", RECURSIVE)):
             counts = known.counted(which, rows).astype(np.int64)
@@ -350,7 +340,7 @@ class EmbeddedEngine:
         if self._in_transaction:
             raise EngineUseError("a transaction is under way already")
         self._in_transaction = True
-        for counter in self._counters:
+        for counter in self.store.counters:
             counter.remember()
 
     def commit(
@@ -358,32 +348,32 @@ class EmbeddedEngine:
     ) -> None:
         """End the transaction."""
         self._require_transaction()
-        gone = self._sets.rows_of(deleted - added)
-        come = self._sets.rows_of(added)
-        for name, rows in self._sets.rows_of(withdrawn).items():
-            self._relations[name].status[rows] &= ~np.uint16(EXPLICIT)
-        for name, rows in self._sets.rows_of(given).items():
-            self._relations[name].status[rows] |= EXPLICIT
+        gone = self.store.sets.rows_of(deleted - added)
+        come = self.store.sets.rows_of(added)
+        for name, rows in self.store.sets.rows_of(withdrawn).items():
+            self.store.relations[name].withdraw(rows)
+        for name, rows in self.store.sets.rows_of(given).items():
+            self.store.relations[name].give(rows)
         for name, rows in gone.items():
-            self._relations[name].hide(rows)
+            self.store.relations[name].hide(rows)
         for name, rows in come.items():
-            self._relations[name].show(rows)
+            self.store.relations[name].show(rows)
         self._end()
         for name in gone:
-            relation = self._relations[name]
+            relation = self.store.relations[name]
             if relation.count - relation.alive > max(MANY_DEAD, relation.alive):
                 relation.compact()
 
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
         self._require_transaction()
-        for counter in self._counters:
+        for counter in self.store.counters:
             counter.restore()
         self._end()
 
     def _end(self) -> None:
-        self._sets.release_all()
-        for counter in self._counters:
+        self.store.sets.release_all()
+        for counter in self.store.counters:
             counter.forget()
         self._in_transaction = False
 
@@ -393,83 +383,61 @@ class EmbeddedEngine:
 
     def fresh(self) -> EmbeddedEngine:
         """An empty engine for the same constants."""
-        engine = EmbeddedEngine()
-        engine._dictionary = self._dictionary
-        engine._inline = self._inline
-        engine._plans = dict(self._plans)
-        engine._start_empty()
-        for name, relation in self._relations.items():
-            engine.declare(name, relation.arity)
+        engine = copy(self)
+        engine.matches = 0
+        engine.store = Store(self._dictionary)
+        engine._in_transaction = False  # noqa: SLF001  one of us
+        for name, arity in self.relations().items():
+            engine.declare(name, arity)
         return engine
 
     def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
         """Make rows given and materialised, each with a nonrecursive count of one."""
         for relation, table in facts:
-            self._give(self.intern(relation, table))
+            self.give(self.intern(relation, table))
 
-    def _give(self, facts: Settled) -> None:
-        new = self.settle(facts - self._explicit)
+    def give(self, facts: Settled) -> None:
+        """Make facts given and materialised, each with a nonrecursive count of one."""
+        new = self.settle(facts - self.store.explicit)
         for name, rows in new.rows.items():
-            self._relations[name].status[rows] |= EXPLICIT
+            self.store.relations[name].give(rows)
         self.nonrecursive_counts.add(self.once(new))
-        self.extend(self.settle(new - self._materialised))
+        self.extend(self.settle(new - self.store.materialised))
 
     def extend(self, facts: SettledFacts) -> None:
         """Add facts to the materialised ones directly."""
         for name, rows in cast("Settled", facts).rows.items():
-            self._relations[name].show(rows)
+            self.store.relations[name].show(rows)
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
-        other = cast("EmbeddedEngine", target)
-        view = (self._explicit - without) | also
-        for name, relation in self._relations.items():
-            rows = self._sets.stored_rows(view, name)
+        fresh = cast("EmbeddedEngine", target)
+        view = (self.store.explicit - without) | also
+        for name, relation in self.store.relations.items():
+            rows = self.store.sets.stored_rows(view, name)
             if rows.size:
-                copy = other._relations[name]
+                twin = fresh.store.relations[name]
                 table = relation.table[:, rows]
-                other._give(Settled({name: intern_rows(copy, table)}))
+                fresh.give(Settled({name: intern_rows(twin, table)}))
 
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
         """Take over the contents of a fresh engine; return what left and what came."""
         fresh = cast("EmbeddedEngine", other)
-        left = self._missing_from(fresh)
-        came = fresh._missing_from(self)
+        left = Copy(self._dictionary, self.store.missing_from(fresh.store))
+        came = Copy(self._dictionary, fresh.store.missing_from(self.store))
         self.matches += fresh.matches
-        self._relations = fresh._relations
-        self._sets = fresh._sets
-        self._materialised = fresh._materialised
-        self._explicit = fresh._explicit
-        self._counters = fresh._counters
-        self._plans = fresh._plans
+        self.store = fresh.store
         self._in_transaction = False
         return left, came
-
-    def _missing_from(self, other: EmbeddedEngine) -> Copy:
-        tables: dict[str, Ids] = {}
-        for name, relation in self._relations.items():
-            rows = self._rows(self._materialised, name)
-            table = relation.table[:, rows]
-            if not rows.size:
-                continue
-            known = other._relations.get(name)
-            if known is not None and known.count:
-                found = known.find(table)
-                there = found >= 0
-                there[there] = (known.status[found[there]] & MATERIALISED) != 0
-                table = table[:, ~there]
-            if table.shape[1]:
-                tables[name] = table
-        return Copy(self._dictionary, tables)
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """For each relation: facts, given facts, bytes, indexes."""
         return {
             name: {
                 "facts": relation.alive,
-                "given": self._rows(self._explicit, name).size,
+                "given": relation.given,
                 "bytes": relation.nbytes,
                 "indexes": relation.index_count,
             }
-            for name, relation in self._relations.items()
+            for name, relation in self.store.relations.items()
         }

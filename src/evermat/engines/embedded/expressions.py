@@ -69,15 +69,13 @@ class Calculator:
         name = expression.function
         if name in {"=", "!="}:
             left, right = (self.column(e, columns, n) for e in expression.arguments)
-            mask: Mask = left == right if name == "=" else left != right
-            return mask
+            return np.equal(left, right) if name == "=" else np.not_equal(left, right)
         if name in _COMPARISONS:
             sides = [self._numbers(e, columns, n) for e in expression.arguments]
             if sides[0] is not None and sides[1] is not None:
                 return _COMPARISONS[name](sides[0], sides[1])
         truth = self._id(Constant(Kind.BOOLEAN, "true"))
-        mask = self._by_definition(expression, columns, n) == truth
-        return mask
+        return np.equal(self._by_definition(expression, columns, n), truth)
 
     # ---------------------------------------------------------------- small integers
 
@@ -162,7 +160,7 @@ def _apply(name: str, values: list[Numbers]) -> Numbers | None:
     if name in {"/", "%"} and len(values) == 2 and values[1].all():  # noqa: PLR2004
         dividend, divisor = values
         # NumPy rounds down; the language cuts towards zero.
-        quotient = np.abs(dividend) // np.abs(divisor)
+        quotient: Numbers = np.abs(dividend) // np.abs(divisor)
         quotient *= np.sign(dividend) * np.sign(divisor)
         return quotient if name == "/" else dividend - quotient * divisor
     return None
@@ -171,7 +169,7 @@ def _apply(name: str, values: list[Numbers]) -> Numbers | None:
 def _fits(numbers: Numbers) -> bool:
     if not numbers.size:
         return True
-    return -LARGEST_FACTOR < numbers.min() and numbers.max() < LARGEST_FACTOR
+    return bool(numbers.min() > -LARGEST_FACTOR and numbers.max() < LARGEST_FACTOR)
 
 
 def _columns_in(expression: Expression) -> list[int]:

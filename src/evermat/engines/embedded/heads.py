@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -11,8 +11,12 @@ from evermat.engines.embedded import kernels
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
     from evermat.engines.embedded.relation import Relation
+
+_T = TypeVar("_T", bound=np.generic)
 
 COMPACT_AT = 1 << 23
 """Derivations gathered before equal ones are counted, which bounds memory."""
@@ -146,7 +150,7 @@ def _merge(left: Counted, right: Counted) -> Counted:
     return Counted(_fitted(keys, size), _fitted(counts, size), None)
 
 
-def _fitted(array, size):  # type: ignore[no-untyped-def]
+def _fitted(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
     """The first elements; a copy where most of the memory would be held for nothing."""
     return array[:size].copy() if size < array.size // 2 else array[:size]
 

@@ -12,9 +12,21 @@ look-up starts at most a few keys away from its goal.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import numpy as np
-from numba import njit
-from numba.types import Array, UniTuple, int32, int64, uint8, uint16, uint32, uint64
+from numba import njit, types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows, Status
+
+_Function = TypeVar("_Function")
+
+_types: Any = types  # Numba's own stubs do not list them
+int32, int64, uint8 = _types.int32, _types.int64, _types.uint8
+uint16, uint32, uint64 = _types.uint16, _types.uint32, _types.uint64
 
 _keys = uint64[::1]
 _ids = uint32[::1]
@@ -22,10 +34,8 @@ _rows = int32[::1]
 _table = uint32[:, ::1]
 _status = uint16[::1]
 _flags = uint8[::1]
-_places = int64[::1]
-_given_bytes = Array(uint8, 1, "C", readonly=True)
-_given_places = Array(int64, 1, "C", readonly=True)
 
+KEY_BITS = 64
 DIGIT_BITS = 11
 DIGIT_SIZE = 1 << DIGIT_BITS
 SMALL = 48
@@ -35,15 +45,17 @@ _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-def _kernel(signature):
-    return njit(signature, nogil=True, cache=True, error_model="numpy")
+def kernel(signature: object) -> Callable[[_Function], _Function]:
+    """Compile a function for the types of a signature."""
+    compile_: Any = njit(signature, nogil=True, cache=True, error_model="numpy")
+    return compile_  # type: ignore[no-any-return]
 
 
 # ----------------------------------------------------------------------- sorting
 
 
-@_kernel(_keys(_keys, _keys, uint64))
-def sort_from_bit(keys, spare, lowest):
+@kernel(_keys(_keys, _keys, uint64))
+def sort_from_bit(keys: Keys, spare: Keys, lowest: np.uint64) -> Keys:
     """Sort keys by their bits from `lowest` on; the result is one of the two arrays.
 
     Only bits in which keys differ are sorted by: ids are dense, so that is usually
@@ -64,7 +76,7 @@ def sort_from_bit(keys, spare, lowest):
     starts = np.empty(DIGIT_SIZE, np.int64)
     source, target = keys, spare
     shift = lowest
-    while shift < 64 and (varying >> shift) != 0:
+    while shift < KEY_BITS and (varying >> shift) != 0:
         while (varying >> shift) & uint64(1) == 0:
             shift += uint64(1)
         starts[:] = 0
@@ -85,8 +97,8 @@ def sort_from_bit(keys, spare, lowest):
     return source
 
 
-@_kernel(_keys(_keys, _keys))
-def sort_keys(keys, spare):
+@kernel(_keys(_keys, _keys))
+def sort_keys(keys: Keys, spare: Keys) -> Keys:
     """Sort keys with the help of a spare array; the result is one of the two."""
     n = keys.size
     if n > SMALL:
@@ -101,8 +113,8 @@ def sort_keys(keys, spare):
     return keys
 
 
-@_kernel("Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1])")
-def sort_pairs(keys, rows):
+@kernel("Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1])")
+def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
     """Sort keys and carry rows along; both results are new arrays."""
     n = keys.size
     source, carried = keys.copy(), rows.copy()
@@ -127,7 +139,7 @@ def sort_pairs(keys, rows):
     target, target_rows = np.empty_like(source), np.empty_like(carried)
     starts = np.empty(DIGIT_SIZE, np.int64)
     shift = uint64(0)
-    while shift < 64 and (varying >> shift) != 0:
+    while shift < KEY_BITS and (varying >> shift) != 0:
         while (varying >> shift) & uint64(1) == 0:
             shift += uint64(1)
         starts[:] = 0
@@ -150,8 +162,8 @@ def sort_pairs(keys, rows):
     return source, carried
 
 
-@_kernel(int64(_keys, _keys, _rows, _rows))
-def count_groups(keys, spare, tally, counts):
+@kernel(int64(_keys, _keys, _rows, _rows))
+def count_groups(keys: Keys, spare: Keys, tally: Rows, counts: Rows) -> int:
     """Count equal keys among keys that are in the order of their upper halves.
 
     The distinct keys are written to the front of `keys`, in order. Where the lower
@@ -203,26 +215,15 @@ def count_groups(keys, spare, tally, counts):
     return m
 
 
-@_kernel(int64(_keys, _keys, _rows))
-def count_runs(keys, distinct, counts):
-    """Write each distinct sorted key and how often it occurs; return how many."""
-    if keys.size == 0:
-        return 0
-    m = 0
-    distinct[0] = keys[0]
-    counts[0] = 1
-    for i in range(1, keys.size):
-        if keys[i] == distinct[m]:
-            counts[m] += 1
-        else:
-            m += 1
-            distinct[m] = keys[i]
-            counts[m] = 1
-    return m + 1
-
-
-@_kernel(int64(_keys, _rows, _keys, _rows, _keys, _rows))
-def merge_counts(left, left_counts, right, right_counts, keys, counts):
+@kernel(int64(_keys, _rows, _keys, _rows, _keys, _rows))
+def merge_counts(
+    left: Keys,
+    left_counts: Rows,
+    right: Keys,
+    right_counts: Rows,
+    keys: Keys,
+    counts: Rows,
+) -> int:
     """Merge two sorted lists of distinct keys, adding their counts."""
     i = j = m = 0
     while i < left.size and j < right.size:
@@ -248,10 +249,12 @@ def merge_counts(left, left_counts, right, right_counts, keys, counts):
     return m
 
 
-@_kernel(
+@kernel(
     "Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1], uint64[::1], int32[::1])"
 )
-def merge_runs(left, left_rows, right, right_rows):
+def merge_runs(
+    left: Keys, left_rows: Rows, right: Keys, right_rows: Rows
+) -> tuple[Keys, Rows]:
     """Merge two sorted lists of keys with their rows."""
     keys = np.empty(left.size + right.size, np.uint64)
     rows = np.empty(left.size + right.size, np.int32)
@@ -269,8 +272,8 @@ def merge_runs(left, left_rows, right, right_rows):
 # --------------------------------------------------------------------- look-ups
 
 
-@_kernel(_rows(_keys, int64, int64, int64))
-def make_directory(keys, base, shift, buckets):
+@kernel(_rows(_keys, int64, int64, int64))
+def make_directory(keys: Keys, base: int, shift: int, buckets: int) -> Rows:
     """The first place of each bucket of upper halves, and the number of keys."""
     places = np.empty(buckets + 1, np.int32)
     bucket = 0
@@ -285,8 +288,16 @@ def make_directory(keys, base, shift, buckets):
     return places
 
 
-@_kernel(int64(_ids, _keys, _rows, int64, int64, _rows, _rows))
-def find_halves(ids, keys, directory, base, shift, first, last):
+@kernel(int64(_ids, _keys, _rows, int64, int64, _rows, _rows))
+def find_halves(
+    ids: Ids,
+    keys: Keys,
+    directory: Rows,
+    base: int,
+    shift: int,
+    first: Rows,
+    last: Rows,
+) -> int:
     """For each id the places of the keys that begin with it; return their number."""
     total = 0
     buckets = directory.size - 1
@@ -317,8 +328,16 @@ def find_halves(ids, keys, directory, base, shift, first, last):
     return total
 
 
-@_kernel(int64(_keys, _keys, _rows, int64, int64, _rows, _rows))
-def find_keys(goals, keys, directory, base, shift, first, last):
+@kernel(int64(_keys, _keys, _rows, int64, int64, _rows, _rows))
+def find_keys(
+    goals: Keys,
+    keys: Keys,
+    directory: Rows,
+    base: int,
+    shift: int,
+    first: Rows,
+    last: Rows,
+) -> int:
     """For each goal the places of the keys equal to it; return their number."""
     total = 0
     buckets = directory.size - 1
@@ -345,8 +364,8 @@ def find_keys(goals, keys, directory, base, shift, first, last):
     return total
 
 
-@_kernel(int64(_keys, _keys, _rows, _rows))
-def find_sorted(goals, keys, rows, found):
+@kernel(int64(_keys, _keys, _rows, _rows))
+def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
     """For each of sorted goals its row in sorted distinct keys, where it has one.
 
     Rows that `found` already names are left alone. Steps grow while nothing is found,
@@ -376,8 +395,10 @@ def find_sorted(goals, keys, rows, found):
     return hits
 
 
-@_kernel(int64(_table, _table, _rows, _rows, _rows, _rows))
-def confirm_wide(goals, table, rows, first, last, found):
+@kernel(int64(_table, _table, _rows, _rows, _rows, _rows))
+def confirm_wide(
+    goals: Ids, table: Ids, rows: Rows, first: Rows, last: Rows, found: Rows
+) -> int:
     """Among rows with an equal hash, the one whose columns are equal as well."""
     hits = 0
     for i in range(first.size):
@@ -400,12 +421,22 @@ def confirm_wide(goals, table, rows, first, last, found):
 # ------------------------------------------------------------------------- joins
 
 
-@_kernel(
+@kernel(
     int64(_rows, _rows, _keys, _rows, _status, _flags, int64, int64, _rows, _rows, _ids)
 )
 def expand(
-    first, last, keys, rows, status, visible, low, high, parents, matches, seconds
-):
+    first: Rows,
+    last: Rows,
+    keys: Keys,
+    rows: Rows,
+    status: Status,
+    visible: Flags,
+    low: int,
+    high: int,
+    parents: Rows,
+    matches: Rows,
+    seconds: Ids,
+) -> int:
     """All pairs of a probe and a row in its range that may be seen.
 
     A row may be seen if it lies in [low, high) and, unless `visible` is empty, its
@@ -425,12 +456,22 @@ def expand(
     return m
 
 
-@_kernel(
+@kernel(
     int64(_rows, _rows, _keys, _rows, _status, _flags, int64, int64, _ids, uint8, _keys)
 )
 def expand_into_keys(
-    first, last, keys, rows, status, visible, low, high, ids, flipped, out
-):
+    first: Rows,
+    last: Rows,
+    keys: Keys,
+    rows: Rows,
+    status: Status,
+    visible: Flags,
+    low: int,
+    high: int,
+    ids: Ids,
+    flipped: int,
+    out: Keys,
+) -> int:
     """Like `expand`, for binary heads: pack the probe's id and the match at once."""
     m = 0
     masked = visible.size > 0
@@ -449,8 +490,10 @@ def expand_into_keys(
     return m
 
 
-@_kernel(int64(_rows, _status, _flags, int64, int64, _flags))
-def mark_visible(rows, status, visible, low, high, marks):
+@kernel(int64(_rows, _status, _flags, int64, int64, _flags))
+def mark_visible(
+    rows: Rows, status: Status, visible: Flags, low: int, high: int, marks: Flags
+) -> int:
     """Mark which rows may be seen; a negative row never is. Return how many are."""
     masked = visible.size > 0
     seen = 0
@@ -467,8 +510,8 @@ def mark_visible(rows, status, visible, low, high, marks):
 # ---------------------------------------------------------------- keys and hashes
 
 
-@_kernel(_keys(_table))
-def hash_columns(columns):
+@kernel(_keys(_table))
+def hash_columns(columns: Ids) -> Keys:
     """A 64-bit hash of each row of a table that is stored by column."""
     n = columns.shape[1]
     keys = np.empty(n, np.uint64)
@@ -482,104 +525,3 @@ def hash_columns(columns):
             h ^= h >> uint64(32)
         keys[i] = h
     return keys
-
-
-# ------------------------------------------------------------------- dictionary
-
-
-@_kernel(uint64(_given_bytes, int64, int64, uint8))
-def hash_text(data, start, end, kind):
-    """A hash of a text and its kind, eight bytes at a time."""
-    h = uint64(0xCBF29CE484222325) ^ uint64(kind)
-    i = start
-    while i + 8 <= end:
-        word = uint64(0)
-        for j in range(8):
-            word |= uint64(data[i + j]) << uint64(8 * j)
-        h = (h ^ word) * uint64(0x9FB21C651E98DF25)
-        h ^= h >> uint64(32)
-        i += 8
-    while i < end:
-        h = (h ^ uint64(data[i])) * uint64(0x100000001B3)
-        i += 1
-    h ^= h >> uint64(29)
-    h *= uint64(0xBF58476D1CE4E5B9)
-    return h ^ (h >> uint64(32))
-
-
-@_kernel(
-    UniTuple(int64, 2)(
-        _given_bytes,
-        _given_places,
-        _given_bytes,
-        _flags,
-        _places,
-        _flags,
-        _keys,
-        _rows,
-        int64,
-        uint8,
-        _ids,
-    )
-)
-def intern_texts(
-    data, ends, kinds, texts, text_ends, text_kinds, hashes, slots, count, add, ids
-):
-    """Find or add texts in the dictionary; return its new count and byte length.
-
-    `data`, `ends` and `kinds` are the texts asked for: text i ends before `ends[i + 1]`
-    and starts at `ends[i]`. The dictionary is `texts`, `text_ends`, `text_kinds` and
-    `hashes` by id, and `slots`, an open hash table of ids. Unknown texts are added if
-    `add` is set, and get the id 2**32 - 1 otherwise.
-    """
-    mask = uint64(slots.size - 1)
-    length = text_ends[count]
-    for i in range(ids.size):
-        start = ends[i]
-        end = ends[i + 1]
-        kind = kinds[i] if kinds.size > 1 else kinds[0]
-        h = hash_text(data, start, end, kind)
-        slot = h & mask
-        while True:
-            known = slots[slot]
-            if known < 0:
-                break
-            if hashes[known] == h and text_kinds[known] == kind:
-                begin = text_ends[known]
-                if text_ends[known + 1] - begin == end - start:
-                    same = True
-                    for j in range(end - start):
-                        if texts[begin + j] != data[start + j]:
-                            same = False
-                            break
-                    if same:
-                        break
-            slot = (slot + uint64(1)) & mask
-        if slots[slot] >= 0:
-            ids[i] = slots[slot]
-        elif add:
-            slots[slot] = count
-            hashes[count] = h
-            text_kinds[count] = kind
-            for j in range(end - start):
-                texts[length + j] = data[start + j]
-            length += end - start
-            text_ends[count + 1] = length
-            ids[i] = count
-            count += 1
-        else:
-            ids[i] = uint32(0xFFFFFFFF)
-    return count, length
-
-
-@_kernel(int64(_keys, int64, _rows))
-def rebuild_slots(hashes, count, slots):
-    """Fill an empty hash table with the first `count` ids."""
-    mask = uint64(slots.size - 1)
-    slots[:] = -1
-    for i in range(count):
-        slot = hashes[i] & mask
-        while slots[slot] >= 0:
-            slot = (slot + uint64(1)) & mask
-        slots[slot] = i
-    return count

@@ -153,15 +153,15 @@ class _Planner:
     # ------------------------------------------------------------- joins
 
     def _cheapest(self) -> Step:
-        costs: list[tuple[float, int, Pattern | None]] = [
+        costs: list[tuple[float, int, Pattern | InlineRows]] = [
             (self._cost(pattern), at, pattern)
             for at, pattern in enumerate(self.patterns)
         ]
         if self.inline is not None:
-            costs.append((self._inline_cost(self.inline), -1, None))
+            costs.append((self._inline_cost(self.inline), -1, self.inline))
         _, _, best = min(costs, key=lambda cost: cost[:2])
-        if best is None:
-            return self._take_inline()
+        if isinstance(best, InlineRows):
+            return self._take_inline(best)
         self.patterns.remove(best)
         key = self._key(best)
         self._bind_pattern(best)
@@ -169,9 +169,7 @@ class _Planner:
             return Test(best, present=True)
         return Probe(best, key) if key else Scan(best)
 
-    def _take_inline(self) -> Step:
-        inline = self.inline
-        assert inline is not None
+    def _take_inline(self, inline: InlineRows) -> Step:
         self.inline = None
         key = tuple(
             at for at, column in enumerate(inline.columns) if column.index in self.bound

@@ -40,6 +40,8 @@ class Relation:
         """How many rows there are, whatever their status."""
         self.alive = 0
         """How many rows are materialised."""
+        self.given = 0
+        """How many rows are explicit."""
         self._table: Ids = np.empty((arity, 16), np.uint32)
         self._status: Status = np.empty(16, np.uint16)
         self._counters: list[Rows | None] = [None, None]
@@ -132,15 +134,31 @@ class Relation:
 
     def show(self, rows: Rows) -> None:
         """Make rows materialised."""
-        status = self._status[rows]
-        self.alive += int(np.count_nonzero((status & MATERIALISED) == 0))
-        self._status[rows] = status | MATERIALISED
+        self.alive += self._set(rows, MATERIALISED)
 
     def hide(self, rows: Rows) -> None:
         """Make rows no longer materialised."""
+        self.alive -= self._clear(rows, MATERIALISED)
+
+    def give(self, rows: Rows) -> None:
+        """Make rows explicit."""
+        self.given += self._set(rows, EXPLICIT)
+
+    def withdraw(self, rows: Rows) -> None:
+        """Make rows no longer explicit."""
+        self.given -= self._clear(rows, EXPLICIT)
+
+    def _set(self, rows: Rows, bit: int) -> int:
+        """Set a bit; return for how many rows that is a change."""
         status = self._status[rows]
-        self.alive -= int(np.count_nonzero((status & MATERIALISED) != 0))
-        self._status[rows] = status & ~np.uint16(MATERIALISED)
+        self._status[rows] = status | bit
+        return int(np.count_nonzero((status & bit) == 0))
+
+    def _clear(self, rows: Rows, bit: int) -> int:
+        """Clear a bit; return for how many rows that is a change."""
+        status = self._status[rows]
+        self._status[rows] = status & ~np.uint16(bit)
+        return int(np.count_nonzero((status & bit) != 0))
 
     def _reserve(self, size: int) -> None:
         if size <= self._status.size:
@@ -230,12 +248,12 @@ class Relation:
         sample = kernels.sort_keys(sample, np.empty_like(sample))
         different = int(np.count_nonzero(sample[1:] != sample[:-1])) + 1
         if step == 1:
-            return different
+            return float(different)
         once = sample[1:-1][
             (sample[1:-1] != sample[:-2]) & (sample[1:-1] != sample[2:])
         ].size
         # Values seen once in the sample stand for values not seen at all.
-        return different + once * (step - 1)
+        return float(different + once * (step - 1))
 
     @property
     def nbytes(self) -> int:

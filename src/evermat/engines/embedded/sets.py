@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import numpy as np
 
@@ -41,11 +42,14 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from evermat.engines.embedded.arrays import Flags, Ids, Rows
+    from evermat.engines.embedded.arrays import Flags, Keys, Rows
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Relation
 
     Mask = npt.NDArray[np.bool_]
+
+Code = int | tuple[str, "Code", "Code"]
+"""A view in one relation: a status bit, or a set operation on two codes."""
 
 STATUSES = np.arange(1 << 16, dtype=np.uint16)
 FIRST_FREE_BIT = 2
@@ -108,9 +112,12 @@ class RowCounts(Counts):
 
 
 class Growing(GrowingFacts):
-    """A set that is a status bit, and remembers which rows have it."""
+    """A set that is a status bit, and remembers which rows have it.
 
-    __slots__ = ("_sets", "bit", "rows")
+    There are few bits, so a set gives its bit back as soon as nobody holds it.
+    """
+
+    __slots__ = ("__weakref__", "_sets", "bit", "rows")
 
     def __init__(self, sets: Sets, bit: int) -> None:
         self._sets = sets
@@ -144,12 +151,18 @@ class Growing(GrowingFacts):
             parts[:] = [np.concatenate(parts)]
         return parts[0]
 
-    def wipe(self) -> None:
-        """Clear the bit everywhere."""
+    def release(self) -> None:
+        """Clear the bit everywhere and give it back; the set is empty for good."""
         for name in self.rows:
             status = self._sets.relations[name].status
             status[self.current(name)] &= ~np.uint16(self.bit)
         self.rows.clear()
+        self._sets.give_back(self.bit)
+        self.bit = 0
+
+    def __del__(self) -> None:
+        if self.bit:
+            self.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +202,8 @@ class Sets:
         self.relations = relations
         self._dictionary = dictionary
         self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
-        self._growing: list[Growing] = []
-        self._sights: dict[object, Flags] = {}
+        self._growing: WeakSet[Growing] = WeakSet()
+        self._sights: dict[Code, Flags] = {}
         self.nothing = Sight(NO_FLAGS, 0, 0)
 
     # ------------------------------------------------------------------------ bits
@@ -198,15 +211,18 @@ class Sets:
     def grow(self) -> Growing:
         """A new, empty, growing set."""
         growing = Growing(self, self._take_bit())
-        self._growing.append(growing)
+        self._growing.add(growing)
         return growing
 
     def release_all(self) -> None:
-        """Wipe out and give back all growing sets."""
-        for growing in self._growing:
-            growing.wipe()
-            self._free.append(growing.bit)
+        """End the life of all growing sets."""
+        for growing in list(self._growing):
+            growing.release()
         self._growing.clear()
+
+    def give_back(self, bit: int) -> None:
+        """Make a bit, which no row has any more, free for other sets."""
+        self._free.append(bit)
 
     def _take_bit(self) -> int:
         if not self._free:
@@ -280,8 +296,7 @@ class Sets:
             case Settled():
                 return _in_sorted(rows, facts.ordered(name))
             case Growing(bit=bit) | Stored(bit=bit):
-                mask: Mask = (self.relations[name].status[rows] & bit) != 0
-                return mask
+                return (self.relations[name].status[rows] & bit).astype(np.bool_)
             case Union(left=left, right=right):
                 return self.test(left, name, rows) | self.test(right, name, rows)
             case Intersection(left=left, right=right):
@@ -384,29 +399,24 @@ class Sets:
             case _:
                 return True
 
-    def _code(self, facts: Facts, name: str, marker: Marker) -> object:
-        """A view in one relation as bits and set operations: a key for the cache."""
+    def _code(self, facts: Facts, name: str, marker: Marker) -> Code:
+        """A view in one relation, as bits and set operations."""
         match facts:
             case Settled():
                 return marker.bit(facts) if name in facts.rows else 0
             case Growing(bit=bit) | Stored(bit=bit):
                 return bit
-            case Union(left=left, right=right):
-                word = "|"
-            case Intersection(left=left, right=right):
-                word = "&"
-            case Difference(left=left, right=right):
-                word = "-"
             case Within(facts=inner, region=region):
-                if name in region.relations:
-                    return self._code(inner, name, marker)
-                if not region.touches(name):
-                    return 0
-                raise EngineUseError("rules cannot read a part of a relation")
+                if region.touches(name) and name not in region.relations:
+                    raise EngineUseError("rules cannot read a part of a relation")
+                return self._code(inner, name, marker) if region.touches(name) else 0
             case _:
-                message = f"not a set of this engine: {type(facts).__name__}"
-                raise TypeError(message)
-        return word, self._code(left, name, marker), self._code(right, name, marker)
+                word, left, right = _operation(facts)
+                return (
+                    word,
+                    self._code(left, name, marker),
+                    self._code(right, name, marker),
+                )
 
     def mark(self, settled: Settled) -> int:
         """Set a bit on the rows of a settled set; `unmark` clears it."""
@@ -419,15 +429,30 @@ class Sets:
         """Clear a bit that `mark` has set, and give it back."""
         for name, rows in settled.rows.items():
             self.relations[name].status[rows] &= ~np.uint16(bit)
-        self._free.append(bit)
+        self.give_back(bit)
 
 
-def _evaluate(code: object) -> Mask:
+def _operation(facts: Facts) -> tuple[str, Facts, Facts]:
+    match facts:
+        case Union(left=left, right=right):
+            return "|", left, right
+        case Intersection(left=left, right=right):
+            return "&", left, right
+        case Difference(left=left, right=right):
+            return "-", left, right
+        case _:
+            message = f"not a set of this engine: {type(facts).__name__}"
+            raise TypeError(message)
+
+
+def _evaluate(code: Code) -> Mask:
+    """For every possible status whether it is in the set that a code describes."""
     if isinstance(code, int):
-        return (STATUSES & code) != 0
-    word, left, right = code  # type: ignore[misc]
+        return (STATUSES & code).astype(np.bool_)
+    word, left, right = code
     a, b = _evaluate(left), _evaluate(right)
-    return {"|": a | b, "&": a & b, "-": a & ~b}[word]
+    masks: dict[str, Mask] = {"|": a | b, "&": a & b, "-": a & ~b}
+    return masks[word]
 
 
 def _union(left: Rows, right: Rows) -> Rows:
@@ -439,7 +464,7 @@ def _union(left: Rows, right: Rows) -> Rows:
     return both[keep]
 
 
-def _in_sorted(values: Rows | Ids, sorted_values: Rows | Ids) -> Mask:
+def _in_sorted(values: Rows | Keys, sorted_values: Rows | Keys) -> Mask:
     """Which values occur in a sorted array."""
     if not sorted_values.size:
         return np.zeros(values.size, np.bool_)
