@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import random
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FOLDER = Path(__file__).parent / "facts"
 DEPARTMENTS, TEAMS, PEOPLE, FOLDERS, GRANTS = 12, 80, 900, 700, 160
@@ -41,7 +45,9 @@ def main() -> None:
     write("barred", ("person", "folder"), sorted(set(barred)))
 
 
-def write(predicate: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def write(
+    predicate: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> None:
     """Write a file of facts with a header."""
     path = FOLDER / f"{predicate}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:

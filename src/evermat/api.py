@@ -46,7 +46,7 @@ class NoCountersError(EvermatError, RuntimeError):
 
 
 class Stats(TypedDict):
-    """Sizes of a knowledge base; those of a predicate are facts, given, bytes, indexes."""
+    """Sizes; those of a predicate are `facts`, `given`, `bytes` and `indexes`."""
 
     engine: str
     rules: int

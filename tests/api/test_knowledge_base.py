@@ -197,16 +197,16 @@ def test_materialise_changes_nothing_that_is_up_to_date(engine_name: str) -> Non
 
 
 def test_inside_views(engine_name: str) -> None:
-    kb = KnowledgeBase(REACH + "end(?x) :- reach(_, ?x), not edge(?x, _) .")
+    rules = REACH + "end(?x) :- reach(_, ?x), not edge(?x, _) ."
+    kb = KnowledgeBase(rules, engine=engine_name)
     kb.load({"edge": EDGES})
     stats = kb.stats()
     assert stats["predicates"]["edge"]["given"] == len(EDGES)
     assert stats["facts"] == len(EDGES) + len(REACHED) + 1
     assert kb.predicates == {"edge": 2, "end": 1, "reach": 2}
     assert "reach(?x, ?z)" in kb.explain_plan()
-    assert [str(rule) for rule in kb.rules][0] == "reach(?x, ?y) :- edge(?x, ?y) ."
-    assert repr(kb) == "<KnowledgeBase on embedded: 3 rules, 10 facts>"
-    assert engine_name
+    assert str(kb.rules[0]) == "reach(?x, ?y) :- edge(?x, ?y) ."
+    assert repr(kb) == f"<KnowledgeBase on {engine_name}: 3 rules, 10 facts>"
 
 
 def test_unknown_predicates_are_refused_with_near_names() -> None:

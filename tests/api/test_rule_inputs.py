@@ -12,6 +12,8 @@ from evermat.rule_inputs import RuleFileError, RuleInputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from evermat.rule_inputs import RuleInput
+
 
 def test_a_path_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "more.dl").write_text("r(?x) :- q(?x) .")
@@ -43,7 +45,7 @@ def test_other_languages_are_recognised(tmp_path: Path) -> None:
 def test_lists_mix_all_forms(tmp_path: Path) -> None:
     (tmp_path / "a.dl").write_text("@prefix e: <http://e/> . b(?x) :- a(?x) .")
     (x,) = variables("x")
-    rules = [
+    rules: list[RuleInput] = [
         tmp_path / "a.dl",
         "c(?x) :- b(?x) . c(e:one) .",
         parse_program("d(?x) :- c(?x) ."),

@@ -28,7 +28,7 @@ def test_everything_is_applied_at_the_end(kb: KnowledgeBase) -> None:
 
 
 def test_an_exception_rolls_back(kb: KnowledgeBase) -> None:
-    with pytest.raises(ZeroDivisionError), kb.transaction() as tx:
+    with pytest.raises(ZeroDivisionError), kb.transaction() as tx:  # noqa: PT012
         tx.insert("q", [("a",)])
         _ = 1 / 0
     assert kb.count("q") == 0
@@ -37,7 +37,7 @@ def test_an_exception_rolls_back(kb: KnowledgeBase) -> None:
 
 
 def test_a_failing_update_rolls_back_and_frees_the_place(kb: KnowledgeBase) -> None:
-    with pytest.raises(EvermatError, match="EM250"), kb.transaction() as tx:
+    with pytest.raises(EvermatError, match="EM250"), kb.transaction() as tx:  # noqa: PT012
         tx.insert("q", [("a",)])
         tx.insert("r", [("a", "b")])
     assert kb.count("q") == 0

@@ -35,24 +35,23 @@ Shown = pytest.CaptureFixture[str]
 ON_REFERENCE = ["--engine", "reference"]
 
 
-def test_plain_lines_in_a_pipe(folder: Path, capsys: Shown) -> None:
+@pytest.mark.usefixtures("folder")
+def test_plain_lines_in_a_pipe(capsys: Shown) -> None:
     assert run(["run", "rules.dl", "--facts", "facts", *ON_REFERENCE]) == OK
     shown = capsys.readouterr()
     assert "edge\t2\t2\n" in shown.out
     assert "reach\t3\t0\n" in shown.out
     assert shown.out.startswith("read 2 facts in ")
     assert shown.err == ""
-    assert folder
 
 
 @pytest.mark.parametrize(
     "places", [["facts/edge.csv"], ["edge=other.csv"], ["facts", "edge=other.csv"]]
 )
-@pytest.mark.usefixtures("folder")
-def test_facts_come_from_files_and_folders(places: list[str], capsys: Shown) -> None:
-    from pathlib import Path
-
-    Path("other.csv").write_text("a,b\nb,c\n")
+def test_facts_come_from_files_and_folders(
+    folder: Path, places: list[str], capsys: Shown
+) -> None:
+    (folder / "other.csv").write_text("a,b\nb,c\n")
     options = [option for place in places for option in ("-f", place)]
     assert run(["query", "rules.dl", *options, "reach(a, ?x)", *ON_REFERENCE]) == OK
     assert sorted(capsys.readouterr().out.split()) == ["b", "c", "x"]
@@ -240,8 +239,9 @@ def test_the_command_is_installed() -> None:
     assert done.stdout == "evermat 0.1.0\n"
 
 
+@pytest.mark.usefixtures("folder")
 def test_tables_are_drawn_on_a_terminal(
-    folder: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
+    capsys: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
@@ -250,4 +250,3 @@ def test_tables_are_drawn_on_a_terminal(
     assert "predicate" in out
     assert "\t" not in out
     assert "─" in out
-    assert folder

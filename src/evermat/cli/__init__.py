@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
 
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             app(arguments, prog_name="evermat")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else OK
