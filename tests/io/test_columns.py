@@ -281,9 +281,12 @@ def test_none_is_refused_with_row_and_column() -> None:
         table_of_rows([(1, 2), (1, None)], 2)
 
 
-def test_half_characters_are_refused() -> None:
+@pytest.mark.parametrize(
+    "rows", [[("\ud800",)], [(IRI("\ud800"),)], [(1,), ("\ud800",)]]
+)
+def test_half_characters_are_refused(rows: list[tuple[object]]) -> None:
     with pytest.raises(ValueConversionError, match="not Unicode text"):
-        table_of_rows([("\ud800",)], 1)
+        table_of_rows(rows, 1)
 
 
 def test_rows_without_columns_keep_their_number() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from evermat.columns.incoming import MissingValueError
 from evermat.columns.terms import TERM, terms_of_kind
 from evermat.errors import EvermatError
-from evermat.values import Kind, ValueConversionError, constant
+from evermat.values import IRI, BlankNode, Kind, ValueConversionError, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 class ArityMismatchError(EvermatError, ValueError):
@@ -88,20 +89,32 @@ def _check_rows(rows: list[Sequence[object]], arity: int) -> None:
 
 def column_of(column: Sequence[object], name: str) -> pa.Array:
     """An Arrow column of Python values; see `table_of_rows`."""
+    try:
+        return _column(column, name)
+    except UnicodeEncodeError as error:
+        raise ValueConversionError(
+            f"column `{name}` has a string that is not Unicode text: {error.object!r}"
+        ) from error
+
+
+def _column(column: Sequence[object], name: str) -> pa.Array:
     types = set(map(type, column))
-    if types <= {str, int, float, bool} and len(types) == 1:
+    if len(types) == 1 and types <= _PLAIN.keys():
         try:
             return pa.array(column, _PLAIN[types.pop()])
         except OverflowError:  # integers that need more than 64 bits
-            texts = pa.array([str(value) for value in column], pa.string())
+            texts = pa.array(map(str, column), pa.string())
             return terms_of_kind(Kind.INTEGER, texts)
-        except UnicodeEncodeError as error:
-            raise ValueConversionError(
-                f"column `{name}` has a string that is not Unicode text: "
-                f"{error.object!r}"
-            ) from error
+    if len(types) == 1 and types <= _SINGLE_KINDS.keys():
+        kind, text_of = _SINGLE_KINDS[types.pop()]
+        return terms_of_kind(kind, pa.array(map(text_of, column), pa.string()))
     return _mixed_column(column, name)
 
+
+_SINGLE_KINDS: dict[type, tuple[Kind, Callable[[Any], str]]] = {
+    IRI: (Kind.IRI, attrgetter("text")),
+    BlankNode: (Kind.BLANK, attrgetter("label")),
+}
 
 _PLAIN: dict[type, pa.DataType] = {
     str: pa.string(),
