@@ -51,6 +51,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _TRIPLES = "TE"
+_COMPARISONS = frozenset({"=", "!", "<", ">"})
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -71,7 +72,7 @@ class _Reader:
     """Reads one program."""
 
     def __init__(self, source: Source) -> None:
-        self._tokens = Scanner(source, _TOKEN)
+        self._tokens = Scanner(source, _TOKEN, "the languages of VLog and RDFox")
         self._namespace = Namespace()
         self._rules: list[Rule] = []
         self._facts: list[Atom] = []
@@ -154,10 +155,9 @@ class _Reader:
         name = tokens.current
         if name.text == "[":
             return self._triple()
+        if tokens.following.text in _COMPARISONS:
+            raise tokens.unsupported("comparisons are", tokens.following)
         if name.kind not in {"name", "prefixed", "iri"}:
-            if name.kind in {"variable", "string", "integer"}:
-                construct = "comparisons and other built-ins are"
-                raise tokens.unsupported(construct, name)
             raise tokens.wrong("a predicate")
         if name.text in {"FILTER", "BIND", "AGGREGATE", "NOT", "SKOLEM"}:
             raise tokens.unsupported(f"`{name.text}` is", name)

@@ -59,6 +59,7 @@ TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+LANGUAGE = "Nemo's language"
 FUNCTIONS = {
     "str": "str",
     "concat": "concat",
@@ -86,7 +87,7 @@ class TermReader:
     """Reads terms; knows the prefixes, the base and the parameters seen so far."""
 
     def __init__(self, source: Source, parameters: dict[str, Constant]) -> None:
-        self.tokens = Scanner(source, TOKEN)
+        self.tokens = Scanner(source, TOKEN, LANGUAGE)
         self.namespace = Namespace()
         self.parameters = parameters
 
@@ -310,7 +311,7 @@ class TermReader:
         if close < 0:
             raise tokens.error("a `{` in a format string is not closed", token)
         outer = self.tokens
-        self.tokens = Scanner(outer.source, TOKEN, start=start, end=close)
+        self.tokens = Scanner(outer.source, TOKEN, LANGUAGE, start=start, end=close)
         try:
             inner = self.expression()
             self.tokens.expect("", "after an expression in a format string")

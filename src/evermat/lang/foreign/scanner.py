@@ -39,12 +39,13 @@ class Scanner:
         self,
         source: Source,
         pattern: re.Pattern[str],
+        language: str,
         *,
         start: int = 0,
         end: int | None = None,
     ) -> None:
         self.source = source
-        self.pattern = pattern
+        self.language = language
         self._tokens = _tokenise(
             source, pattern, start, len(source.text) if end is None else end
         )
@@ -145,12 +146,21 @@ class Scanner:
     ) -> UnsupportedSyntaxError:
         """The error that a construct cannot be read, at the token that shows it."""
         return UnsupportedSyntaxError(
-            f"{construct} not supported", labels=(Label(self.span(token)),), help=hint
+            f"{construct} not supported",
+            labels=(Label(self.span(token)),),
+            law=f"only the plain part of {self.language} is read",
+            help=hint,
         )
 
 
 def _shown(token: Token) -> str:
     return "the end of the text" if token.kind == END else f"`{token.text}`"
+
+
+def _no_token(character: str) -> str:
+    if character in "\"'":
+        return "this string is never closed"
+    return f"unexpected character `{character}`"
 
 
 def _tokenise(
@@ -162,8 +172,7 @@ def _tokenise(
         match = pattern.match(source.text, position, end)
         if match is None or match.lastgroup is None:
             place = Span(source, position, position + 1)
-            found = source.text[position]
-            raise ParseError(f"unexpected character `{found}`", labels=(Label(place),))
+            raise ParseError(_no_token(source.text[position]), labels=(Label(place),))
         if match.lastgroup not in _SKIPPED:
             token = Token(match.lastgroup, match.group(), position, match.end())
             tokens.append(token)

@@ -107,7 +107,7 @@ class _Reader:
     """Reads one program; types and relations may be used before they are declared."""
 
     def __init__(self, source: Source) -> None:
-        self._tokens = Scanner(source, _TOKEN)
+        self._tokens = Scanner(source, _TOKEN, "Soufflé's language")
         self._clauses = ClauseReader(self._tokens)
         self._types: dict[str, str] = {}
         self._relations: dict[str, _Relation] = {}
@@ -145,11 +145,17 @@ class _Reader:
         return [request for request in self._requests if request.kind == kind]
 
     def _skip_statement(self) -> None:
-        """Go on behind the next dot, or at the next directive."""
+        """Go on behind the next dot or component, or at the next directive."""
         tokens = self._tokens
-        tokens.advance()
-        while tokens.current.kind not in {END, "directive"}:
-            if tokens.advance().text == ".":
+        depth = 0
+        while True:
+            token = tokens.advance()
+            depth += {"{": 1, "}": -1}.get(token.text, 0)
+            if depth <= 0 and (
+                token.text in {".", "}"} or tokens.current.kind == "directive"
+            ):
+                return
+            if token.kind == END:
                 return
 
     def _statement(self) -> None:

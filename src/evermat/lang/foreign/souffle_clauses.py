@@ -180,6 +180,8 @@ class ClauseReader:
         tokens = self._tokens
         name = tokens.expect_kind("name", "a relation")
         if tokens.current.text == "." and tokens.following.kind == "name":
+            # The dot within the name does not end the clause.
+            tokens.advance()
             raise tokens.unsupported("components are", name)
         arguments = self._arguments(name)
         return Atom(
@@ -293,7 +295,8 @@ class ClauseReader:
             raise tokens.unsupported(f"{UNKNOWN_FUNCTORS[name.text]} is", name)
         function = FUNCTORS.get(name.text)
         if function is None:
-            raise tokens.error(f"there is no functor `{name.text}`", name)
+            hint = "the functors are " + ", ".join(sorted(FUNCTORS))
+            raise tokens.error(f"there is no functor `{name.text}`", name, hint=hint)
         arguments = self._arguments(name)
         if name.text in AGGREGATES and tokens.current.text == ":":
             raise self._aggregate(name)
