@@ -1,0 +1,79 @@
+"""What only the embedded engine does: batches, shared scans, status bits, clearing."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+import evermat
+from evermat.algebra import EngineUseError
+from evermat.engines.embedded import engine as engine_module
+from evermat.engines.embedded import evaluate, heads, stages
+from evermat.engines.embedded.engine import EmbeddedEngine
+
+CLOSURE = """
+    reach(?x, ?y) :- edge(?x, ?y) .
+    reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
+    both(?x, ?y, ?z) :- reach(?x, ?y), reach(?y, ?z), ?x != ?z .
+    lonely(?x) :- node(?x), not linked(?x) .
+    linked(?x) :- edge(?x, ?y) .
+    far(?x, ?n) :- reach(?x, ?y), ?n = ?x + ?y, ?n > 20 .
+    pair(?x, ?y) :- node(?x), lonely(?y) .
+"""
+
+
+def facts_of(name: str, seed: int) -> dict[str, set[tuple[object, ...]]]:
+    numbers = random.Random(seed)  # noqa: S311  a seeded graph, no secret
+    edges = {(numbers.randrange(30), numbers.randrange(30)) for _ in range(45)}
+    kb = evermat.KnowledgeBase(CLOSURE, engine=name)
+    kb.load({"edge": sorted(edges), "node": [(number,) for number in range(30)]})
+    kb.delete("edge", sorted(edges)[::7])
+    kb.insert("edge", [(1, 29), (29, 3)])
+    facts = {
+        predicate: set(kb.facts(predicate))
+        for predicate in ("reach", "both", "lonely", "far", "pair")
+    }
+    counts = Counter(dict.fromkeys(map(tuple, kb.counters("reach")), 1))
+    return facts | {"counters": set(counts)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("batch", [1, 3, 64])
+def test_agree_whatever_the_size_of_batches(
+    seed: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = facts_of("reference", seed)
+    monkeypatch.setattr(stages, "BATCH", batch)
+    monkeypatch.setattr(stages, "SCAN", batch)
+    monkeypatch.setattr(evaluate, "ALONE", batch)
+    monkeypatch.setattr(heads, "COMPACT_AT", 4 * batch)
+    assert facts_of("embedded", seed) == expected
+
+
+def test_facts_that_no_longer_hold_are_cleared_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_module, "MANY_DEAD", 10)
+    kb = evermat.KnowledgeBase("q(?x) :- p(?x) .")
+    kb.load({"p": [(number,) for number in range(100)]})
+    kb.delete("p", [(number,) for number in range(90)])
+    assert set(kb.facts("q")) == {(number,) for number in range(90, 100)}
+    kb.insert("p", [(5,)])
+    assert set(kb.counters("q")) == {(n, 1, 0) for n in (5, *range(90, 100))}
+
+
+def test_growing_sets_give_their_bits_back() -> None:
+    engine = EmbeddedEngine()
+    facts = engine.intern("p", pa.table({"x": [1, 2, 3]}))
+    engine.begin()
+    for _ in range(100):
+        engine.growing().add(facts)
+    held = [engine.growing() for _ in range(14)]
+    with pytest.raises(EngineUseError, match="too many growing sets"):
+        engine.growing()
+    del held[0]
+    engine.growing()
+    engine.rollback()
