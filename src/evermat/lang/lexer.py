@@ -97,8 +97,11 @@ def _scan(text: str, position: int, tokens: list[Token], comments: list[Token]) 
             return tokens[-1].end
         elif kind == "at":
             in_directive = previous != "string"  # else it is a language tag
-        tokens.append(Token(kind, text[start:end], start, end))
-        previous = kind
+        word = text[start:end]
+        tokens.append(Token(kind, word, start, end))
+        if kind == "end":
+            break
+        previous = "" if word == "not" else kind
     return len(text)
 
 
@@ -125,6 +128,8 @@ def _closes_expression(tokens: list[Token]) -> bool:
         if depth == 0:
             before = tokens[index - 1] if index else None
             if before is None or before.kind not in {"name", "prefixed", "iri"}:
+                return True
+            if before.text == "not":
                 return True
             function = FUNCTIONS.get(before.text)
             return function is not None and not function.is_condition

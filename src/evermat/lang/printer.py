@@ -36,6 +36,7 @@ _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 _LOCAL = re.compile(LOCAL_NAME)
 _PREFIX = re.compile(PREFIX_NAME)
 _NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
+_PLAIN_OPERAND = re.compile(r"\?\w+|-?[0-9][0-9.eE+\-]*")
 _TRIPLE_ARITY = 3
 
 
@@ -163,7 +164,10 @@ class Printer:
         # `a - b - c` is `(a - b) - c`, but comparisons cannot be chained at all.
         left_level = own + 1 if own == COMPARISON_LEVEL else own
         before = self.expression(left, left_level)
-        text = f"{before} {sign} {self.expression(right, own + 1)}"
+        after = self.expression(right, own + 1)
+        if sign == "%":
+            before, after = _beside_percent(before), _beside_percent(after)
+        text = f"{before} {sign} {after}"
         return f"({text})" if own < level else text
 
     # -- atoms and rules
@@ -217,6 +221,12 @@ class Printer:
         braces = f" {{{options}}}" if options else ""
         name = self.predicate(file.predicate)
         return f"@{directive} {name} {quote(file.path)}{braces} ."
+
+
+def _beside_percent(operand: str) -> str:
+    """In parentheses unless plain, for `%` might be taken for a comment otherwise."""
+    is_plain = _PLAIN_OPERAND.fullmatch(operand) is not None
+    return operand if is_plain else f"({operand})"
 
 
 def _is_reserved(name: str) -> bool:
