@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,9 @@ from evermat.algebra import EngineUseError
 from evermat.engines.embedded import engine as engine_module
 from evermat.engines.embedded import evaluate, heads, stages
 from evermat.engines.embedded.engine import EmbeddedEngine
+
+if TYPE_CHECKING:
+    from evermat.values import Value
 
 CLOSURE = """
     reach(?x, ?y) :- edge(?x, ?y) .
@@ -25,7 +29,7 @@ CLOSURE = """
 """
 
 
-def facts_of(name: str, seed: int) -> dict[str, set[tuple[object, ...]]]:
+def facts_of(name: str, seed: int) -> dict[str, set[tuple[Value, ...]]]:
     numbers = random.Random(seed)  # noqa: S311  a seeded graph, no secret
     edges = {(numbers.randrange(30), numbers.randrange(30)) for _ in range(45)}
     kb = evermat.KnowledgeBase(CLOSURE, engine=name)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,9 @@ from evermat.engines.embedded import index
 from evermat.engines.embedded.heads import find_known, intern_rows
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE, Relation
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 SMALL = st.integers(0, 6)
 BATCHES = st.integers(0, 4).flatmap(
     lambda arity: st.tuples(
@@ -17,7 +22,7 @@ BATCHES = st.integers(0, 4).flatmap(
 )
 
 
-def table_of(rows: list[tuple[int, ...]], arity: int) -> np.ndarray:
+def table_of(rows: Sequence[tuple[int, ...]], arity: int) -> np.ndarray:
     return np.array(rows, np.uint32).reshape(len(rows), arity).T
 
 

@@ -7,7 +7,6 @@ what they derive is sorted, counted and given rows (`heads`).
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -71,13 +70,14 @@ class EmbeddedEngine:
 
     name = "embedded"
 
-    def __init__(self) -> None:
+    def __init__(self, inline: InlineTables | None = None) -> None:
         self.monitor: Monitor | None = None
         self.matches = 0
-        self._dictionary = Dictionary()
-        self._inline = InlineTables(self._dictionary)
+        self._inline = InlineTables(Dictionary()) if inline is None else inline
+        self._dictionary = self._inline.dictionary
         self._plans: dict[Query, Plan] = {}
-        self._in_transaction = False
+        self._known_before: set[str] | None = None
+        """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
 
     # ------------------------------------------------------------------- relations
@@ -337,9 +337,9 @@ class EmbeddedEngine:
 
     def begin(self) -> None:
         """Start a transaction."""
-        if self._in_transaction:
+        if self._known_before is not None:
             raise EngineUseError("a transaction is under way already")
-        self._in_transaction = True
+        self._known_before = set(self.store.relations)
         for counter in self.store.counters:
             counter.remember()
 
@@ -366,27 +366,27 @@ class EmbeddedEngine:
 
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
-        self._require_transaction()
+        known = self._require_transaction()
         for counter in self.store.counters:
             counter.restore()
         self._end()
+        for name in self.store.relations.keys() - known:
+            del self.store.relations[name]
 
     def _end(self) -> None:
         self.store.sets.release_all()
         for counter in self.store.counters:
             counter.forget()
-        self._in_transaction = False
+        self._known_before = None
 
-    def _require_transaction(self) -> None:
-        if not self._in_transaction:
+    def _require_transaction(self) -> set[str]:
+        if self._known_before is None:
             raise EngineUseError("there is no transaction", help="call begin() first")
+        return self._known_before
 
     def fresh(self) -> EmbeddedEngine:
         """An empty engine for the same constants."""
-        engine = copy(self)
-        engine.matches = 0
-        engine.store = Store(self._dictionary)
-        engine._in_transaction = False  # noqa: SLF001  one of us
+        engine = EmbeddedEngine(self._inline)
         for name, arity in self.relations().items():
             engine.declare(name, arity)
         return engine
@@ -427,7 +427,7 @@ class EmbeddedEngine:
         came = Copy(self._dictionary, fresh.store.missing_from(self.store))
         self.matches += fresh.matches
         self.store = fresh.store
-        self._in_transaction = False
+        self._known_before = None
         return left, came
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:

@@ -72,7 +72,7 @@ class InlineTables:
     """The inline rows of queries as relations, made once."""
 
     def __init__(self, dictionary: Dictionary) -> None:
-        self._dictionary = dictionary
+        self.dictionary = dictionary
         self._relations: dict[InlineRows, Relation] = {}
 
     def relation(self, inline: InlineRows) -> Relation:
@@ -81,7 +81,7 @@ class InlineTables:
         if relation is None:
             relation = Relation("inline rows", len(inline.columns))
             columns = [
-                self._dictionary.encode_constants(column)
+                self.dictionary.encode_constants(column)
                 for column in zip(*inline.rows, strict=True)
             ]
             intern_rows(relation, np.stack(columns))
