@@ -1,0 +1,151 @@
+"""Random programs and updates for as long as you like: `make fuzz SECONDS=600`.
+
+Every scenario is played with every algorithm on every engine and compared with the
+oracle. A failing one is made smaller and saved as a folder of `tests/programs`, where
+it is a test from then on; look at it, fix what is wrong, and give it a telling name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from evermat.engines import ENGINES, make_engine
+from evermat.lang.syntax import Atom, Program, Term
+from strategies import Scenario, scenarios
+from tracked import ALGORITHMS, model_of, play
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evermat.lang.syntax import Rule
+    from oracle import Fact
+
+PROGRAMS = Path(__file__).parent / "programs"
+BATCH = 100
+"""Scenarios drawn with one seed."""
+
+
+def main() -> int:
+    """Draw, play and save until the time is over; returns the number of failures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--algorithms", default=",".join(ALGORITHMS))
+    parser.add_argument("--seed", type=int, default=None, help="start here")
+    parser.add_argument("--quick", action="store_true", help="save without shrinking")
+    options = parser.parse_args()
+    end = time.monotonic() + options.seconds
+    number = random.randrange(10**6) if options.seed is None else options.seed  # noqa: S311
+    phases = [Phase.generate] if options.quick else [Phase.generate, Phase.shrink]
+    played = failures = 0
+    while time.monotonic() < end:
+        batch = Batch(options.engines.split(","), options.algorithms.split(","), end)
+        error = batch.run(number, phases)
+        played += batch.played
+        if error is not None and batch.failing is not None:
+            failures += 1
+            folder = save(batch.failing, f"fuzz-{number}")
+            print(f"seed {number}: {type(error).__name__}, saved as {folder}")  # noqa: T201
+            for note in getattr(error, "__notes__", ()):
+                print(f"  {note}")  # noqa: T201
+        number += 1
+    print(f"{played} scenarios played, {failures} failures")  # noqa: T201
+    return failures
+
+
+class Batch:
+    """The scenarios of one seed; the last failing one is the smallest."""
+
+    def __init__(self, engines: list[str], algorithms: list[str], end: float) -> None:
+        self.engines = engines
+        self.algorithms = algorithms
+        self.end = end
+        self.played = 0
+        self.failing: Scenario | None = None
+
+    def run(self, number: int, phases: Iterable[Phase]) -> Exception | None:
+        """Play until something fails; returns what it failed with."""
+
+        @seed(number)
+        @settings(
+            max_examples=BATCH,
+            phases=list(phases),
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(scenario=scenarios(max_updates=4, change_rules=number % 2 == 0))
+        def play_all(scenario: Scenario) -> None:
+            if self.failing is None and time.monotonic() > self.end:
+                return
+            self.played += 1
+            for engine in self.engines:
+                try:
+                    play(scenario, self.algorithms, partial(make_engine, engine))
+                except Exception as error:
+                    error.add_note(f"engine: {engine}")
+                    self.failing = scenario
+                    raise
+
+        try:
+            play_all()
+        except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
+            return error
+        return None
+
+
+# ----------------------------------------------------------------------- saving
+
+
+def save(scenario: Scenario, name: str) -> Path:
+    """Write a scenario as a folder of `tests/programs`, with what the oracle says."""
+    folder = PROGRAMS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    rules, given_facts = scenario.rules, scenario.facts
+    _write(folder / "program.dl", rules, given_facts)
+    _write_expected(folder, rules, given_facts)
+    for number, update in enumerate(scenario.updates, start=1):
+        step = folder / f"{number}-update"
+        step.mkdir(exist_ok=True)
+        _write(step / "delete.dl", (), update.delete & given_facts)
+        _write(step / "insert.dl", (), update.insert)
+        _write(step / "remove_rules.dl", update.remove_rules, ())
+        _write(step / "add_rules.dl", update.add_rules, ())
+        kept = tuple(rule for rule in rules if rule not in update.remove_rules)
+        rules = kept + update.add_rules
+        given_facts = (given_facts - update.delete) | update.insert
+        _write_expected(step, rules, given_facts)
+    return folder
+
+
+def _write_expected(
+    folder: Path, rules: tuple[Rule, ...], given_facts: frozenset[Fact]
+) -> None:
+    derived = model_of(rules, given_facts).facts - given_facts
+    _write(folder / "expected.dl", (), derived, even_if_empty=True)
+
+
+def _write(
+    path: Path,
+    rules: Iterable[Rule],
+    facts: Iterable[Fact],
+    *,
+    even_if_empty: bool = False,
+) -> None:
+    atoms = [Atom(name, tuple(Term(value) for value in row)) for name, row in facts]
+    lines = [str(rule) for rule in rules]
+    lines += sorted(str(Program(facts=(atom,))).strip() for atom in atoms)
+    if lines or even_if_empty:
+        path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
