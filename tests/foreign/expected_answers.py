@@ -95,7 +95,9 @@ def without_labels(facts: Mapping[str, Iterable[Row]]) -> Counter[tuple[str, Row
             for place, term in enumerate(row):
                 if term in around:
                     around[term].append(f"{name} {place} {shape}")
-        numbers = {text: str(n) for n, text in enumerate(sorted(map(_key, around.values())))}
+        numbers = {
+            text: str(n) for n, text in enumerate(sorted(map(_key, around.values())))
+        }
         colours = {term: numbers[_key(facts_of)] for term, facts_of in around.items()}
     return Counter(
         (name, tuple(_coloured(term, colours) for term in row)) for name, row in rows

@@ -6,6 +6,9 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
+
+from evermat import KnowledgeBase
+from evermat.program_files import SkippedRowsWarning, read_program, write_sinks
 from foreign.expected_answers import (
     DATA,
     Case,
@@ -15,9 +18,6 @@ from foreign.expected_answers import (
     souffle_rows,
     without_labels,
 )
-
-from evermat import KnowledgeBase
-from evermat.program_files import SkippedRowsWarning, read_program, write_sinks
 
 if TYPE_CHECKING:
     from pathlib import Path

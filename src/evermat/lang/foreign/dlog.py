@@ -62,8 +62,8 @@ def read_dlog(text: str, *, name: str = "<rules>") -> Program:
         ParseError: the text is in neither syntax.
         UnsupportedSyntaxError: it uses more than plain rules.
 
-    >>> print(read_dlog("RP0(X) :- TE(X,rdf:type,<http://a/C>)"))
-    RP0(?X) :- [?X, rdf:type, <http://a/C>] .
+    >>> print(read_dlog("RP0(X) :- TE(X,rdf:type,<http://a/C>)").rules[0])
+    RP0(?X) :- [?X, a, <http://a/C>] .
     """
     return _Reader(Source(name, text)).program()
 

@@ -63,8 +63,7 @@ def read_nemo(
         ParseError: the text is not in Nemo's syntax.
         UnsupportedSyntaxError: it uses more than the plain part.
 
-    >>> print(read_nemo("p(a). q(?x) :- p(?x), ~r(?x)."))
-    p(<a>) .
+    >>> print(read_nemo("p(a). q(?x) :- p(?x), ~r(?x).").rules[0])
     q(?x) :- p(?x), not r(?x) .
     """
     given = {key: constant(value) for key, value in (parameters or {}).items()}

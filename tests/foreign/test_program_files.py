@@ -1,0 +1,279 @@
+"""Files that programs are in, and files that programs name."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evermat import IRI, KnowledgeBase
+from evermat.columns import TERM, constants, table_of_rows, term_table
+from evermat.io.column_types import ValueFormatError
+from evermat.io.files import FileMissingError, data_file
+from evermat.io.nemo_tables import nemo_cells, read_cell, read_cells, read_nemo_table
+from evermat.io.places import MalformedFileError
+from evermat.lang.syntax import DataSource, Program
+from evermat.program_files import (
+    FileOptionError,
+    SkippedRowsWarning,
+    load_sources,
+    read_program,
+    recognised,
+    write_sinks,
+)
+from evermat.values import (
+    XSD,
+    BlankNode,
+    Constant,
+    Kind,
+    LangString,
+    TypedLiteral,
+    Value,
+    constant,
+    literal,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RULE = "p(?x) :- q(?x) ."
+
+
+def rows(table: pa.Table) -> list[tuple[Value, ...]]:
+    columns = [constants(column) for column in term_table(table).columns]
+    return [tuple(term.value for term in row) for row in zip(*columns, strict=True)]
+
+
+# -------------------------------------------------------------------- programs
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.dl", RULE, "evermat"),
+        ("a.dl", "% my rules\n.decl p(x:number)", "souffle"),
+        ("a.dl", '@import p "p.csv" .', "evermat"),
+        ("a.dl", '@export p "p.csv" .', "evermat"),
+        ("<rules>", "@import p :- csv{} .", "nemo"),
+        ("<rules>", '@source p[2] : load-csv("a") .', "nemo"),
+        ("a.rls", RULE, "nemo"),
+        ("a.dlog.gz", "P(X) :- Q(X)", "dlog"),
+        ("a.txt", "PREFIX a: <http://a/>\n", "dlog"),
+    ],
+)
+def test_languages_are_recognised(name: str, text: str, expected: str) -> None:
+    assert recognised(name, text) == expected
+
+
+def test_programs_may_be_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "rules.dlog.gz"
+    path.write_bytes(gzip.compress(b"P(X) :- Q(X)"))
+    assert len(read_program(path).rules) == 1
+
+
+def test_our_own_language_is_read_too() -> None:
+    assert str(read_program(RULE, "evermat")).strip() == RULE
+
+
+# --------------------------------------------------------------------- sources
+
+
+def test_facts_of_souffle_lie_beside_the_program_or_in_facts(tmp_path: Path) -> None:
+    program = read_program(
+        ".decl p(x:number, y:symbol)\n.input p\n.decl q(x:float)\n.input q", "souffle"
+    )
+    (tmp_path / "facts").mkdir()
+    (tmp_path / "facts" / "p.facts").write_text('1\t"a b"\n-2\t3\n')
+    (tmp_path / "q.facts").write_text("1.5")
+    tables = load_sources(program, tmp_path)
+    assert rows(tables["p"]) == [(1, '"a b"'), (-2, "3")]
+    assert rows(tables["q"]) == [(1.5,)]
+
+
+def test_columns_of_souffle_are_typed(tmp_path: Path) -> None:
+    program = read_program(".decl p(x:number)\n.input p", "souffle")
+    (tmp_path / "p.facts").write_text("1\ntwo\n")
+    with pytest.raises(ValueFormatError, match="`two` is not an integer"):
+        load_sources(program, tmp_path)
+
+
+def test_rows_of_souffle_are_complete(tmp_path: Path) -> None:
+    program = read_program(".decl p(x:number, y:number)\n.input p", "souffle")
+    (tmp_path / "p.facts").write_text("1\t2\n3\n")
+    with pytest.raises(MalformedFileError):
+        load_sources(program, tmp_path)
+
+
+def test_a_relation_without_columns(tmp_path: Path) -> None:
+    program = read_program(".decl p()\n.input p", "souffle")
+    (tmp_path / "p.facts").write_text("()\n")
+    assert load_sources(program, tmp_path)["p"].num_rows == 1
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    program = read_program(".decl p(x:number)\n.input p", "souffle")
+    with pytest.raises(FileMissingError, match=r"p\.facts"):
+        load_sources(program, tmp_path)
+
+
+def test_compression_may_be_said_or_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(gzip.compress(b"1,x\n"))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"2,y\n"))
+    program = read_program(
+        '@import p :- csv{resource = "a.csv", compression = "gzip"} .'
+        '@import p :- csv{resource = "b.csv.gz"} .',
+        "nemo",
+    )
+    tables = load_sources(program, tmp_path)
+    assert rows(tables["p"]) == [(1, IRI("x")), (2, IRI("y"))]
+
+
+def test_rows_that_do_not_fit_are_left_out_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2.5,x\n1\n2,x,y\n3,4,5,6\n3,4,z\n")
+    program = read_program(
+        '@import p :- csv{resource = "a.csv", format = (int, double, skip)} .', "nemo"
+    )
+    with pytest.warns(SkippedRowsWarning, match=r"3 rows were left out of `a\.csv`"):
+        tables = load_sources(program, tmp_path)
+    assert rows(tables["p"]) == [(1, 2.5), (3, 4.0)]
+
+
+def test_a_header_and_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name\nx\ny\nz\n")
+    text = '@import p :- csv{resource = "a.csv", ignore_headers = true, limit = 2} .'
+    tables = load_sources(read_program(text, "nemo"), tmp_path)
+    assert rows(tables["p"]) == [(IRI("x"),), (IRI("y"),)]
+
+
+def test_an_unknown_option_of_our_own_import(tmp_path: Path) -> None:
+    source = DataSource("p", "p.csv", (("colour", "red"),))
+    with pytest.raises(FileOptionError, match="no option `colour`"):
+        load_sources(Program(sources=(source,)), tmp_path)
+
+
+def test_rdf_needs_a_reader(tmp_path: Path) -> None:
+    program = read_program('@import p :- turtle{resource = "a.ttl"} .', "nemo")
+    with pytest.raises(FileOptionError, match=r"cannot read RDF from `a\.ttl`"):
+        load_sources(program, tmp_path)
+
+
+def test_rdf_of_nemo_programs(tmp_path: Path) -> None:
+    (tmp_path / "a.nt").write_text('<http://a> <http://b> "c" .\n')
+    path = tmp_path / "program.rls"
+    path.write_text(
+        '@import p :- ntriples{resource = "a.nt"} . out(?o) :- p(?s, ?p, ?o) .'
+    )
+    assert KnowledgeBase(path).facts("out").to_list() == [("c",)]
+
+
+# ----------------------------------------------------------------------- sinks
+
+
+def facts(_: str) -> pa.Table:
+    values = [(IRI("a"), "a b"), (IRI("1x y"), 'say "hi"'), (IRI("c"), 7)]
+    return table_of_rows(values, 2)
+
+
+def test_sinks_of_nemo_read_back(tmp_path: Path) -> None:
+    program = read_program(
+        '@export p :- csv{} .@export p :- dsv{resource = "sub/p.x", delimiter = ";"} .',
+        "nemo",
+    )
+    written = write_sinks(program, facts, tmp_path)
+    assert written == [tmp_path / "p.csv", tmp_path / "sub" / "p.x"]
+    assert written[0].read_text() == 'a,"""a b"""\n<1x y>,"""say ""hi"""""\nc,7\n'
+    back = read_nemo_table(
+        data_file(written[1], format="csv"),
+        delimiter=";",
+        quoting=True,
+        header=False,
+        types=None,
+    )
+    assert rows(back.table) == rows(facts("p"))
+
+
+def test_sinks_of_souffle(tmp_path: Path) -> None:
+    program = read_program(
+        ".decl p(x:symbol, y:symbol)\n.output p\n"
+        '.output p(filename="h.csv", delimiter=";", headers=true)\n'
+        ".output p(IO=stdout)\n.printsize p",
+        "souffle",
+    )
+    table = table_of_rows([("a", "b"), ("c", "d")], 2)
+    stream = io.StringIO()
+    written = write_sinks(program, lambda _: table, tmp_path, stream=stream)
+    assert [path.read_text() for path in written] == ["a\tb\nc\td\n", "x;y\na;b\nc;d\n"]
+    line = "=" * 15
+    heading = f"{'-' * 15}\np\n{line}\n"
+    assert stream.getvalue() == f"{heading}a\tb\nc\td\n{line}\np\t2\n"
+
+
+def test_sinks_of_our_own_language(tmp_path: Path) -> None:
+    program = read_program('@export p "p.tsv" .', "evermat")
+    table = table_of_rows([("a", 1)], 2)
+    (path,) = write_sinks(program, lambda _: table, tmp_path)
+    assert path.read_text() == "a\t1\n"
+
+
+# ----------------------------------------------------------------------- cells
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("alice", IRI("alice")),
+        ("<alice>", IRI("alice")),
+        ("<a b>", IRI("a b")),
+        ("http://a/b#c", IRI("http://a/b#c")),
+        ("+", IRI("+")),
+        ("-.", IRI("-.")),
+        ("Foo@en", IRI("Foo@en")),
+        ("42", 42),
+        (" 42 ", 42),
+        ("-7", -7),
+        ("+7", 7),
+        ("007", 7),
+        ("12345678901234567890", 12345678901234567890),
+        ("", ""),
+        ("two words", "two words"),
+        ("a>b", "a>b"),
+        ('"text"', "text"),
+        ('"with "quotes""', 'with "quotes"'),
+        ('"', IRI('"')),
+        ('"chat"@fr', LangString("chat", "fr")),
+        (f'"5"^^<{XSD}integer>', 5),
+        ('"9223372036854775808"^^<xsd:integer>', 9223372036854775808),
+        ('"x"^^<http://t>', TypedLiteral("x", "http://t")),
+        ("_:b1", BlankNode("b1")),
+    ],
+)
+def test_cells(cell: str, expected: Value) -> None:
+    assert read_cell(cell) == constant(expected)
+    column = read_cells(pa.array([cell, "other"]))
+    assert constants(column) == [constant(expected), constant(IRI("other"))]
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+TERMS = st.one_of(
+    TEXTS.map(lambda text: Constant(Kind.STRING, text)),
+    st.from_regex(r'[a-z0-9:/#+\-_."@]{1,8}', fullmatch=True).map(
+        lambda text: Constant(Kind.IRI, text)
+    ),
+    st.integers().map(constant),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3).map(constant),
+    st.booleans().map(constant),
+    st.floats(allow_nan=False).map(constant),
+    TEXTS.map(lambda text: constant(LangString(text, "en-gb"))),
+    TEXTS.map(lambda text: literal(text, "http://example.org/type")),
+)
+
+
+@given(st.lists(TERMS))
+def test_cells_read_back(terms: list[Constant]) -> None:
+    column = pa.array([{"kind": t.kind, "text": t.text} for t in terms], TERM)
+    assert constants(read_cells(nemo_cells(column))) == terms
