@@ -416,6 +416,7 @@ class EmbeddedEngine:
         for name, relation in self.store.relations.items():
             rows = self.store.sets.stored_rows(view, name)
             if rows.size:
+                fresh.declare(name, relation.arity)
                 twin = fresh.store.relations[name]
                 table = relation.table[:, rows]
                 fresh.give(Settled({name: intern_rows(twin, table)}))

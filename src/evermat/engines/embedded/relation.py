@@ -137,8 +137,11 @@ class Relation:
         self.alive += self._set(rows, MATERIALISED)
 
     def hide(self, rows: Rows) -> None:
-        """Make rows no longer materialised."""
+        """Make rows no longer materialised, and forget their counts."""
         self.alive -= self._clear(rows, MATERIALISED)
+        for counter in self._counters:
+            if counter is not None:
+                counter[rows] = 0
 
     def give(self, rows: Rows) -> None:
         """Make rows explicit."""
