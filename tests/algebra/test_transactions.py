@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from engine_facts import (
@@ -15,6 +16,8 @@ from engine_facts import (
     tables,
 )
 from evermat.algebra import EngineUseError
+from evermat.columns import ArityMismatchError, MissingValueError, table_of_rows
+from evermat.values import ValueConversionError
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine
@@ -150,10 +153,16 @@ def test_adopting_tells_what_left_and_what_came(engine: Engine) -> None:
     )
 
 
-def test_a_failed_load_leaves_the_facts_alone(engine: Engine) -> None:
-    loaded(engine)
-    good, bad = tables(make_facts(e=[(8, 8)], zz=[(1,)]))
-    engine.declare("zz", 2)
-    with pytest.raises(ValueError, match="column"):
-        engine.load([good, bad])
-    assert facts_of(engine, engine.materialised) == GIVEN | DERIVED
+def test_a_failed_call_leaves_the_engine_usable(engine: Engine) -> None:
+    before = stored_counts(loaded(engine))
+    engine.begin()
+    with pytest.raises(ArityMismatchError):
+        engine.intern("e", table_of_rows([(1,)], 1))
+    with pytest.raises(ValueConversionError):
+        engine.intern("e", pa.table({"x": [[1]], "y": [[2]]}))
+    with pytest.raises(MissingValueError):
+        engine.intern("e", pa.table({"x": [1, None], "y": [1, 2]}))
+    engine.rollback()
+    assert stored_counts(engine) == before
+    engine.load(tables(make_facts(e=[(8, 8)])))
+    assert facts_of(engine, engine.explicit) == GIVEN | make_facts(e=[(8, 8)])
