@@ -275,7 +275,7 @@ class ArgumentCountError(ProgramError):
     code = "EM204"
 
 
-class UnknownTypeError(ProgramError):
+class DeclarationError(ProgramError):
     """A declaration that names a type that does not exist."""
 
     code = "EM205"

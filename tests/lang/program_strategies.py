@@ -1,4 +1,4 @@
-"""Random programs of any form, for printing and reading back; they need not be valid."""
+"""Random programs of any form, to print and read back; they need not be valid."""
 
 from __future__ import annotations
 

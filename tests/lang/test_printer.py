@@ -77,7 +77,8 @@ edge(a,'b'). edge(b  ,c).  # two facts
 reach(?x,?y):-edge(?x,?y).
 reach(?x,?z):-reach(?x,?y),% one step more
   edge(?y,?z).
-far(?x,?z):-reach(?x,?y),reach(?y,?z),not edge(?x,?z),?x!=?z,length(?x)>3,[?x,ex:p,"v"^^ex:t].
+far(?x,?z):-reach(?x,?y),reach(?y,?z),not edge(?x,?z),
+  ?x!=?z,length(?x)>3,[?x,ex:p,"v"^^ex:t].
    # the end"""
 
 TIDY = """\

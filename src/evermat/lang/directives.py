@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evermat.errors import Label, UnknownTypeError
+from evermat.errors import Label, DeclarationError
 from evermat.lang.column_types import COLUMN_TYPES, TYPE_ALIASES
 from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import DataSink, DataSource, Declaration
@@ -117,7 +117,7 @@ def _column(reader: StatementReader) -> tuple[str, str]:
     type_name = TYPE_ALIASES.get(type_name, type_name)
     if type_name not in COLUMN_TYPES:
         reader.problems.append(
-            UnknownTypeError(
+            DeclarationError(
                 f"unknown type `{type_name}`",
                 labels=(Label(reader.span_of(token)),),
                 help=did_you_mean(type_name, [*COLUMN_TYPES, *TYPE_ALIASES])
