@@ -44,12 +44,20 @@ class Output:
         if not self.is_json:
             print(line, flush=True)  # noqa: T201  this is where we print
 
-    def table(
-        self, title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
-    ) -> None:
+    def heading(self, text: str) -> None:
+        """A line that stands above others, left out of JSON."""
+        if self.is_terminal:
+            from rich.console import Console
+            from rich.text import Text
+
+            Console().print(Text(f"\n{text}", style="bold"))
+        else:
+            self.say(text)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """A table, left out of JSON; numbers are set to the right."""
         if self.is_terminal:
-            _rich_table(title, columns, list(rows))
+            _rich_table(columns, list(rows))
         elif not self.is_json:
             lines = [columns, *([_plain(cell) for cell in row] for row in rows)]
             print("\n".join("\t".join(line) for line in lines), flush=True)  # noqa: T201
@@ -116,15 +124,13 @@ def _json_value(value: Constant) -> object:
     return term_text(value.kind, value.text)
 
 
-def _rich_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]
-) -> None:
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD)
     for position, name in enumerate(columns):
         numeric = bool(rows) and all(
             isinstance(row[position], int | float) for row in rows

@@ -114,7 +114,7 @@ def answer(
     if not result.columns:
         output.say("yes" if len(result) else "no")
         return
-    output.table("", result.columns, rows_of(result, limit))
+    output.table(result.columns, rows_of(result, limit))
     if output.is_terminal:
         output.say(count(len(result), "row"))
 
@@ -126,7 +126,7 @@ def list_algorithms(output: Output) -> None:
     rows = [asdict(each) for each in DESCRIPTIONS]
     output.document["algorithms"] = rows
     columns = ["name", "what it is", "best when", "extra memory", "paper"]
-    output.table("", columns, [list(row.values()) for row in rows])
+    output.table(columns, [list(row.values()) for row in rows])
 
 
 def _quietly_loaded(job: Job) -> KnowledgeBase:
@@ -145,7 +145,7 @@ def _show_predicates(kb: KnowledgeBase, output: Output) -> None:
         [name, size["facts"], size["given"]]
         for name, size in stats["predicates"].items()
     ]
-    output.table("", ["predicate", "facts", "given"], rows)
+    output.table(["predicate", "facts", "given"], rows)
 
 
 def _update(job: Job, loaded: Loaded, output: Output) -> None:
@@ -156,12 +156,13 @@ def _update(job: Job, loaded: Loaded, output: Output) -> None:
         with loaded.progress.during(update.title):
             change = _apply(job, loaded.kb, update)
         _show_change(update.title, change, job.show, output)
-        reports.append(_report_row(update.title, change))
+        reports.append(_report_row(path.stem, change))
         documents.append(_change_document(update.title, change, job.show))
     title = "updates that would be made" if job.is_dry_run else "updates"
     columns = ["update", "algorithm", "given", "withdrawn", "added", "removed"]
-    columns += ["rounds", "instances", "time", "why this algorithm"]
-    output.table(title, columns, reports)
+    columns += ["rounds", "instances", "time"]
+    output.heading(title)
+    output.table(columns, reports)
     output.document["updates"] = documents
 
 
@@ -177,7 +178,11 @@ def _apply(job: Job, kb: KnowledgeBase, update: UpdateFile) -> Change:
 
 
 def _show_change(title: str, change: Change, show: int, output: Output) -> None:
-    output.table(title, ["predicate", "added", "removed"], sizes(change.sizes))
+    report = change.report
+    output.heading(title)
+    why = f" ({report.reason})" if report.reason else ""
+    output.say(f"{report.algorithm}{why} in {seconds(report.seconds)}")
+    output.table(["predicate", "added", "removed"], sizes(change.sizes))
     if not show:
         return
     for name in change.predicates:
@@ -188,10 +193,10 @@ def _show_change(title: str, change: Change, show: int, output: Output) -> None:
                 output.say(f"  {sign} … {len(result) - show:,} more of {name}")
 
 
-def _report_row(title: str, change: Change) -> list[Cell]:
+def _report_row(name: str, change: Change) -> list[Cell]:
     report = change.report
     return [
-        title,
+        name,
         report.algorithm,
         report.inserted,
         report.deleted,
@@ -200,7 +205,6 @@ def _report_row(title: str, change: Change) -> list[Cell]:
         report.rounds,
         report.forward_instances + report.backward_instances,
         report.seconds,
-        report.reason,
     ]
 
 
