@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from evermat.lang.syntax import (
     Assignment,
@@ -76,3 +77,14 @@ def alternatives(formula: Formula) -> list[tuple[BodyElement, ...]]:
             return [tuple(e for body in choice for e in body) for choice in choices]
         case _:
             return [(formula,)]
+
+
+def count_alternatives(formula: Formula) -> int:
+    """How many bodies `alternatives` would give."""
+    match formula:
+        case AnyOf(parts):
+            return sum(map(count_alternatives, parts))
+        case AllOf(parts):
+            return prod(map(count_alternatives, parts))
+        case _:
+            return 1

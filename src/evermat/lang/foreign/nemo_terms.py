@@ -142,7 +142,8 @@ class TermReader:
 
     def expression(self) -> Expression:
         """Sums of products of terms."""
-        return self._operators(("+", "-"), self._product)
+        with self.tokens.nested(self.tokens.current):
+            return self._operators(("+", "-"), self._product)
 
     def _product(self) -> Expression:
         return self._operators(("*", "/"), self._unary)
@@ -154,9 +155,10 @@ class TermReader:
         first = tokens.current
         left = operand()
         while tokens.current.text in symbols:
-            operator = tokens.advance().text
+            operator = tokens.advance()
+            tokens.count_operation(operator)
             right = operand()
-            left = Call(operator, (left, right), span=tokens.span_since(first))
+            left = Call(operator.text, (left, right), span=tokens.span_since(first))
         return left
 
     def _unary(self) -> Expression:
@@ -164,7 +166,8 @@ class TermReader:
         sign = tokens.accept("-", "+")
         if sign is None:
             return self._term()
-        operand = self._unary()
+        with tokens.nested(sign):
+            operand = self._unary()
         if sign.text == "+":
             return operand
         span = tokens.span_since(sign)
@@ -246,6 +249,7 @@ class TermReader:
             return Call(function or "+", arguments, span=span)
         total = arguments[0]
         for argument in arguments[1:]:
+            tokens.count_operation(name)
             total = Call(repeated, (total, argument), span=span)
         return total
 

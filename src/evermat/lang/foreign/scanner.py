@@ -6,6 +6,7 @@ A language is one regular expression with a named group per kind of token; the g
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from evermat.errors import (
@@ -21,8 +22,13 @@ from evermat.lang.terms import EscapeError, string_content
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Iterator
 
 END = "end"
+_DEEPEST = 50
+"""Groups, signs and calls within each other; deeper ones would exhaust the stack."""
+_MOST_OPERATIONS = 150
+"""Operations in one expression, for the same reason; our own language has this too."""
 _SKIPPED = frozenset({"blank", "comment"})
 
 
@@ -50,6 +56,8 @@ class Scanner:
             source, pattern, start, len(source.text) if end is None else end
         )
         self.position = 0
+        self._depth = 0
+        self._operations = 0
 
     @property
     def current(self) -> Token:
@@ -92,6 +100,29 @@ class Scanner:
         if self.current.kind != kind:
             raise self.wrong(what)
         return self.advance()
+
+    @contextlib.contextmanager
+    def nested(self, opening: Token) -> Iterator[None]:
+        """Read something within something else of the same kind."""
+        if not self._depth:
+            self._operations = 0
+        self._depth += 1
+        try:
+            if self._depth > _DEEPEST:
+                message = f"more than {_DEEPEST} levels of nesting"
+                hint = "give names to the parts: `x = …`"
+                raise self.error(message, opening, hint=hint)
+            yield
+        finally:
+            self._depth -= 1
+
+    def count_operation(self, operator: Token) -> None:
+        """Take note of one more operator in the expression that is read."""
+        self._operations += 1
+        if self._operations > _MOST_OPERATIONS:
+            message = f"more than {_MOST_OPERATIONS} operations in one expression"
+            hint = "give names to the parts: `x = …`"
+            raise self.error(message, operator, hint=hint)
 
     def skip_behind(self, text: str) -> None:
         """Go to the token behind the next one with this text, or to the end."""

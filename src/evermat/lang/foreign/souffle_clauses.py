@@ -13,7 +13,14 @@ import re
 from typing import TYPE_CHECKING
 
 from evermat.errors import ParseError
-from evermat.lang.foreign.formulas import AllOf, AnyOf, Formula, alternatives, negate
+from evermat.lang.foreign.formulas import (
+    AllOf,
+    AnyOf,
+    Formula,
+    alternatives,
+    count_alternatives,
+    negate,
+)
 from evermat.lang.syntax import (
     ANONYMOUS,
     Atom,
@@ -62,6 +69,8 @@ UNKNOWN_FUNCTORS = {
     "range": "the generator `range`",
     "as": "the type cast `as`",
 }
+_MOST_ALTERNATIVES = 1000
+"""Each is a rule of its own, and their number multiplies with every `;`."""
 _ARITY = {"substr": 3, "cat": None, "min": None, "max": None}
 
 
@@ -87,6 +96,10 @@ class ClauseReader:
             body = self._disjunction()
         tokens.expect(".", "after a clause")
         span = tokens.span_since(first)
+        if count_alternatives(body) > _MOST_ALTERNATIVES:
+            construct = f"a body with more than {_MOST_ALTERNATIVES} alternatives is"
+            hint = "give a name to each `;` by a relation of its own"
+            raise tokens.unsupported(construct, first, hint=hint)
         return [Rule(tuple(heads), part, span=span) for part in alternatives(body)]
 
     def _disjunction(self) -> Formula:
@@ -103,8 +116,9 @@ class ClauseReader:
 
     def _literal(self) -> Formula:
         tokens = self._tokens
-        if tokens.accept("!"):
-            return negate(self._literal())
+        if tokens.current.text == "!":
+            with tokens.nested(tokens.advance()):
+                return negate(self._literal())
         if tokens.current.text == "(":
             return self._group()
         if tokens.accept("true"):
@@ -136,9 +150,9 @@ class ClauseReader:
         before = tokens.position
         names = dict(self._names)
         try:
-            tokens.advance()
-            group = self._disjunction()
-            tokens.expect(")", "after a group")
+            with tokens.nested(tokens.advance()):
+                group = self._disjunction()
+                tokens.expect(")", "after a group")
         except ParseError as problem:
             as_group = problem
         else:
@@ -203,8 +217,9 @@ class ClauseReader:
         return tuple(arguments)
 
     def argument(self) -> Expression:
-        """An expression: sums of products of powers."""
-        return self._operators(("+", "-"), self._product)
+        """An expression: sums of products."""
+        with self._tokens.nested(self._tokens.current):
+            return self._operators(("+", "-"), self._product)
 
     def _product(self) -> Expression:
         return self._operators(("*", "/", "%"), self._unary)
@@ -216,9 +231,10 @@ class ClauseReader:
         first = tokens.current
         left = operand()
         while tokens.current.text in symbols:
-            operator = tokens.advance().text
+            operator = tokens.advance()
+            tokens.count_operation(operator)
             right = operand()
-            left = Call(operator, (left, right), span=tokens.span_since(first))
+            left = Call(operator.text, (left, right), span=tokens.span_since(first))
         if tokens.current.text in BIT_OPERATORS or tokens.current.text == "^":
             raise self._no_operator(tokens.current)
         return left
@@ -231,7 +247,8 @@ class ClauseReader:
         minus = tokens.accept("-")
         if minus is None:
             return self._primary()
-        operand = self._unary()
+        with tokens.nested(minus):
+            operand = self._unary()
         span = tokens.span_since(minus)
         if isinstance(operand, Term) and operand.constant.kind is not Kind.STRING:
             return Term(negated(operand.constant), span=span)
