@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.counters import CounterColumn
+from evermat.engines.embedded.index import WIDEST_EXACT_KEY
 from evermat.engines.embedded.relation import (
     EXPLICIT,
     MATERIALISED,
@@ -36,16 +37,29 @@ class Store:
 
     def missing_from(self, other: Store) -> dict[str, Ids]:
         """The materialised facts that another store does not have, by column."""
-        tables: dict[str, Ids] = {}
-        for name, relation in self.relations.items():
-            rows = self.sets.stored_rows(self.materialised, name)
-            table = relation.table[:, rows]
-            twin = other.relations.get(name)
-            if twin is not None and twin.count:
-                found = twin.find(table)
-                there = found >= 0
-                there[there] = (twin.status[found[there]] & MATERIALISED) != 0
-                table = table[:, np.logical_not(there)]
-            if table.shape[1]:
-                tables[name] = table
-        return tables
+        missing = {
+            name: _missing(relation, other.relations.get(name))
+            for name, relation in self.relations.items()
+        }
+        return {name: table for name, table in missing.items() if table.shape[1]}
+
+
+def _missing(relation: Relation, twin: Relation | None) -> Ids:
+    """The materialised facts of a relation that its twin does not have."""
+    parts = [np.empty((relation.arity, 0), np.uint32)]
+    # In the order of the runs' keys, neighbours are looked up next to each other.
+    for run in relation.primary.runs:
+        alive = (relation.status[run.rows] & MATERIALISED) != 0
+        keys, rows = run.keys[alive], run.rows[alive]
+        table = relation.table[:, rows]
+        if twin is not None and twin.count:
+            found = (
+                twin.find_sorted(keys)
+                if relation.arity <= WIDEST_EXACT_KEY
+                else twin.find(table, keys)
+            )
+            there = found >= 0
+            there[there] = (twin.status[found[there]] & MATERIALISED) != 0
+            table = table[:, ~there]
+        parts.append(table)
+    return np.concatenate(parts, axis=1)
