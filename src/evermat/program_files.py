@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 import pyarrow as pa
 
-from evermat.columns import plain_texts, term_table
+from evermat.columns import column_names, plain_texts, term_table
 from evermat.errors import EvermatError, Label
+from evermat.io.column_types import TYPES
 from evermat.io.delimited import Dialect, read_delimited
 from evermat.io.files import DataFile, data_file
 from evermat.io.nemo_tables import nemo_cells, read_nemo_table
@@ -31,9 +32,9 @@ from evermat.lang.foreign.souffle import read_souffle
 from evermat.lang.parser import parse_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from evermat.lang.syntax import DataSink, DataSource, Program
+    from evermat.lang.syntax import DataSink, DataSource, Declaration, Program
 
 Syntax = Literal["auto", "evermat", "souffle", "nemo", "dlog"]
 
@@ -57,6 +58,8 @@ _RDF_FORMATS = {
     "trig": "trig",
     "rdfxml": "rdf",
 }
+_IMPORT_OPTIONS = ("format", "columns", "types", "header", "delimiter", "quoting")
+_EXPORT_OPTIONS = ("format", "header")
 _STANDARD_OUTPUT = "-"
 
 
@@ -171,8 +174,10 @@ def load_sources(
         SkippedRowsWarning: rows were left out, where the language wants it so.
     """
     found: dict[str, list[pa.Table]] = {}
+    declared = {each.predicate: each for each in program.declarations}
     for source in program.sources:
-        table = _Source(source, folder, read_rdf).read()
+        declaration = declared.get(source.predicate)
+        table = _Source(source, folder, declaration, read_rdf).read()
         found.setdefault(source.predicate, []).append(table)
     return {name: _together(tables) for name, tables in found.items()}
 
@@ -192,13 +197,15 @@ class _Source:
 
     source: DataSource
     folder: Path
+    declaration: Declaration | None
     read_rdf: Callable[[DataFile], pa.Table] | None
 
     def read(self) -> pa.Table:
         options = dict(self.source.options)
         path = self._place()
         if "form" in options:
-            return self._read_rdf(path, options["form"])
+            form = _RDF_FORMATS.get(options["form"])
+            return self._read_rdf(data_file(path, format=form))
         if options.get("rows") == "lenient":
             return self._read_leniently(path, options)
         if options.get("values") == "plain":
@@ -210,10 +217,10 @@ class _Source:
         beside = self.folder / "facts" / self.source.path
         return beside if not path.exists() and beside.exists() else path
 
-    def _read_rdf(self, path: Path, form: str) -> pa.Table:
+    def _read_rdf(self, file: DataFile) -> pa.Table:
         if self.read_rdf is None:
             raise self._refused(f"cannot read RDF from `{self.source.path}` here")
-        return self.read_rdf(data_file(path, format=_RDF_FORMATS.get(form)))
+        return self.read_rdf(file)
 
     def _read_leniently(self, path: Path, options: Mapping[str, str]) -> pa.Table:
         types = options.get("types")
@@ -249,22 +256,32 @@ class _Source:
     def _read_own(self, path: Path, options: Mapping[str, str]) -> pa.Table:
         """`@import` of our own language: the options of `evermat.io.read_table`."""
         for name in options:
-            if name not in {"format", "columns", "types", "header", "delimiter"}:
+            if name not in _IMPORT_OPTIONS:
                 raise self._refused(f"there is no option `{name}` of `@import`")
-        lists = {
-            name: [part.strip() for part in options[name].split(",")]
-            for name in ("columns", "types")
-            if name in options
-        }
-        header = options.get("header")
+        file = data_file(path, format=options.get("format"))
+        if file.is_rdf:
+            return self._read_rdf(file)
         return read_table(
             path,
             format=options.get("format"),
-            columns=lists.get("columns"),
-            types=lists.get("types"),
-            header=None if header is None else header == "true",
+            columns=_listed(options, "columns") or self._declared_names(),
+            types=_listed(options, "types") or self._declared_types(),
+            header=_truth(options, "header"),
             delimiter=options.get("delimiter"),
+            quoting=_truth(options, "quoting"),
         )
+
+    def _declared_names(self) -> Sequence[str] | None:
+        names = () if self.declaration is None else self.declaration.column_names
+        return names if any(names) else None
+
+    def _declared_types(self) -> Mapping[str, str]:
+        """The declared types, as far as texts can be turned into them."""
+        if self.declaration is None:
+            return {}
+        names = self._declared_names() or column_names(self.declaration.arity)
+        pairs = zip(names, self.declaration.column_types, strict=False)
+        return {name: each for name, each in pairs if each in TYPES}
 
     def _file(self, path: Path, options: Mapping[str, str]) -> DataFile:
         file = data_file(path, format="csv")
@@ -278,6 +295,16 @@ class _Source:
 
     def _labels(self) -> tuple[Label, ...]:
         return () if self.source.span is None else (Label(self.source.span),)
+
+
+def _listed(options: Mapping[str, str], name: str) -> list[str] | None:
+    text = options.get(name)
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def _truth(options: Mapping[str, str], name: str) -> bool | None:
+    text = options.get(name)
+    return None if text is None else text == "true"
 
 
 # ----------------------------------------------------------------------- sinks
@@ -330,6 +357,11 @@ def _write(sink: DataSink, table: pa.Table, path: Path) -> None:
         write_table(table, path, format=format_name, predicate=sink.predicate)
         return
     if form is None:
+        for name in options:
+            if name not in _EXPORT_OPTIONS:
+                labels = () if sink.span is None else (Label(sink.span),)
+                message = f"there is no option `{name}` of `@export`"
+                raise FileOptionError(message, labels=labels)
         header = options.get("header") == "true"
         write_table(table, path, format=options.get("format"), header=header)
         return

@@ -150,6 +150,26 @@ def test_a_header_and_a_limit(tmp_path: Path) -> None:
     assert rows(tables["p"]) == [(IRI("x"),), (IRI("y"),)]
 
 
+def test_imports_of_our_own_language_follow_declarations(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("name,age\n007,7\n")
+    (tmp_path / "q.txt").write_text("a;1\n")
+    program = read_program(
+        "@declare p(name: string, age: integer) ."
+        '@import p "p.csv" .'
+        '@import q "q.txt" {format = "csv", delimiter = ";", types = "iri, string"} .',
+        "evermat",
+    )
+    tables = load_sources(program, tmp_path)
+    assert rows(tables["p"]) == [("007", 7)]
+    assert rows(tables["q"]) == [(IRI("a"), "1")]
+
+
+def test_an_unknown_option_of_our_own_export(tmp_path: Path) -> None:
+    program = read_program('@export p "p.csv" {colour = "red"} .', "evermat")
+    with pytest.raises(FileOptionError, match="no option `colour`"):
+        write_sinks(program, facts, tmp_path)
+
+
 def test_an_unknown_option_of_our_own_import(tmp_path: Path) -> None:
     source = DataSource("p", "p.csv", (("colour", "red"),))
     with pytest.raises(FileOptionError, match="no option `colour`"):
