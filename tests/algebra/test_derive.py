@@ -7,7 +7,7 @@ that have a positive atom in P or a negated atom in N.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume, given
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import oracle
 import strategies
 from engine_facts import interned, numbers_of, tables
-from evermat.algebra import Views
+from evermat.algebra import QuerySet, Views
 from evermat.engines import make_engine
 from evermat.lang.normalise import normalise
 from evermat.rule_plans import compile_rules
@@ -24,7 +24,7 @@ from evermat.rule_plans import compile_rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from evermat.algebra import Engine, Facts, GrowingFacts, QuerySet
+    from evermat.algebra import Engine, Facts, GrowingFacts
     from evermat.lang.syntax import Rule
     from evermat.rule_plans import RuleSet
     from oracle import Fact
@@ -244,3 +244,25 @@ def test_oracle_backward_yields_local_body_facts_of_given_heads(
     assume(found)
     run = Run(engine_name, case)
     run.check(run.rules.backward, expected, delta=heads)
+
+
+def _reversed(queries: QuerySet) -> QuerySet:
+    return QuerySet(
+        tuple(
+            replace(query, positive=query.positive[::-1], negative=query.negative[::-1])
+            for query in reversed(queries.queries)
+        )
+    )
+
+
+@given(cases())
+def test_law_the_order_of_queries_and_patterns_does_not_matter(
+    engine_name: str, case: Case
+) -> None:
+    found = []
+    for order in (lambda queries: queries, _reversed):
+        run = Run(engine_name, case)
+        views = run.views(case.delta_positive, case.delta_negative)
+        counts = run.engine.derive_counts(order(run.rules.delta), views)
+        found.append(numbers_of(run.engine, counts))
+    assert found[0] == found[1]
