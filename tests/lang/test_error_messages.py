@@ -80,9 +80,10 @@ def test_codes_are_listed_in_the_documentation() -> None:
     import_everything()
     text = (PROJECT / "docs" / "errors.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `(EM\d{3})` \| `(\w+)` \|", text, re.MULTILINE))
+    everything: list[type[EvermatError]] = [EvermatError, *subclasses(EvermatError)]
     actual = {
         error.code: error.__name__
-        for error in [EvermatError, *subclasses(EvermatError)]
+        for error in everything
         if "code" in vars(error) and error.__module__.startswith("evermat.")
     }
     assert listed == actual
