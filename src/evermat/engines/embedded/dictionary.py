@@ -135,9 +135,10 @@ class Dictionary:
         ids = np.empty(count, np.uint32)
         if count == 0:
             return ids
-        texts = texts.cast(pa.large_string())
         _, offsets, data = texts.buffers()
-        ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + count + 1]
+        width = np.int32 if pa.types.is_string(texts.type) else np.int64
+        stops = np.frombuffer(offsets, width)[texts.offset : texts.offset + count + 1]
+        ends = stops.astype(np.int64, copy=False)
         raw = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
         # Cores that evaluate rules together share the dictionary.
         with self._lock:

@@ -7,6 +7,7 @@ what they derive is sorted, counted and given rows (`heads`).
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -159,7 +160,8 @@ class EmbeddedEngine:
         arity = len(query.head.operands)
         relation = Relation(query.head.relation, arity)
         self._declare_patterns(query)
-        parts = self._evaluate(query, views, self._new_plan(query))
+        with self._marker() as marker:
+            parts = self._evaluate(query, views, self._new_plan(query), marker)
         if parts:
             find_or_append(relation, merged(parts))
         return Copy(self._dictionary, {"": relation.table[:, : relation.count]}).read(
@@ -174,12 +176,13 @@ class EmbeddedEngine:
 
     def _run(self, queries: QuerySet, views: Views) -> dict[str, Counted]:
         parts: dict[str, list[Counted]] = {}
-        for query in self._affected(queries, views):
-            self.declare(query.head.relation, len(query.head.operands))
-            self._declare_patterns(query)
-            found = self._evaluate(query, views, self._plan(query))
-            if found:
-                parts.setdefault(query.head.relation, []).extend(found)
+        with self._marker() as marker:
+            for query in self._affected(queries, views):
+                self.declare(query.head.relation, len(query.head.operands))
+                self._declare_patterns(query)
+                found = self._evaluate(query, views, self._plan(query), marker)
+                if found:
+                    parts.setdefault(query.head.relation, []).extend(found)
         return {name: merged(pieces) for name, pieces in parts.items()}
 
     def _affected(self, queries: QuerySet, views: Views) -> Iterator[Query]:
@@ -194,21 +197,28 @@ class EmbeddedEngine:
                 for name in cast("Settled", delta).rows:
                     yield from queries.by_change.get((role, name), ())
 
-    def _evaluate(self, query: Query, views: Views, plan: Plan) -> list[Counted]:
+    @contextmanager
+    def _marker(self) -> Iterator[Marker]:
         marker = Marker(self.store.sets)
         try:
-            evaluation = Evaluation(
-                plan,
-                lambda pattern: self._source(pattern, views, marker),
-                self._dictionary,
-                self._inline,
-                self.monitor,
-            )
+            yield marker
+        finally:
+            marker.clear()
+
+    def _evaluate(
+        self, query: Query, views: Views, plan: Plan, marker: Marker
+    ) -> list[Counted]:
+        evaluation = Evaluation(
+            plan,
+            lambda pattern: self._source(pattern, views, marker),
+            self._inline,
+            self.monitor,
+        )
+        try:
             heads = evaluation.run(len(query.head.operands))
             return [part for some in heads for part in some.parts()]
         finally:
             self.matches += evaluation.matches
-            marker.clear()
 
     def _source(self, pattern: Pattern, views: Views, marker: Marker) -> Source:
         name = pattern.relation

@@ -96,17 +96,16 @@ class Evaluation:
         self,
         plan: Plan,
         source_of: Callable[[Pattern], Source],
-        dictionary: Dictionary,
         inline: InlineTables,
         monitor: Monitor | None,
     ) -> None:
         self.matches = 0
         self._label = plan.query.label
-        self._dictionary = dictionary
         self._inline = inline
+        self._dictionary = inline.dictionary
         self._monitor = monitor
         self._source_of = source_of
-        self._calculator = Calculator(dictionary, plan.query.label)
+        self._calculator = Calculator(inline.dictionary, plan.query.label)
         self._head = self._places(plan.query.head.operands)
         self._stages = [self._stage(step) for step in plan.steps]
         if plan.steps and isinstance(plan.steps[0], Probe):

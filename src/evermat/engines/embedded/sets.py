@@ -38,7 +38,7 @@ from evermat.engines.embedded.relation import MATERIALISED
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
@@ -179,20 +179,26 @@ class Marker:
 
     def __init__(self, sets: Sets) -> None:
         self._sets = sets
-        self._bits: dict[int, tuple[Settled, int]] = {}
+        self._bits: dict[Settled, int] = {}
+        self._marked: set[tuple[Settled, str]] = set()
 
-    def bit(self, settled: Settled) -> int:
-        """The bit of a set, which its rows then have."""
-        known = self._bits.get(id(settled))
-        if known is None:
-            known = self._bits[id(settled)] = (settled, self._sets.mark(settled))
-        return known[1]
+    def bit(self, settled: Settled, name: str) -> int:
+        """The bit of a set, which its rows in a relation then have."""
+        bit = self._bits.get(settled)
+        if bit is None:
+            bit = self._bits[settled] = self._sets.take_bit()
+        if (settled, name) not in self._marked:
+            self._marked.add((settled, name))
+            self._sets.relations[name].status[settled.rows[name]] |= bit
+        return bit
 
     def clear(self) -> None:
-        """Take the bits back."""
-        for settled, bit in self._bits.values():
-            self._sets.unmark(settled, bit)
-        self._bits.clear()
+        """Give the bits back."""
+        for settled, name in self._marked:
+            status = self._sets.relations[name].status
+            status[settled.rows[name]] &= ~np.uint16(self._bits[settled])
+        for bit in self._bits.values():
+            self._sets.give_back(bit)
 
 
 class Sets:
@@ -210,7 +216,7 @@ class Sets:
 
     def grow(self) -> Growing:
         """A new, empty, growing set."""
-        growing = Growing(self, self._take_bit())
+        growing = Growing(self, self.take_bit())
         self._growing.add(growing)
         return growing
 
@@ -224,7 +230,8 @@ class Sets:
         """Make a bit, which no row has any more, free for other sets."""
         self._free.append(bit)
 
-    def _take_bit(self) -> int:
+    def take_bit(self) -> int:
+        """A bit that no row has."""
         if not self._free:
             raise EngineUseError(
                 "too many growing sets at once",
@@ -236,53 +243,37 @@ class Sets:
 
     def rows_of(self, facts: Facts) -> dict[str, Rows]:
         """The rows of a view, by relation."""
-        if isinstance(facts, Settled):
-            return facts.rows
         require_bounded(facts)
-        return {
-            name: rows
-            for name in self._names(facts)
-            if (rows := self._walk(facts, name)).size
-        }
+        return self._walk(facts)
 
-    def _names(self, facts: Facts) -> set[str]:
+    def _walk(self, facts: Facts) -> dict[str, Rows]:
         match facts:
             case Settled():
-                return set(facts.rows)
+                return facts.rows
             case Growing():
-                return set(facts.rows)
+                return {name: facts.current(name) for name in facts.rows}
             case Union(left=left, right=right):
-                return self._names(left) | self._names(right)
-            case Intersection(left=left, right=right):
-                bounded = [side for side in (left, right) if is_bounded(side)]
-                return set.intersection(*(self._names(side) for side in bounded))
-            case Difference(left=inner) | Within(facts=inner):
-                return self._names(inner)
-            case _:
-                return set(self.relations)
-
-    def _walk(self, facts: Facts, name: str) -> Rows:
-        """The rows of a bounded view in one relation."""
-        match facts:
-            case Settled():
-                return facts.rows.get(name, NO_ROWS)
-            case Growing():
-                return facts.current(name)
-            case Union(left=left, right=right):
-                return _union(self._walk(left, name), self._walk(right, name))
+                return _united(self._walk(left), self._walk(right))
             case Intersection(left=left, right=right):
                 if not is_bounded(left):
                     left, right = right, left
-                rows = self._walk(left, name)
-                return rows[self.test(right, name, rows)]
+                return self._filter(left, lambda n, r: self.test(right, n, r))
             case Difference(left=left, right=right):
-                rows = self._walk(left, name)
-                return rows[~self.test(right, name, rows)]
+                return self._filter(left, lambda n, r: ~self.test(right, n, r))
             case Within(facts=inner, region=region):
-                rows = self._walk(inner, name)
-                return rows[self._in_region(region, name, rows)]
+                return self._filter(inner, lambda n, r: self._in_region(region, n, r))
             case _:
-                return self.stored_rows(facts, name)
+                raise _foreign(facts)
+
+    def _filter(
+        self, facts: Facts, keep: Callable[[str, Rows], Mask]
+    ) -> dict[str, Rows]:
+        kept = {
+            name: rows[keep(name, rows)]
+            for name, rows in self._walk(facts).items()
+            if rows.size
+        }
+        return {name: rows for name, rows in kept.items() if rows.size}
 
     def stored_rows(self, facts: Facts, name: str) -> Rows:
         """All rows of any view, found by looking at every row of the relation."""
@@ -308,8 +299,7 @@ class Sets:
                     region, name, rows
                 )
             case _:
-                message = f"not a set of this engine: {type(facts).__name__}"
-                raise TypeError(message)
+                raise _foreign(facts)
 
     def _in_region(self, region: Region, name: str, rows: Rows) -> Mask:
         if name in region.relations:
@@ -403,7 +393,7 @@ class Sets:
         """A view in one relation, as bits and set operations."""
         match facts:
             case Settled():
-                return marker.bit(facts) if name in facts.rows else 0
+                return marker.bit(facts, name) if name in facts.rows else 0
             case Growing(bit=bit) | Stored(bit=bit):
                 return bit
             case Within(facts=inner, region=region):
@@ -418,19 +408,6 @@ class Sets:
                     self._code(right, name, marker),
                 )
 
-    def mark(self, settled: Settled) -> int:
-        """Set a bit on the rows of a settled set; `unmark` clears it."""
-        bit = self._take_bit()
-        for name, rows in settled.rows.items():
-            self.relations[name].status[rows] |= bit
-        return bit
-
-    def unmark(self, settled: Settled, bit: int) -> None:
-        """Clear a bit that `mark` has set, and give it back."""
-        for name, rows in settled.rows.items():
-            self.relations[name].status[rows] &= ~np.uint16(bit)
-        self.give_back(bit)
-
 
 def _operation(facts: Facts) -> tuple[str, Facts, Facts]:
     match facts:
@@ -441,8 +418,11 @@ def _operation(facts: Facts) -> tuple[str, Facts, Facts]:
         case Difference(left=left, right=right):
             return "-", left, right
         case _:
-            message = f"not a set of this engine: {type(facts).__name__}"
-            raise TypeError(message)
+            raise _foreign(facts)
+
+
+def _foreign(facts: Facts) -> TypeError:
+    return TypeError(f"not a set of this engine: {type(facts).__name__}")
 
 
 def _evaluate(code: Code) -> Mask:
@@ -453,6 +433,13 @@ def _evaluate(code: Code) -> Mask:
     a, b = _evaluate(left), _evaluate(right)
     masks: dict[str, Mask] = {"|": a | b, "&": a & b, "-": a & ~b}
     return masks[word]
+
+
+def _united(left: dict[str, Rows], right: dict[str, Rows]) -> dict[str, Rows]:
+    both = dict(left)
+    for name, rows in right.items():
+        both[name] = _union(both[name], rows) if name in both else rows
+    return both
 
 
 def _union(left: Rows, right: Rows) -> Rows:
