@@ -6,7 +6,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from evermat.rule_inputs import read_rule_file
+from evermat.program_files import recognised
+from evermat.rule_inputs import read_rule_file, reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,14 @@ class Syntax(StrEnum):
     SOUFFLE = "souffle"
     NEMO = "nemo"
     DLOG = "dlog"
+
+
+def says_what_to_read(path: Path, syntax: Syntax) -> bool:
+    """Whether a program must name its files: those of Soufflé and Nemo do."""
+    if syntax is Syntax.AUTO:
+        with reading(path):
+            syntax = Syntax(recognised(path.name, path.read_text("utf-8", "replace")))
+    return syntax in {Syntax.SOUFFLE, Syntax.NEMO}
 
 
 def read_program(

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 from evermat.api import KnowledgeBase
 from evermat.cli.facts import FactReader
 from evermat.cli.output import count, json_rows, rows_of, seconds, sizes
-from evermat.cli.programs import Syntax, read_program
+from evermat.cli.programs import Syntax, read_program, says_what_to_read
 from evermat.cli.progress import ProgressLine
 from evermat.cli.updates import read_update
+from evermat.fact_tables import together
 from evermat.program_files import write_sinks
+from evermat.rule_inputs import read_rules
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from evermat.change import Change
     from evermat.cli.output import Cell, Output
     from evermat.cli.updates import UpdateFile
@@ -68,12 +72,10 @@ def load(job: Job, output: Output) -> Loaded:
         )
     start = perf_counter()
     with progress.during("reading facts"):
-        # The program says itself how the files that it imports are to be read.
-        imported = {source.predicate for source in program.sources}
-        data = reader.read(job.facts, without=imported)
+        data = _facts(job, program, reader)
     read = perf_counter()
     with progress.during("materialising"):
-        kb.update(insert=data, add_rules=program)
+        kb.update(insert=data, add_rules=replace(program, sources=()))
     done = perf_counter()
     stats = kb.stats()
     output.say(
@@ -87,6 +89,18 @@ def load(job: Job, output: Output) -> Loaded:
     )
     output.document["seconds"] = {"read": read - start, "materialise": done - read}
     return Loaded(kb, program, reader, progress)
+
+
+def _facts(job: Job, program: Program, reader: FactReader) -> dict[str, pa.Table]:
+    """The facts that the program imports, and those of the command line."""
+    places = job.facts
+    if says_what_to_read(job.rules, job.syntax):
+        # Folders are where the program finds its files, whatever else they hold.
+        places = [place for place in places if not Path(place).is_dir()]
+    tables = {name: list(parts) for name, parts in read_rules([program]).tables.items()}
+    for name, table in reader.read(places, without=tables).items():
+        tables.setdefault(name, []).append(table)
+    return {name: together(name, parts) for name, parts in tables.items()}
 
 
 def run_job(job: Job, output: Output) -> None:
