@@ -14,6 +14,8 @@ every program has a finite model.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ from evermat.values import IRI, Constant, constant
 from oracle import Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 ARITIES = {
     "go": 0,
@@ -99,36 +101,57 @@ def _constants_at(predicate: str, position: int) -> list[Constant]:
     return _VALUES[2:4] if predicate == "w" else _VALUES[:4]
 
 
-@st.composite
-def facts(draw: st.DrawFn, predicates: Sequence[str] = tuple(ARITIES)) -> Fact:
+@cache
+def _facts_of(predicate: str) -> st.SearchStrategy[Fact]:
+    columns = [_constants_at(predicate, at) for at in range(ARITIES[predicate])]
+    return st.sampled_from([(predicate, row) for row in product(*columns)])
+
+
+@cache
+def facts(predicates: tuple[str, ...] = tuple(ARITIES)) -> st.SearchStrategy[Fact]:
     """A fact of any of the predicates."""
-    predicate = draw(st.sampled_from(predicates))
-    row = [
-        draw(st.sampled_from(_constants_at(predicate, position)))
-        for position in range(ARITIES[predicate])
-    ]
-    return predicate, tuple(row)
+    return st.sampled_from(predicates).flatmap(_facts_of)
 
 
 # ------------------------------------------------------------------------ rules
 
+_PREDICATES = st.sampled_from(list(ARITIES))
+_TENTHS = st.integers(0, 9)
+
+
+def _is_property(predicate: str, position: int) -> bool:
+    return predicate == TRIPLE and position == 1
+
+
+@cache
+def _body_arguments(
+    predicate: str, position: int, wildcards: int
+) -> st.SearchStrategy[Expression]:
+    """Mostly variables, some constants, a few wildcards, as twelfths."""
+    # The predicate of a triple is a constant more often than not.
+    constants = 8 if _is_property(predicate, position) else 2
+    values: list[Expression] = [
+        Term(each) for each in _constants_at(predicate, position)
+    ]
+    chosen = [values[at % len(values)] for at in range(constants)]
+    chosen += [Variable(ANONYMOUS)] * wildcards
+    chosen += [_VARIABLES[at % 3] for at in range(12 - len(chosen))]
+    return st.sampled_from(chosen)
+
+
+@cache
+def _constant_terms(predicate: str, position: int) -> st.SearchStrategy[Term]:
+    return st.sampled_from([Term(each) for each in _constants_at(predicate, position)])
+
 
 @st.composite
 def atoms(draw: st.DrawFn, wildcards: int = 1) -> Atom:
-    """A body atom: mostly variables, some constants, a few wildcards."""
-    predicate = draw(st.sampled_from(list(ARITIES)))
-    arguments: list[Expression] = []
-    for position in range(ARITIES[predicate]):
-        choice = draw(st.integers(0, 9))
-        # The predicate of a triple is a constant more often than not.
-        is_property = predicate == TRIPLE and position == 1
-        if choice < (7 if is_property else 2):
-            value = draw(st.sampled_from(_constants_at(predicate, position)))
-            arguments.append(Term(value))
-        elif choice < 2 + wildcards:
-            arguments.append(Variable(ANONYMOUS))
-        else:
-            arguments.append(draw(st.sampled_from(_VARIABLES)))
+    """A body atom."""
+    predicate = draw(_PREDICATES)
+    arguments = [
+        draw(_body_arguments(predicate, position, wildcards))
+        for position in range(ARITIES[predicate])
+    ]
     return Atom(predicate, tuple(arguments))
 
 
@@ -138,14 +161,12 @@ def _named(atom: Atom) -> list[Variable]:
 
 @st.composite
 def _heads(draw: st.DrawFn, bound: list[Variable]) -> Atom:
-    predicate = draw(st.sampled_from(list(ARITIES)))
+    predicate = draw(_PREDICATES)
     arguments: list[Expression] = []
     for position in range(ARITIES[predicate]):
-        is_property = predicate == TRIPLE and position == 1
-        wants_constant = draw(st.integers(0, 9)) < (8 if is_property else 1)
-        if wants_constant or not bound:
-            value = draw(st.sampled_from(_constants_at(predicate, position)))
-            arguments.append(Term(value))
+        constants = 8 if _is_property(predicate, position) else 1
+        if not bound or draw(_TENTHS) < constants:
+            arguments.append(draw(_constant_terms(predicate, position)))
         else:
             arguments.append(draw(st.sampled_from(bound)))
     return Atom(predicate, tuple(arguments))
@@ -252,7 +273,7 @@ def families(draw: st.DrawFn) -> list[Rule]:
 def _with_constants(draw: st.DrawFn, rule: Rule) -> Rule:
     def other(atom: Atom) -> Atom:
         arguments: list[Expression] = [
-            Term(draw(st.sampled_from(_constants_at(atom.predicate, position))))
+            draw(_constant_terms(atom.predicate, position))
             if isinstance(argument, Term)
             else argument
             for position, argument in enumerate(atom.arguments)
