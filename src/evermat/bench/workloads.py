@@ -107,7 +107,7 @@ WORKLOADS = _by_name(
     ),
     Workload(
         name="universities",
-        title="LUBM look-alike, 10 universities, 98 rules",
+        title="LUBM look-alike, 10 universities, 95 rules",
         make=partial(_universities, 10),
         reach_seconds=0.5,
         orientation="Soufflé compiled 0.36 s of which 0.21 s loading",
