@@ -88,6 +88,7 @@ def test_attributes_say_nothing() -> None:
         ('p(?x), CONTAINS(STR(?x), "2")', [2]),
         ("p(?x), ABS(?x) >= 3", [3]),
         ("p(?x), ?x + 1 = 3", [2]),
+        ("p(?x), p(?y), ?x<?y,?y>2", [1, 2]),
     ],
 )
 def test_bodies(body: str, expected: list[int]) -> None:
@@ -124,6 +125,19 @@ def test_a_name_for_an_unknown_individual_survives_other_rules() -> None:
     rule = "q(?x, !y) :- p(?x) ."
     alone = answers(f"p(a). {rule}", "q")
     assert answers(f"p(a). r(?x, !y) :- p(?x), p(?x) . {rule}", "q") == alone
+
+
+def test_universal_and_existential_variables_may_share_a_name() -> None:
+    ((known, invented),) = answers("p(a). out(?y, !y) :- p(?y) .")
+    assert known == IRI("a")
+    assert isinstance(invented, BlankNode)
+
+
+def test_an_individual_is_the_same_in_all_heads_of_a_rule() -> None:
+    kb = KnowledgeBase(read_nemo("p(a). q(!y, ?x), r(?x, !y, !z) :- p(?x) ."))
+    ((first, _),) = kb.facts("q")
+    ((_, second, third),) = kb.facts("r")
+    assert first == second != third
 
 
 def test_a_fact_may_ask_for_an_individual() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pytest
@@ -40,6 +40,8 @@ from evermat.values import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from evermat.program_files import Syntax
 
 RULE = "p(?x) :- q(?x) ."
 
@@ -231,6 +233,23 @@ def test_sinks_of_souffle(tmp_path: Path) -> None:
     line = "=" * 15
     heading = f"{'-' * 15}\np\n{line}\n"
     assert stream.getvalue() == f"{heading}a\tb\nc\td\n{line}\np\t2\n"
+
+
+def test_compressed_sinks(tmp_path: Path) -> None:
+    texts = [
+        (".decl p(x:symbol, y:symbol)\n.output p(compress=true)", "souffle"),
+        ('@export p :- csv{resource = "q.csv", compression = "gzip"} .', "nemo"),
+    ]
+    table = table_of_rows([("a", "b")], 2)
+    contents = []
+    for text, syntax in texts:
+        program = read_program(text, cast("Syntax", syntax))
+        (path,) = write_sinks(program, lambda _: table, tmp_path)
+        contents.append((path.name, gzip.decompress(path.read_bytes()).decode()))
+    assert contents == [
+        ("p.csv.gz", "a\tb\n"),
+        ("q.csv.gz", '"""a""","""b"""\n'),
+    ]
 
 
 def test_sinks_of_our_own_language(tmp_path: Path) -> None:

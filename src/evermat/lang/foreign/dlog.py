@@ -159,7 +159,7 @@ class _Reader:
             raise tokens.unsupported("comparisons are", tokens.following)
         if name.kind not in {"name", "prefixed", "iri"}:
             raise tokens.wrong("a predicate")
-        if name.text in {"FILTER", "BIND", "AGGREGATE", "NOT", "SKOLEM"}:
+        if name.text in {"FILTER", "BIND", "AGGREGATE", "EXISTS", "SKOLEM"}:
             raise tokens.unsupported(f"`{name.text}` is", name)
         tokens.advance()
         arguments = self._arguments(name)

@@ -4,23 +4,20 @@ Read: facts and rules with several heads, `~`, comparisons, arithmetic and funct
 `@prefix`, `@base`, `@import`, `@export`, `@output`, `@parameter`, `@declare`, and
 Rulewerk's `@source`. Everything else is refused by name.
 
-A head variable `!x` asks for an individual that need not be known. It is read as a
-blank node that depends on the variables shared by body and heads, the skolem chase:
-the same facts over known individuals as Nemo's restricted chase gives, and a blank node
-where Nemo may find that one is not needed.
+A head variable `!x` asks for an individual that need not be known; see
+`evermat.lang.foreign.existentials`.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from evermat.errors import ProgramError, Source, raise_all
 from evermat.lang.foreign.evaluation import settled
+from evermat.lang.foreign.existentials import MARK, with_skolem_terms
 from evermat.lang.foreign.nemo_files import FileReader
 from evermat.lang.foreign.scanner import END
 from evermat.lang.syntax import (
-    ANONYMOUS,
     Atom,
     BodyElement,
     Call,
@@ -29,16 +26,14 @@ from evermat.lang.syntax import (
     Negation,
     Program,
     Rule,
-    Term,
     Variable,
     atom_variables,
 )
-from evermat.values import Constant, Kind, constant
+from evermat.values import Constant, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from evermat.errors import Span
     from evermat.lang.lexer import Token
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
@@ -77,7 +72,6 @@ class _Reader(FileReader):
         super().__init__(source, parameters)
         self._rules: list[Rule] = []
         self._facts: list[Atom] = []
-        self._existentials: dict[str, Variable] = {}
         self._in_head = False
 
     def program(self) -> Program:
@@ -112,19 +106,19 @@ class _Reader(FileReader):
             self.directive()
             return
         first = tokens.current
-        self._existentials = {}
         heads = [self._head()]
         while tokens.accept(","):
             heads.append(self._head())
         if tokens.accept(":-", "<-"):
             body = self._body()
             tokens.expect(".", "or `,` after a part of a rule's body")
-            self._rules.append(self._rule(heads, body, tokens.span_since(first)))
+            rule = Rule(tuple(heads), tuple(body), span=tokens.span_since(first))
+            self._rules.append(with_skolem_terms(rule))
         else:
             tokens.expect(".", "after a fact")
             if any(variable for head in heads for variable in atom_variables(head)):
-                rule = self._rule(heads, [], tokens.span_since(first))
-                self._rules.append(rule)
+                rule = Rule(tuple(heads), (), span=tokens.span_since(first))
+                self._rules.append(with_skolem_terms(rule))
             else:
                 self._facts += map(settled, heads)
 
@@ -153,10 +147,7 @@ class _Reader(FileReader):
         if not self._in_head:
             return super().existential()
         token = self.tokens.advance()
-        name = token.text[1:]
-        variable = Variable(name, span=self.tokens.span(token))
-        self._existentials.setdefault(name, variable)
-        return variable
+        return Variable(f"{MARK}{token.text[1:]}", span=self.tokens.span(token))
 
     def _body(self) -> list[BodyElement]:
         body = [self._element()]
@@ -194,44 +185,3 @@ class _Reader(FileReader):
         right = self.expression()
         span = tokens.span_since(first)
         return Condition(Call(operator, (left, right), span=span), span=span)
-
-    def _rule(self, heads: list[Atom], body: Sequence[BodyElement], span: Span) -> Rule:
-        """The rule, with a skolem term for each existential variable."""
-        if not self._existentials:
-            return Rule(tuple(heads), tuple(body), span=span)
-        frontier = _frontier(heads, set(self._existentials))
-        invented = tuple(
-            _invented(variable, frontier, heads, body)
-            for variable in self._existentials.values()
-        )
-        return Rule(tuple(heads), (*body, *invented), span=span)
-
-
-def _frontier(heads: list[Atom], existentials: set[str]) -> list[Variable]:
-    """The universal variables of the heads, each once, in reading order."""
-    names = dict.fromkeys(
-        variable.name
-        for head in heads
-        for variable in atom_variables(head)
-        if variable.name not in existentials and variable.name != ANONYMOUS
-    )
-    return [Variable(name) for name in names]
-
-
-def _invented(
-    variable: Variable,
-    frontier: list[Variable],
-    heads: list[Atom],
-    body: Sequence[BodyElement],
-) -> Condition:
-    """`?x = skolem("x-…", …)`; the name tells the variables of all rules apart.
-
-    It is made from the rule itself, so that it does not change when other rules are
-    added in front of it.
-    """
-    rule = f"{tuple(heads)!r} {tuple(body)!r}"
-    digest = hashlib.blake2b(rule.encode(), digest_size=4).hexdigest()
-    name = Term(Constant(Kind.STRING, f"{variable.name}-{digest}"))
-    call = Call("skolem", (name, *frontier))
-    bound = Variable(variable.name)
-    return Condition(Call("=", (bound, call)), span=variable.span)

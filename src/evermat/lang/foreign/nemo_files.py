@@ -159,7 +159,7 @@ class FileReader(TermReader):
         path = f"{file_name(predicate)}.{form.text}"
         if "resource" in settings:
             path = self._text(settings, "resource", values)
-        elif options.get("compression") == "gzip":
+        if options.get("compression") == "gzip" and not path.endswith(".gz"):
             path += ".gz"
         span = tokens.span_since(directive)
         self._add_sink(DataSink(predicate, path, tuple(options.items()), span=span))

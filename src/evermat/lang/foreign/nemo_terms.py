@@ -2,6 +2,8 @@
 
 Names are IRIs: a bare `alice` is the relative IRI `alice`, `ex:alice` is resolved by
 its prefix, and with `@base` bare names of constants and predicates are put behind it.
+
+`<` directly behind a word or `)` is a comparison, not the beginning of an IRI.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ TOKEN = re.compile(
   | (?P<comment>%[^\n]*|/\*(?:.|\n)*?\*/)
   | (?P<fstring>f(?:\"\"\"(?:.|\n)*?\"\"\"|"[^"]*"))
   | (?P<string>\"\"\"(?:.|\n)*?\"\"\"|"(?:[^"\\]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-  | (?P<iri><[^<>"{}|^`\\\s]*>)
+  | (?P<iri>(?:(?<![\w)])|(?<=@base))<[^<>"{}|^`\\\s]*>)
   | (?P<null>_:\w+)
   | (?P<variable>\?[^\W\d]\w*)
   | (?P<existential>![^\W\d]\w*)

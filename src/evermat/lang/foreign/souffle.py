@@ -352,6 +352,8 @@ class _Reader:
             columns = self._relations[name].columns
             form["names"] = ",".join(column for column, _ in columns)
         path = request.options.get("filename", f"{name}.csv")
+        if form.get("compression") == "gzip" and not path.endswith(".gz"):
+            path += ".gz"
         if request.options.get("IO") == "stdout":
             path = "-"
         return DataSink(name, path, tuple(form.items()), span=request.span)
