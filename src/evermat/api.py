@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evermat.algebra import Region, Views
 from evermat.catalogue import Catalogue
-from evermat.change import Change, read_relation
+from evermat.change import Change, check_sort, read_relation
 from evermat.columns import as_terms, table_of_rows
 from evermat.engines import make_engine
 from evermat.errors import EvermatError
@@ -26,7 +26,7 @@ from evermat.rdf import read_rdf
 from evermat.result import Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
-from evermat.update_requests import Request, check_request
+from evermat.update_requests import Request, by_predicate, check_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -137,7 +137,7 @@ class KnowledgeBase:
             rdf: RDF files; their triples become facts of `triple`, which rules write
                 as `[?s, ?p, ?o]`.
         """
-        request = Request(insert={name: [rows] for name, rows in (data or {}).items()})
+        request = Request(insert=by_predicate(data))
         files = [rdf] if isinstance(rdf, str | Path) else rdf
         for path in files:
             request.insert.setdefault(TRIPLE, []).append(read_rdf(path))
@@ -233,6 +233,7 @@ class KnowledgeBase:
     def facts(self, predicate: str, sort: Sort = "all") -> Result:
         """The facts of a predicate: all, those given, or those only derived."""
         known = self._catalogue.require(predicate)
+        check_sort(sort)
         engine = self._engine
         chosen: dict[str, Facts] = {
             "all": engine.materialised,
@@ -369,8 +370,8 @@ def _request(
     remove_rules: RuleInput | Iterable[RuleInput] | None,
 ) -> Request:
     return Request(
-        insert={name: [rows] for name, rows in (insert or {}).items()},
-        delete={name: [rows] for name, rows in (delete or {}).items()},
+        insert=by_predicate(insert),
+        delete=by_predicate(delete),
         add_rules=listed(add_rules),
         remove_rules=listed(remove_rules),
     )

@@ -41,6 +41,12 @@ class UnknownPredicateError(EvermatError, KeyError):
         )
 
 
+class PredicateNameError(EvermatError, ValueError):
+    """Something that cannot be the name of a predicate."""
+
+    code: ClassVar[str] = "EM253"
+
+
 class ArityClashError(EvermatError, ValueError):
     """A predicate used with two numbers of arguments."""
 
@@ -119,6 +125,15 @@ class Catalogue:
         """The predicates that users know of, in order of name."""
         visible = (name for name in self._predicates if not is_auxiliary(name))
         return (self._predicates[name] for name in sorted(visible))
+
+    @staticmethod
+    def check_name(name: object) -> None:
+        """Refuse what cannot be the name of a predicate."""
+        if not isinstance(name, str) or not name or is_auxiliary(name):
+            raise PredicateNameError(
+                f"{name!r} cannot be the name of a predicate",
+                help="use a non-empty string that does not begin with `~`",
+            )
 
     def require(self, name: str, *, span: Span | None = None) -> Predicate:
         """A predicate that must be there.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import TERM, column_names, rows_without_columns
+from evermat.errors import EvermatError
 from evermat.lang.normalise import is_auxiliary
 from evermat.result import Result
 
@@ -20,6 +21,21 @@ if TYPE_CHECKING:
 
 Sort = Literal["all", "explicit", "derived"]
 """Which facts are meant: all, those that were given, or those only derived."""
+
+
+class UnknownSortError(EvermatError, ValueError):
+    """A sort of facts that there is not."""
+
+    code: ClassVar[str] = "EM558"
+
+
+def check_sort(sort: object) -> None:
+    """Refuse a sort that there is not."""
+    if sort not in get_args(Sort):
+        raise UnknownSortError(
+            f"there is no sort of facts {sort!r}",
+            help='use "all", "explicit" or "derived"',
+        )
 
 
 class Change:
@@ -89,6 +105,7 @@ class Change:
         self, name: str, facts: Snapshot, explicit: Snapshot | None, sort: Sort
     ) -> Result:
         predicate = self._catalogue.require(name)
+        check_sort(sort)
         table = read_relation(facts, name, predicate.arity)
         if sort != "all" and explicit is not None:
             given = read_relation(explicit, name, predicate.arity)

@@ -6,7 +6,7 @@ normal form, query) and is then run once, against the stored facts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Views
@@ -17,6 +17,7 @@ from evermat.lang.syntax import (
     ANONYMOUS,
     Atom,
     Condition,
+    Declaration,
     Negation,
     Program,
     Rule,
@@ -72,15 +73,21 @@ def read_question(
         span = atom.predicate_span or atom.span
         known = catalogue.require(atom.predicate, span=span)
         catalogue.check(known.name, atom.arity, span=atom.span)
+    yes = Atom(_ANSWER, (Term(boolean_constant(value=True)),))
+    # Checked without its variables in a head, so that errors speak of the body.
+    declared = tuple(_declaration(catalogue, atom) for atom in _atoms(body))
+    require_valid(Program(rules=(Rule((yes,), body),), declarations=declared))
     columns = tuple(dict.fromkeys(_open_variables(body)))
-    arguments = tuple(Variable(name) for name in columns)
-    head = Atom(_ANSWER, arguments or (Term(boolean_constant(value=True)),))
-    rule = Rule(heads=(head,), body=body)
-    require_valid(Program(rules=(rule,)))
-    queries = [_query(normal) for normal in normalise((rule,))]
+    head = Atom(_ANSWER, tuple(Variable(name) for name in columns)) if columns else yes
+    queries = [_query(rule) for rule in normalise((Rule((head,), body),))]
     (query,) = (each for each in queries if each.head.relation == _ANSWER)
     others = tuple(each for each in queries if each is not query)
-    return Question(columns, query, others)
+    return Question(columns, replace(query, label=text.strip()), others)
+
+
+def _declaration(catalogue: Catalogue, atom: Atom) -> Declaration:
+    known = catalogue.require(atom.predicate)
+    return Declaration(known.name, known.arity, known.types)
 
 
 def _query(rule: Rule) -> Query:

@@ -6,22 +6,30 @@ changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from evermat.errors import EvermatError
 from evermat.fact_tables import fact_tables
 from evermat.lang.checks import require_valid
 from evermat.lang.syntax import Declaration
 from evermat.rule_inputs import read_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
     from evermat.catalogue import Catalogue
     from evermat.lang.syntax import Atom, Program, Rule
     from evermat.rule_inputs import RuleInput
+
+
+class RequestError(EvermatError, TypeError):
+    """Data that does not say which predicate it belongs to."""
+
+    code: ClassVar[str] = "EM557"
 
 
 @dataclass(slots=True)
@@ -38,6 +46,18 @@ class Request:
     delete: dict[str, list[object]] = field(default_factory=dict)
     add_rules: list[RuleInput] = field(default_factory=list)
     remove_rules: list[RuleInput] = field(default_factory=list)
+
+
+def by_predicate(data: object) -> dict[str, list[object]]:
+    """Data of a call, as a request holds it."""
+    if data is None:
+        return {}
+    if not isinstance(data, Mapping):
+        raise RequestError(
+            f"data is to be given by predicate, not as `{type(data).__name__}`",
+            help='write {"edge": rows}',
+        )
+    return {name: [rows] for name, rows in data.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +97,8 @@ def check_request(
     """
     coming = _side(request.insert, request.add_rules, prefixes)
     going = _side(request.delete, request.remove_rules, prefixes)
+    for name in coming.data:
+        catalogue.check_name(name)
     for name in going.data:
         catalogue.require(name)
     for fact in going.facts:

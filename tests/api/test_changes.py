@@ -123,6 +123,8 @@ def test_changes_know_their_predicates(kb: KnowledgeBase) -> None:
     assert change.sizes == {"edge": (1, 0), "reach": (4, 0)}
     with pytest.raises(UnknownPredicateError):
         change.added("raech")
+    with pytest.raises(EvermatError, match="EM558"):
+        change.added("reach", "some")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +140,9 @@ def test_changes_know_their_predicates(kb: KnowledgeBase) -> None:
         ({"insert": {"edge": [("a", None)]}}, "EM701"),
         ({"insert": {"edge": "a,b"}}, "EM719"),
         ({"insert": {"edge": [(object(), "b")]}}, "EM402"),
+        ({"insert": [("a", "b")]}, "EM557"),
+        ({"insert": {"~p": [("a", "b")]}}, "EM253"),
+        ({"insert": {7: [("a", "b")]}}, "EM253"),
         ({"algorithm": "quick"}, "no algorithm"),
     ],
 )  # fmt: skip

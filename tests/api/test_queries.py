@@ -87,3 +87,19 @@ def test_questions_with_mistakes_are_refused(kb: KnowledgeBase) -> None:
         kb.query("edge(?x, ?y")
     with pytest.raises(EvermatError, match="EM203"):
         kb.query("edge(?x, ?y), ?z = frobnicate(?x)")
+
+
+def test_mistakes_are_shown_where_they_are(kb: KnowledgeBase) -> None:
+    with pytest.raises(EvermatError) as caught:
+        kb.query("edge(?x, ?y), ?n > 3")
+    assert str(caught.value).splitlines()[1] == " --> <query>:1:15"
+    with pytest.raises(
+        ArithmeticError, match=r"weight\(\?x, \?n\), \?m = 1 / \(\?n - 1\)"
+    ):
+        kb.query("weight(?x, ?n), ?m = 1 / (?n - 1)")
+
+
+def test_declared_types_are_checked() -> None:
+    kb = KnowledgeBase("@declare age(string, integer) .", engine="reference")
+    with pytest.raises(TypeError, match="EM401"):
+        kb.query("age(?who, ?years), ?years + ?who > 3")
