@@ -20,6 +20,8 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 DATA = (PROJECT / os.environ.get("EVERMAT_TEST_DATA", "../shared/data")).resolve()
 
 Row = tuple[Constant, ...]
+LARGE = 10_000
+"""Programs with more facts are too slow for the reference engine."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".dsv": ";"}
 
 
@@ -30,6 +32,7 @@ class Case:
     name: str
     program: Path
     expected: Mapping[str, Path]
+    is_large: bool = False
 
 
 def souffle_cases() -> list[Case]:
@@ -38,6 +41,7 @@ def souffle_cases() -> list[Case]:
             entry["test"],
             program := DATA / "souffle-programs" / entry["program"],
             {name: program.parent / f"{name}.csv" for name in entry["outputs"]},
+            is_large=int(entry["facts"]) > LARGE,
         )
         for entry in _index("souffle-programs")
     ]
