@@ -15,8 +15,15 @@ from evermat.errors import (
     UndefinedPredicateWarning,
     UnsafeRuleError,
 )
-from evermat.lang import check_program, parse_program, require_valid
+from evermat.lang import (
+    check_program,
+    normalise,
+    parse_program,
+    require_valid,
+    stratify,
+)
 from evermat.lang.syntax import Program, Rule, predicate, variables
+from lang.program_strategies import programs
 
 
 @pytest.mark.parametrize(
@@ -84,3 +91,11 @@ def test_report_of_a_fine_program_is_fine() -> None:
     report = check_program(parse_program("p(?x) :- q(?x) . q(a) ."))
     assert report.is_fine
     assert report.warnings == ()
+
+
+@given(programs)
+def test_any_program_is_refused_or_can_be_stratified(program: Program) -> None:
+    report = check_program(program)
+    assert all(str(each) for each in (*report.errors, *report.warnings))
+    if report.is_fine:
+        stratify(normalise(program.rules))

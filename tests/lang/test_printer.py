@@ -5,7 +5,17 @@ from hypothesis import given
 
 from evermat.lang import format_source, parse_program, parse_rules, rule_text
 from evermat.lang.lexer import tokenise
-from evermat.lang.syntax import Call, Program, Rule, Term, predicate, variables
+from evermat.lang.syntax import (
+    Call,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    call,
+    condition,
+    predicate,
+    variables,
+)
 from evermat.values import constant
 from lang.program_strategies import programs
 
@@ -55,6 +65,15 @@ def test_rules_can_be_built_from_python() -> None:
     rule = Rule((reach(x, 1),), (edge(x, y), edge(y, "b")))
     assert str(rule) == 'reach(?x, 1) :- edge(?x, ?y), edge(?y, "b") .'
     assert parse_rules(str(rule)) == (rule,)
+
+
+def test_conditions_can_be_built_from_python() -> None:
+    x, y = variables("x y")
+    p, q = predicate("p"), predicate("q")
+    body = (q(x), Negation(q(y)), condition("=", y, call("+", x, 1)))
+    text = "p(?y) :- q(?x), not q(?y), ?y = ?x + 1 ."
+    assert str(Rule((p(y),), body)) == text
+    assert parse_rules(text) == (Rule((p(y),), body),)
 
 
 def test_minus_before_a_number_is_not_the_negative_number() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evermat.errors import Label, DeclarationError
+from evermat.errors import DeclarationError, Label
 from evermat.lang.column_types import COLUMN_TYPES, TYPE_ALIASES
 from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import DataSink, DataSource, Declaration
-from evermat.lang.terms import Namespace, string_content
+from evermat.lang.terms import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +135,7 @@ def _file(
     reader: StatementReader, start: Token
 ) -> tuple[str, str, tuple[tuple[str, str], ...], Span]:
     predicate = _predicate(reader)
-    path = string_content(reader.expect("string", "a file name in quotes"))
+    path = reader.string_text(reader.expect("string", "a file name in quotes"))
     options: list[tuple[str, str]] = []
     if reader.kind == "{":
         reader.advance()
@@ -145,7 +145,7 @@ def _file(
             name = reader.expect("name", "the name of an option").text
             reader.expect("=", "`=` after the name of an option")
             value = reader.expect("string", "the value of the option in quotes")
-            options.append((name, string_content(value)))
+            options.append((name, reader.string_text(value)))
         reader.advance()
     reader.expect(".", "`.` after the directive")
     return predicate, path, tuple(options), reader.span_since(start.start)

@@ -15,7 +15,7 @@ from evermat.lang.directives import DIRECTIVES, Directives
 from evermat.lang.statements import StatementReader
 from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import Program, Rule
-from evermat.lang.terms import Namespace, string_content
+from evermat.lang.terms import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,7 +176,7 @@ def _read_directive(reader: StatementReader, folder: Path, parts: _Parts) -> Non
 def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
     token = reader.expect("string", "a file name in quotes")
     reader.expect(".", "`.` after the directive")
-    path = folder / string_content(token)
+    path = folder / reader.string_text(token)
     if path.resolve() in parts.included or not parts.follow_includes:
         return
     parts.included.add(path.resolve())

@@ -292,7 +292,7 @@ class ExpressionReader(TokenReader):
     def string(self, token: Token) -> Expression:
         """A string, with a datatype or a language tag if there is one."""
         self.advance()
-        text = self._unescaped(token, string_content)
+        text = self.string_text(token)
         following = self.token
         if following.kind == "^^":
             self.advance()
@@ -404,6 +404,10 @@ class ExpressionReader(TokenReader):
         """The IRI of an `<...>` token, resolved against the base."""
         iri = self._unescaped(token, lambda token: unescape(token.text[1:-1], 1))
         return self.namespace.resolve(iri)
+
+    def string_text(self, token: Token) -> str:
+        """What a string token says."""
+        return self._unescaped(token, string_content)
 
     def _unescaped(self, token: Token, read: Callable[[Token], str]) -> str:
         try:

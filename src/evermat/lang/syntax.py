@@ -222,6 +222,20 @@ def predicate(name: str) -> Callable[..., Atom]:
     return atom
 
 
+def call(function: str, *arguments: object) -> Call:
+    """A function or operator applied to expressions and Python values.
+
+    >>> call("+", Variable("x"), 1).function
+    '+'
+    """
+    return Call(function, tuple(as_expression(argument) for argument in arguments))
+
+
+def condition(function: str, *arguments: object) -> Condition:
+    """A comparison or another condition for a body: `condition("<", x, 3)`."""
+    return Condition(call(function, *arguments))
+
+
 def as_expression(value: object) -> Expression:
     """An expression as it is, and any other Python value as a constant."""
     if isinstance(value, Variable | Term | Call):
