@@ -40,6 +40,8 @@ _SHORT = 10
 
 _ADD, _FIND = 1, 0
 
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
 _T = TypeVar("_T", bound=np.generic)
 
 
@@ -85,9 +87,11 @@ class Dictionary:
             id_ = self._known[constant] = int(self.encode_constants([constant])[0])
         return id_
 
-    def encode_numbers(self, numbers: npt.NDArray[np.int64]) -> Ids:
-        """The ids of 64-bit integers."""
-        return self._translate_numbers(numbers, _ADD)
+    def encode_numbers(self, numbers: Numbers) -> Ids:
+        """The ids of 64-bit integers or of doubles."""
+        if numbers.dtype == np.float64:
+            return self.encode(pa.array(numbers))
+        return self._translate_integers(numbers, _ADD)
 
     def _translate(self, column: pa.Array | pa.ChunkedArray, mode: int) -> Ids:
         if isinstance(column, pa.ChunkedArray):
@@ -98,14 +102,14 @@ class Dictionary:
         # The two commonest sorts of columns need no detour over terms.
         if column.null_count == 0:
             if pa.types.is_int64(column.type) or pa.types.is_int32(column.type):
-                return self._translate_numbers(column.to_numpy(), mode)
+                return self._translate_integers(column.to_numpy(), mode)
             if pa.types.is_string(column.type):
                 return self._intern(column, np.array([Kind.STRING], np.uint8), mode)
         terms = as_terms(column)
         kinds = terms.field("kind").to_numpy(zero_copy_only=False)
         return self._translate_terms(terms.field("text"), kinds, mode)
 
-    def _translate_numbers(self, numbers: npt.NDArray[np.int64], mode: int) -> Ids:
+    def _translate_integers(self, numbers: Numbers, mode: int) -> Ids:
         numbers = numbers.astype(np.int64, copy=False)
         ids = (numbers + INTEGER_ZERO).astype(np.uint32)
         large = (numbers < SMALLEST) | (numbers > LARGEST)
@@ -122,7 +126,7 @@ class Dictionary:
         integers &= lengths <= _SHORT
         ids = np.empty(len(kinds), np.uint32)
         numbers = texts.filter(pa.array(integers)).cast(pa.int64())
-        ids[integers] = self._translate_numbers(numbers.to_numpy(), mode)
+        ids[integers] = self._translate_integers(numbers.to_numpy(), mode)
         others = ~integers
         if others.any():
             rest = texts.filter(pa.array(others))
@@ -180,18 +184,24 @@ class Dictionary:
         """The constants of ids, as a column of terms."""
         integers = ids >= FIRST_INTEGER
         if integers.all():
-            texts = pa.array(self.numbers(ids)).cast(pa.string())
+            texts = pa.array(_integers(ids)).cast(pa.string())
         else:
             texts = self._texts_of(np.where(integers, 0, ids))
             if integers.any():
-                numbers = pa.array(self.numbers(ids)).cast(pa.string())
+                numbers = pa.array(_integers(ids)).cast(pa.string())
                 texts = pc.if_else(pa.array(integers), numbers, texts)
         kinds = pa.array(self.kinds_of(ids))
         return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
-    def numbers(self, ids: Ids) -> npt.NDArray[np.int64]:
-        """The integers that ids above FIRST_INTEGER stand for."""
-        return ids.astype(np.int64) - INTEGER_ZERO
+    def numbers(self, ids: Ids) -> Numbers | None:
+        """The numbers of ids that are all small integers, or all doubles."""
+        if not ids.size or ids.min() >= FIRST_INTEGER:
+            return _integers(ids)
+        if ids.max() < FIRST_INTEGER and (self._kinds[ids] == Kind.DOUBLE).all():
+            column = self._texts_of(ids).cast(pa.float64())
+            doubles: npt.NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
+            return doubles
+        return None
 
     def constant(self, id_: int) -> Constant:
         """The constant of one id."""
@@ -214,6 +224,10 @@ class Dictionary:
         buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._texts)]
         every = pa.LargeStringArray.from_buffers(self._count, *buffers[1:])
         return every.take(pa.array(ids)).cast(pa.string())
+
+
+def _integers(ids: Ids) -> npt.NDArray[np.int64]:
+    return ids.astype(np.int64) - INTEGER_ZERO
 
 
 def _term_column(constants: Sequence[Constant]) -> pa.Array:

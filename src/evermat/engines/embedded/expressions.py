@@ -1,8 +1,8 @@
 """Expressions over whole columns of ids.
 
-Small integers are computed with as arrays of numbers, which is the common case and
-needs no dictionary. Everything else takes the definition in `evermat.functions`, once
-for each distinct combination of arguments.
+Columns of small integers or of doubles are computed with as arrays of numbers. All else
+takes the definition in `evermat.functions`, once for each distinct combination of
+arguments; so does whatever might fail or not fit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import Apply, Column, evaluation_error
-from evermat.engines.embedded.dictionary import FIRST_INTEGER, INTEGER_ZERO
 from evermat.functions import FunctionError, evaluate
 from evermat.values import Constant, Kind
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids
     from evermat.engines.embedded.dictionary import Dictionary
 
-    Numbers = npt.NDArray[np.int64]
+    Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
     Mask = npt.NDArray[np.bool_]
 
 LARGEST_FACTOR = 1 << 31
@@ -41,9 +40,8 @@ _ARITHMETIC: dict[str, Callable[..., Numbers]] = {
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
 }
+_EXTREMES: dict[str, Callable[..., Numbers]] = {"min": np.minimum, "max": np.maximum}
 
 
 class Calculator:
@@ -72,28 +70,29 @@ class Calculator:
             return np.equal(left, right) if name == "=" else np.not_equal(left, right)
         if name in _COMPARISONS:
             sides = [self._numbers(e, columns, n) for e in expression.arguments]
-            if sides[0] is not None and sides[1] is not None:
-                return _COMPARISONS[name](sides[0], sides[1])
+            known = [side for side in sides if side is not None]
+            if len(known) == len(sides) and all(map(_fits, known)):
+                return _COMPARISONS[name](*known)
         truth = self._id(Constant(Kind.BOOLEAN, "true"))
         return np.equal(self._by_definition(expression, columns, n), truth)
 
-    # ---------------------------------------------------------------- small integers
+    # ---------------------------------------------------------------------- numbers
 
     def _numbers(
         self, expression: Expression, columns: Mapping[int, Ids], n: int
     ) -> Numbers | None:
-        """The value as 64-bit integers, or None where that will not do."""
+        """The value as an array of integers or doubles; None where that will not do."""
         match expression:
             case Column(index=index):
-                return _small_integers(columns[index])
+                return self._dictionary.numbers(columns[index])
             case Constant():
-                one = _small_integers(np.array([self._id(expression)], np.uint32))
-                return None if one is None else np.broadcast_to(one, n)
+                id_ = np.array([self._id(expression)], np.uint32)
+                one = self._dictionary.numbers(id_)
+                return None if one is None else np.resize(one, n)
             case Apply(function=name, arguments=arguments):
                 values = [self._numbers(e, columns, n) for e in arguments]
-                if any(value is None for value in values):
-                    return None
-                return _apply(name, [value for value in values if value is not None])
+                known = [value for value in values if value is not None]
+                return _apply(name, known) if len(known) == len(values) else None
 
     # ------------------------------------------------------------------ by definition
 
@@ -141,33 +140,51 @@ class Calculator:
         return self._dictionary.id_of(constant)
 
 
-def _small_integers(ids: Ids) -> Numbers | None:
-    if ids.size and ids.min() < FIRST_INTEGER:
-        return None
-    return ids.astype(np.int64) - INTEGER_ZERO
-
-
 def _apply(name: str, values: list[Numbers]) -> Numbers | None:
-    """A function of integers, or None if it is not one or does not surely fit."""
-    if not all(_fits(value) for value in values):
+    """A function of numbers, or None if it is not one or does not surely fit."""
+    if len(values) == 1:
+        return _apply_to_one(name, values[0])
+    if len(values) != 2:  # noqa: PLR2004  there are only binary operators
         return None
-    if name in _ARITHMETIC and len(values) == 2:  # noqa: PLR2004  binary operators
-        return _ARITHMETIC[name](values[0], values[1])
-    if len(values) == 1 and name == "-":
-        return -values[0]
-    if len(values) == 1 and name == "abs":
-        return np.abs(values[0])
-    if name in {"/", "%"} and len(values) == 2 and values[1].all():  # noqa: PLR2004
-        dividend, divisor = values
-        # NumPy rounds down; the language cuts towards zero.
-        quotient: Numbers = np.abs(dividend) // np.abs(divisor)
-        quotient *= np.sign(dividend) * np.sign(divisor)
-        return quotient if name == "/" else dividend - quotient * divisor
+    left, right = values
+    if left.dtype != right.dtype:
+        left, right = left.astype(np.float64), right.astype(np.float64)
+    if left.dtype == np.float64:
+        return _apply_to_doubles(name, left, right)
+    if not _fits(left) or not _fits(right):
+        return None
+    if name in _ARITHMETIC or name in _EXTREMES:
+        return (_ARITHMETIC | _EXTREMES)[name](left, right)
+    return _divide(name, left, right)
+
+
+def _apply_to_one(name: str, value: Numbers) -> Numbers | None:
+    if name == "-":
+        return -value
+    return np.abs(value) if name == "abs" else None
+
+
+def _apply_to_doubles(name: str, left: Numbers, right: Numbers) -> Numbers | None:
+    with np.errstate(all="ignore"):  # as in IEEE 754: infinite, or not a number
+        if name in _ARITHMETIC:
+            return _ARITHMETIC[name](left, right)
+        if name == "/" and right.all():
+            return left / right
     return None
 
 
+def _divide(name: str, dividend: Numbers, divisor: Numbers) -> Numbers | None:
+    if name not in {"/", "%"} or not divisor.all():
+        return None
+    # NumPy rounds down; the language cuts towards zero.
+    quotient: Numbers = np.abs(dividend) // np.abs(divisor)
+    quotient *= np.sign(dividend) * np.sign(divisor)
+    return quotient if name == "/" else dividend - quotient * divisor
+
+
 def _fits(numbers: Numbers) -> bool:
-    if not numbers.size:
+    """Whether integers are small enough to multiply, or to compare with doubles."""
+    if not numbers.size or numbers.dtype == np.float64:
         return True
     return bool(numbers.min() > -LARGEST_FACTOR and numbers.max() < LARGEST_FACTOR)
 

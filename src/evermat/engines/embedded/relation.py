@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evermat.algebra import EngineUseError
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 
@@ -25,6 +26,8 @@ EXPLICIT = 2
 
 NONRECURSIVE, RECURSIVE = 0, 1
 """The two counters."""
+
+MOST_ROWS = 2**31 - 1
 
 SAMPLE = 2048
 """Rows looked at to estimate how many different values a column has."""
@@ -166,6 +169,12 @@ class Relation:
     def _reserve(self, size: int) -> None:
         if size <= self._status.size:
             return
+        if size > MOST_ROWS:
+            raise EngineUseError(
+                f"`{self.name}` would have {size:,} facts, and has room for "
+                f"{MOST_ROWS:,}",
+                help="divide the data, or derive less",
+            )
         room = max(size, self._status.size * 2)
         table: Ids = np.empty((self.arity, room), np.uint32)
         table[:, : self.count] = self._table[:, : self.count]
