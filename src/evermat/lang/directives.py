@@ -9,7 +9,6 @@ from evermat.errors import DeclarationError, Label
 from evermat.lang.column_types import COLUMN_TYPES, TYPE_ALIASES
 from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import DataSink, DataSource, Declaration
-from evermat.lang.terms import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from evermat.errors import Span
     from evermat.lang.lexer import Token
     from evermat.lang.statements import StatementReader
+    from evermat.lang.terms import Namespace
 
 
 @dataclass

@@ -175,8 +175,8 @@ def _read_directive(reader: StatementReader, folder: Path, parts: _Parts) -> Non
 
 def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
     token = reader.expect("string", "a file name in quotes")
-    reader.expect(".", "`.` after the directive")
     path = folder / reader.string_text(token)
+    reader.expect(".", "`.` after the directive")
     if path.resolve() in parts.included or not parts.follow_includes:
         return
     parts.included.add(path.resolve())
