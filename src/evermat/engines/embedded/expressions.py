@@ -86,9 +86,8 @@ class Calculator:
             case Column(index=index):
                 return self._dictionary.numbers(columns[index])
             case Constant():
-                id_ = np.array([self._id(expression)], np.uint32)
-                one = self._dictionary.numbers(id_)
-                return None if one is None else np.resize(one, n)
+                ids = np.full(n, self._id(expression), np.uint32)
+                return self._dictionary.numbers(ids)
             case Apply(function=name, arguments=arguments):
                 values = [self._numbers(e, columns, n) for e in arguments]
                 known = [value for value in values if value is not None]
