@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from evermat.bench.plans import Options, median, prepared
 from evermat.bench.processes import Measured, Status, measure, script_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from evermat.bench.processes import Record
@@ -21,7 +22,7 @@ TINY = 0.002
 
 
 @pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Do tasks here instead of in processes of their own, to save their start."""
     records: list[Record] = []
 
@@ -39,6 +40,8 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "tell", tell)
     for module in (maintain, materialise, plans):
         monkeypatch.setattr(module, "measure", do)
+    yield
+    gc.unfreeze()
 
 
 def _part(name: str) -> str:

@@ -124,17 +124,17 @@ def run_duckdb(problem: Problem) -> PeerResult:
     import duckdb  # noqa: PLC0415  an optional dependency
 
     rules = parse_program(problem.rules).rules
-    connection = duckdb.connect()
-    start = perf_counter()
-    _create_tables(connection, problem.facts, rules)
-    loaded = perf_counter()
-    recursive = linear_predicate(rules)
-    if recursive is None or recursive in problem.facts:
-        _iterate(connection, rules)
-    else:
-        connection.execute(recursive_query(rules, recursive))
-    seconds = perf_counter() - loaded
-    facts = sum(_count(connection, name) for name in _arities(problem.facts, rules))
+    with duckdb.connect() as connection:
+        start = perf_counter()
+        _create_tables(connection, problem.facts, rules)
+        loaded = perf_counter()
+        recursive = linear_predicate(rules)
+        if recursive is None or recursive in problem.facts:
+            _iterate(connection, rules)
+        else:
+            connection.execute(recursive_query(rules, recursive))
+        seconds = perf_counter() - loaded
+        facts = sum(_count(connection, name) for name in _arities(problem.facts, rules))
     return PeerResult(facts, loaded - start, seconds)
 
 

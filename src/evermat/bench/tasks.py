@@ -110,49 +110,48 @@ def peer(task: Task) -> None:
 
 def maintain(task: Task) -> None:
     """Materialise a problem, then delete and reinsert facts by one algorithm."""
-    from evermat.api import KnowledgeBase  # noqa: PLC0415  counted as set-up
-
-    algorithm = task["algorithm"]
-    for folder in (task["warm"], task["folder"]):
-        is_measured = folder == task["folder"]
-        problem = open_problem(Path(folder))
-        base = KnowledgeBase(problem.rules)
-        start = perf_counter()
-        base.load(problem.facts)
-        if is_measured:
-            facts = base.stats()["facts"]
-            tell("loaded", facts=facts, seconds=perf_counter() - start)
-        for number, rows in enumerate(_updates(task, problem)):
-            for step, arguments in (
-                ("delete", {"delete": rows}),
-                ("insert", {"insert": rows}),
-            ):
-                gc.collect()
-                start = perf_counter()
-                try:
-                    change = base.update(**arguments, algorithm=algorithm)
-                except EvermatError as error:
-                    tell("refused", message=error.message)
-                    return
-                seconds = perf_counter() - start
-                if is_measured:
-                    _tell_update(number, step, seconds, change.report)
+    for _ in _maintained(task, task["warm"]):
+        pass
+    for record in _maintained(task, task["folder"]):
+        tell(**record)
     tell("finished", peak_megabytes=peak_megabytes())
 
 
-def _tell_update(number: int, step: str, seconds: float, report: Report) -> None:
-    tell(
-        "updated",
-        sample=number,
-        step=step,
-        seconds=seconds,
-        algorithm=report.algorithm,
-        reason=report.reason,
-        removed=report.removed,
-        added=report.added,
-        forward_instances=report.forward_instances,
-        backward_instances=report.backward_instances,
-    )
+def _maintained(task: Task, folder: str) -> Iterator[Record]:
+    from evermat.api import KnowledgeBase  # noqa: PLC0415  counted as set-up
+
+    problem = open_problem(Path(folder))
+    base = KnowledgeBase(problem.rules)
+    start = perf_counter()
+    base.load(problem.facts)
+    seconds = perf_counter() - start
+    yield {"event": "loaded", "facts": base.stats()["facts"], "seconds": seconds}
+    # What is there now stays; collecting between updates need not look at it.
+    gc.collect()
+    gc.freeze()
+    for number, rows in enumerate(_updates(task, problem)):
+        for step in ("delete", "insert"):
+            gc.collect()
+            start = perf_counter()
+            try:
+                change = base.update(**{step: rows}, algorithm=task["algorithm"])
+            except EvermatError as error:
+                yield {"event": "refused", "message": error.message}
+                return
+            seconds = perf_counter() - start
+            update = {"event": "updated", "sample": number, "step": step}
+            yield {**update, "seconds": seconds, **_costs(change.report)}
+
+
+def _costs(report: Report) -> Record:
+    return {
+        "algorithm": report.algorithm,
+        "reason": report.reason,
+        "removed": report.removed,
+        "added": report.added,
+        "forward_instances": report.forward_instances,
+        "backward_instances": report.backward_instances,
+    }
 
 
 def _updates(task: Task, problem: Problem) -> Iterator[Mapping[str, pa.Table]]:
