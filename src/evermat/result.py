@@ -6,12 +6,14 @@ changes, whatever happens later to the knowledge base it came from.
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import islice, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from evermat import columns as term_columns
+from evermat.errors import EvermatError
 from evermat.values import constant
 
 if TYPE_CHECKING:
@@ -28,6 +30,23 @@ _SHOWN = 10
 
 _BATCH = 50_000
 """How many rows are turned into Python values at a time while iterating."""
+
+
+class MissingPackageError(EvermatError, ImportError):
+    """A frame of a library that is not installed."""
+
+    code: ClassVar[str] = "EM559"
+
+
+def _require(package: str) -> Any:  # noqa: ANN401  a module
+    """An optional library; they are slow to load, and not everybody has them."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"`{package}` is not installed",
+            help=f'install it with pip install "evermat[{package}]"',
+        ) from error
 
 
 class Result:
@@ -97,15 +116,14 @@ class Result:
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame; needs `pip install "evermat[pandas]"`."""
+        _require("pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
         """A Polars frame; needs `pip install "evermat[polars]"`."""
-        import polars  # noqa: PLC0415, ICN001  optional, and slow to load
-
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)  # noqa: S101  a table gives a frame
+        polars = _require("polars")
+        frame: pl.DataFrame = polars.from_arrow(self.to_arrow())
         return frame
 
     def write(self, path: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -70,3 +71,12 @@ def test_repr_shows_the_first_rows(result: Result) -> None:
     kb = KnowledgeBase(engine="reference")
     kb.insert("n", [(number,) for number in range(30)])
     assert repr(kb.facts("n")).endswith("… and 20 more")
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_missing_library_is_named(
+    result: Result, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"evermat\[{package}\]"):
+        getattr(result, f"to_{package}")()
