@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.engines import make_engine
+from skeletons import scenario as hard_scenario
 from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, WITHOUT_COUNTERS, Tracked, play
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 10))
+def test_oracle_hard_programs(seed: int, engine_name: str) -> None:
+    for number in range(seed, seed + 10):
+        play(hard_scenario(number), ALGORITHMS, partial(make_engine, engine_name))
 
 
 @settings(max_examples=100)

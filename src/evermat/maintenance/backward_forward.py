@@ -121,10 +121,10 @@ class Search:
         self.proved = run.engine.growing()
         self.delayed = run.engine.growing()
         # P ∪ (O^{<s} ∩ (I ∖ (D ∖ A))), as atoms of the stratum see it.
+        self._outside = run.remaining - run.remaining.within(stratum.region)
         self._provable: Facts = self.proved
         if not stratum.is_closed:
-            outside = run.remaining - run.remaining.within(stratum.region)
-            self._provable = self.proved | outside
+            self._provable = self.proved | self._outside
 
     def check(self, batch: SettledFacts) -> SettledFacts:
         """Look for derivations of a batch of facts; returns those without (CHECK).
@@ -171,6 +171,7 @@ class Search:
         """
         run, engine = self.run, self.run.engine
         sure = self.holds_by_itself(run, self.stratum, facts)
+        sure |= self._derived_from_outside(facts)
         candidates = engine.settle((facts & self.delayed) | sure)
         with run.forwards("saturate"):
             while True:
@@ -191,3 +192,22 @@ class Search:
                     delta_positive=delta,
                     local=self._provable,
                 )
+
+    def _derived_from_outside(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the facts that recursive rules derive without the stratum's facts.
+
+        The papers know no such instances, since there a recursive rule always needs a
+        fact of its stratum; an atom such as `[?x, ?p, ?y]` can do with others.
+        """
+        run = self.run
+        if self.stratum.is_closed:
+            return run.engine.no_facts()
+        with run.backwards("check"):
+            return derive(
+                run.engine,
+                self.stratum.recursive.rederive,
+                positive=run.remaining,
+                negative=run.possible,
+                delta_positive=facts,
+                local=self._outside,
+            )
