@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from engine_facts import interned, numbers_of, tables
+from engine_facts import interned, make_facts, numbers_of, tables
 from evermat.algebra import QuerySet, Views
 from evermat.engines import make_engine
 from evermat.lang.normalise import normalise
+from evermat.lang.parser import parse_rules
 from evermat.rule_plans import compile_rules
+from evermat.values import constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -244,6 +246,56 @@ def test_oracle_backward_yields_local_body_facts_of_given_heads(
     assume(found)
     run = Run(engine_name, case)
     run.check(run.rules.backward, expected, delta=heads)
+
+
+def _case(text: str, stored: set[Fact], **sets: frozenset[Fact] | None) -> Case:
+    """A case by hand, over the stored facts."""
+    nothing: frozenset[Fact] = frozenset()
+    defaults: dict[str, Any] = {"delta_positive": nothing, "delta_negative": nothing}
+    given_sets = defaults | {"local": None} | sets
+    rules = normalise(parse_rules(text))
+    return Case(rules, frozenset(stored), nothing, nothing, 0, 0, **given_sets)
+
+
+def _check_delta(engine_name: str, case: Case, **expected: dict[int, int]) -> None:
+    """The numbers of facts with one argument, by predicate."""
+    run = Run(engine_name, case)
+    numbers = {
+        (name, (constant(value),)): number
+        for name, found in expected.items()
+        for value, number in found.items()
+    }
+    delta = case.delta_positive, case.delta_negative
+    run.check(run.rules.delta, Counter(numbers), *delta)
+
+
+def test_an_instance_with_several_changed_atoms_is_found_once(
+    engine_name: str,
+) -> None:
+    text = "a(?x) :- e(?x, ?y), e(?y, ?x), n(?y), not b(?x), not b(?y), not f(?x, ?y) ."
+    edges = make_facts(e=[(1, 1), (1, 2), (2, 1), (3, 3)], n=[(1,), (2,), (3,)])
+    absent = make_facts(b=[(1,), (2,)], f=[(1, 2), (1, 1)])
+    case = _case(text, edges, delta_negative=frozenset(absent))
+    _check_delta(engine_name, case, a={1: 2, 2: 1})
+    both = _case(
+        text, edges, delta_positive=frozenset(edges), delta_negative=frozenset(absent)
+    )
+    _check_delta(engine_name, both, a={1: 2, 2: 1, 3: 1})
+
+
+def test_local_atoms_read_the_local_facts_whatever_their_role(
+    engine_name: str,
+) -> None:
+    text = "a(?z) :- a(?x), a(?y), e(?x, ?y), e(?y, ?z) ."
+    facts = make_facts(a=[(1,), (2,), (3,)], e=[(1, 2), (2, 3), (3, 1)])
+    delta = frozenset(make_facts(a=[(2,)]))
+    everywhere = _case(text, facts, delta_positive=delta)
+    _check_delta(engine_name, everywhere, a={3: 1, 1: 1})
+    local = delta | make_facts(a=[(3,)])
+    some = _case(text, facts, delta_positive=delta, local=local)
+    _check_delta(engine_name, some, a={1: 1})
+    other = _case(text, facts, delta_positive=delta, local=delta | make_facts(a=[(1,)]))
+    _check_delta(engine_name, other, a={3: 1})
 
 
 def _reversed(queries: QuerySet) -> QuerySet:
