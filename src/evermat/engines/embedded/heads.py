@@ -27,9 +27,10 @@ MOST_TALLIED = 1 << 20
 
 @dataclass(slots=True)
 class Counted:
-    """Distinct heads and how often each was derived, sorted by key.
+    """Heads and how often each was derived.
 
-    `table` is None where the keys say everything.
+    Without a table the keys say everything; they are sorted and distinct. With one,
+    the keys are hashes, and nothing is sorted or distinct before `merged`.
     """
 
     keys: Keys
@@ -79,19 +80,23 @@ class Heads:
         else:
             table = np.concatenate(self._tables, axis=1)
             self._tables = []
-            self._counted.append(_count_rows(table))
+            ones = np.ones(table.shape[1], np.int32)
+            self._counted.append(Counted(make_keys(table), ones, table))
+        size = self._pending
         self._pending = 0
-        if len(self._counted) > 1 and self._counted[-1].keys.size > COMPACT_AT // 4:
+        if len(self._counted) > 1 and size > COMPACT_AT // 4:
             self._counted = [merged(self._counted)]
 
     def parts(self) -> list[Counted]:
-        """What was gathered, in sorted pieces."""
+        """What was gathered, in pieces."""
         self._count_pending()
         return self._counted
 
 
 def merged(parts: list[Counted]) -> Counted:
-    """Sorted pieces as one."""
+    """All pieces as one, sorted and distinct."""
+    if parts[0].table is not None:
+        return _merge_wide(parts)
     while len(parts) > 1:
         parts = [
             _merge(*parts[at : at + 2]) if at + 1 < len(parts) else parts[at]
@@ -110,38 +115,29 @@ def _count_keys(keys: Keys) -> Counted:
     return Counted(_fitted(ordered, size), _fitted(counts, size), None)
 
 
-def _count_rows(table: Ids) -> Counted:
-    hashes = make_keys(table)
+def _merge_wide(parts: list[Counted]) -> Counted:
+    tables = [part.table for part in parts if part.table is not None]
+    table = tables[0] if len(parts) == 1 else np.concatenate(tables, axis=1)
+    counts = np.concatenate([part.counts for part in parts])
+    hashes = np.concatenate([part.keys for part in parts])
     keys, order = kernels.sort_pairs(hashes, np.arange(hashes.size, dtype=np.int32))
-    return _count_ordered(keys, table[:, order], np.ones(keys.size, np.int32))
-
-
-def _count_ordered(keys: Keys, table: Ids, counts: Rows) -> Counted:
-    """Add up equal neighbours; equal hashes of different rows are put in order."""
-    equal_keys = keys[1:] == keys[:-1]
-    equal_rows = (table[:, 1:] == table[:, :-1]).all(axis=0)
-    if (equal_keys & ~equal_rows).any():
-        # A true collision, next to never: sort by hash and all columns.
-        order = np.lexsort((*table, keys))
-        keys, table, counts = keys[order], table[:, order], counts[order]
-        equal_rows = (table[:, 1:] == table[:, :-1]).all(axis=0)
-    starts = np.flatnonzero(np.concatenate([[True], ~equal_rows]))
-    return Counted(
-        keys[starts],
-        np.add.reduceat(counts, starts).astype(np.int32),
-        np.ascontiguousarray(table[:, starts]),
-    )
+    counts = counts[order]
+    size = kernels.count_wide(keys, order, table, counts)
+    if size < 0:
+        # Different rows with the same hash, next to never: sort by all columns, too.
+        order = np.lexsort((*table, hashes)).astype(np.int32)
+        keys, table = hashes[order], np.ascontiguousarray(table[:, order])
+        counts = np.concatenate([part.counts for part in parts])[order]
+        new = np.ones(keys.size, np.bool_)
+        new[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
+        starts = np.flatnonzero(new)
+        totals = np.add.reduceat(counts, starts, dtype=np.int32)
+        return Counted(keys[starts], totals, table.take(starts, axis=1))
+    distinct = table.take(order[:size], axis=1)
+    return Counted(_fitted(keys, size), _fitted(counts, size), distinct)
 
 
 def _merge(left: Counted, right: Counted) -> Counted:
-    if left.table is not None and right.table is not None:
-        table = np.concatenate([left.table, right.table], axis=1)
-        counts = np.concatenate([left.counts, right.counts])
-        keys, order = kernels.sort_pairs(
-            np.concatenate([left.keys, right.keys]),
-            np.arange(counts.size, dtype=np.int32),
-        )
-        return _count_ordered(keys, table[:, order], counts[order])
     keys = np.empty(left.keys.size + right.keys.size, np.uint64)
     counts = np.empty(keys.size, np.int32)
     size = kernels.merge_counts(
@@ -168,7 +164,7 @@ def find_or_append(relation: Relation, heads: Counted) -> Rows:
         if heads.table is None:
             rows[new] = relation.append_keys(keys)
         else:
-            table = heads.table if everything else heads.table[:, new]
+            table = heads.table if everything else heads.table.take(new, axis=1)
             rows[new] = relation.append(keys, table)
     return rows
 

@@ -215,6 +215,29 @@ def count_groups(keys: Keys, spare: Keys, tally: Rows, counts: Rows) -> int:
     return m
 
 
+@kernel(int64(_keys, _rows, _table, _rows))
+def count_wide(keys: Keys, order: Rows, table: Ids, counts: Rows) -> int:
+    """Count equal rows of a table that `order` puts in the order of their hashes.
+
+    Distinct rows are written to the front of `keys` and `order`, and how often they
+    occur to `counts`, which holds the number of times each row stands for. The result
+    is how many there are, or -1 if different rows have the same hash.
+    """
+    m = -1
+    for i in range(keys.size):
+        if m >= 0 and keys[i] == keys[m]:
+            for column in range(table.shape[0]):
+                if table[column, order[i]] != table[column, order[m]]:
+                    return -1
+            counts[m] += counts[i]
+        else:
+            m += 1
+            keys[m] = keys[i]
+            order[m] = order[i]
+            counts[m] = counts[i]
+    return m + 1
+
+
 @kernel(int64(_keys, _rows, _keys, _rows, _keys, _rows))
 def merge_counts(
     left: Keys,
