@@ -105,11 +105,11 @@ def test_maintain_measures_every_algorithm_and_all_agree(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("in_process")
 def test_counting_refuses_a_recursive_program() -> None:
-    options = Options(scale=TINY, only=("dag-nonlinear-2",))
+    options = Options(scale=TINY, only=("dag-nonlinear-2pc",))
     found = maintain.run(options)
-    assert found.of("dag-nonlinear-2")["counting"].status == Status.REFUSED
+    assert found.of("dag-nonlinear-2pc")["counting"].status == Status.REFUSED
     assert found.disagreements == ()
-    (deleting, _) = maintain.tables(found, options)
+    deleting, *_ = maintain.tables(found, options)
     assert "n/a" in deleting.rows[0]
 
 
@@ -150,6 +150,11 @@ def test_disagreements_are_found() -> None:
     }
     (told,) = maintain.find_disagreements(maintain.CASES[0], measured)
     assert "dred reports -2 +0" in told
+
+
+def test_no_two_updates_have_the_same_name() -> None:
+    names = [case.name for case in maintain.CASES]
+    assert len(set(names)) == len(names)
 
 
 def test_medians_are_of_what_was_measured() -> None:
