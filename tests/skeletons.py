@@ -123,6 +123,20 @@ def scenario(seed: int, *, updates: int = 4) -> Scenario:
     return Scenario(tuple(rules), frozenset(given), tuple(story))
 
 
+def half_checked() -> Scenario:
+    """A search of B/F that ends early, and a fact it met that matters later.
+
+    Hardly ever drawn: p(0) and p(1) only have each other and go in different rounds,
+    p(2) is proved in between, and p(3) is met on the way but asked about afterwards.
+    """
+    rules = parse_rules("p(?x) :- s(?x) . p(?y) :- p(?x), e(?x, ?y) .")
+    pairs = [(0, 1), (1, 0), (0, 2), (9, 2), (3, 2), (1, 3), (8, 3)]
+    facts = {("e", (constant(x), constant(y))) for x, y in pairs}
+    sources: set[Fact] = {("s", (constant(x),)) for x in (0, 8, 9)}
+    update = Update(delete=frozenset({("s", (constant(0),))}))
+    return Scenario(rules, frozenset(facts | sources), (update,))
+
+
 def _facts(
     chance: random.Random, universe: Sequence[Fact], present: set[Fact]
 ) -> Update:
