@@ -34,6 +34,7 @@ from evermat.algebra import (
     require_bounded,
 )
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
+from evermat.engines.embedded.index import HALF
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.values import Constant
 
@@ -210,6 +211,9 @@ class Sets:
         self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
         self._growing: WeakSet[Growing] = WeakSet()
         self._sights: dict[Code, Flags] = {}
+        self._regions: dict[
+            int, tuple[Region, dict[str, list[tuple[tuple[int, ...], Keys]]]]
+        ] = {}
         self.nothing = Sight(NO_FLAGS, 0, 0)
 
     # ------------------------------------------------------------------------ bits
@@ -306,33 +310,44 @@ class Sets:
             return np.ones(rows.size, np.bool_)
         inside = np.zeros(rows.size, np.bool_)
         table = self.relations[name].table
-        for positions, wanted in self._shapes(region, name).items():
-            if not positions:
-                inside[:] = True
-                continue
+        for positions, wanted in self._shapes(region, name):
             key = np.zeros(rows.size, np.uint64)
             for position in positions:
-                key = (key << np.uint64(32)) | table[position, rows]
-            inside |= _in_sorted(key, np.sort(np.array(wanted, np.uint64)))
+                key = (key << HALF) | table[position, rows]
+            inside |= _in_sorted(key, wanted)
         return inside
 
-    def _shapes(self, region: Region, name: str) -> dict[tuple[int, ...], list[int]]:
-        """The constants of a region's shapes, packed, by the positions they are at."""
+    def _shapes(self, region: Region, name: str) -> list[tuple[tuple[int, ...], Keys]]:
+        """What a region says of a relation: positions, and keys of constants there.
+
+        A region can have a shape for every class of an ontology, so this is done once.
+        """
+        known = self._regions.get(id(region))
+        if known is None or known[0] is not region:
+            known = self._regions[id(region)] = (region, {})
+        by_name = known[1]
+        if name not in by_name:
+            by_name[name] = self._pack_shapes(region, name)
+        return by_name[name]
+
+    def _pack_shapes(
+        self, region: Region, name: str
+    ) -> list[tuple[tuple[int, ...], Keys]]:
         groups: dict[tuple[int, ...], list[int]] = {}
         for shape in region.shapes:
             if shape.relation != name:
                 continue
-            constants = {
-                position: operand
-                for position, operand in enumerate(shape.operands)
-                if isinstance(operand, Constant)
-            }
-            ids = self._dictionary.encode_constants(list(constants.values()))
             packed = 0
-            for constant_id in ids.tolist():
-                packed = (packed << 32) | constant_id
-            groups.setdefault(tuple(constants), []).append(packed)
-        return groups
+            positions = []
+            for position, operand in enumerate(shape.operands):
+                if isinstance(operand, Constant):
+                    positions.append(position)
+                    packed = (packed << 32) | self._dictionary.id_of(operand)
+            groups.setdefault(tuple(positions), []).append(packed)
+        return [
+            (positions, np.sort(np.array(keys, np.uint64)))
+            for positions, keys in groups.items()
+        ]
 
     # ----------------------------------------------------------------------- sights
 
