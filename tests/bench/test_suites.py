@@ -85,7 +85,9 @@ def test_materialise_measures_us_and_peers_and_agrees_with_them(
     assert found["start"]["import_seconds"] is not None
     assert found["start"]["example_seconds"] is not None
     assert "points-to analysis" in document.read_text(encoding="utf-8")
-    assert "points-to analysis" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "points-to analysis" in printed
+    assert "Materialisation (at scale 0.002)" in printed
 
 
 @pytest.mark.usefixtures("in_process")

@@ -8,7 +8,7 @@ or, from Python, `evermat.bench.run("materialise", scale=0.1)`.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,12 @@ def run(  # noqa: PLR0913  each has a default, and a command line option
         updated = maintain.run(options)
         tables = maintain.tables(updated, options)
         figures = asdict(updated)
+    if scale != 1:
+        # Names and goals speak of full size; a reader must see that this is not it.
+        tables = [
+            replace(table, title=f"{table.title} (at scale {scale:g})")
+            for table in tables
+        ]
     for table in tables:
         report.show(table)
     content: dict[str, object] = {
