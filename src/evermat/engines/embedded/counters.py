@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from evermat.algebra import EngineUseError
+from evermat.engines.embedded import kernels
 from evermat.engines.embedded.sets import RowCounts, Settled
 
 if TYPE_CHECKING:
@@ -34,16 +35,14 @@ class CounterColumn:
     def _change(self, counts: RowCounts, sign: int) -> None:
         for name, rows in counts.rows.items():
             counter = self._relations[name].counter(self._which)
-            old = counter[rows]
-            new = old + counts.counts[name] if sign > 0 else old - counts.counts[name]
-            if sign < 0 and new.size and new.min() < 0:
+            if self._changes is not None:
+                self._changes.append((name, rows, counter[rows]))
+            if kernels.add_counts(counter, rows, counts.counts[name], sign) < 0:
+                kernels.add_counts(counter, rows, counts.counts[name], -sign)
                 raise EngineUseError(
                     f"a count of `{name}` would fall below zero",
                     law="what is taken away was counted before",
                 )
-            if self._changes is not None:
-                self._changes.append((name, rows, old))
-            counter[rows] = new
 
     def positive(self, facts: Facts) -> Settled:
         """Those of the facts whose number is above zero."""

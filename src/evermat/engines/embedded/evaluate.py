@@ -7,10 +7,7 @@ memory. The rows of the first scan are divided among the cores.
 
 from __future__ import annotations
 
-import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +15,7 @@ import numpy as np
 from evermat.algebra import Column
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_FLAGS
+from evermat.engines.embedded.cores import core_count, workers
 from evermat.engines.embedded.expressions import Calculator
 from evermat.engines.embedded.heads import Heads, intern_rows
 from evermat.engines.embedded.index import make_keys
@@ -54,18 +52,6 @@ if TYPE_CHECKING:
 
 ALONE = 1 << 14
 """Up to this many rows of the first scan, one core does it all."""
-
-
-@cache
-def core_count() -> int:
-    """How many cores share a large evaluation."""
-    return os.cpu_count() or 1
-
-
-@cache
-def workers() -> ThreadPoolExecutor:
-    """The threads that share large evaluations."""
-    return ThreadPoolExecutor(core_count(), thread_name_prefix="evermat")
 
 
 class InlineTables:

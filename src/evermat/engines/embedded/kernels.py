@@ -397,6 +397,16 @@ def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
     n = keys.size
     place = 0
     hits = 0
+    if goals.size > 0:
+        # The goals may be the second half of a list: start where they start.
+        low, high = 0, n
+        while low < high:
+            middle = (low + high) >> 1
+            if keys[middle] < goals[0]:
+                low = middle + 1
+            else:
+                high = middle
+        place = low
     for i in range(goals.size):
         goal = goals[i]
         if place < n and keys[place] < goal:
@@ -528,6 +538,20 @@ def mark_visible(
         marks[i] = mark
         seen += mark
     return seen
+
+
+# ---------------------------------------------------------------------- counters
+
+
+@kernel(int64(_rows, _rows, _rows, int64))
+def add_counts(counter: Rows, rows: Rows, counts: Rows, sign: int) -> int:
+    """Add or subtract the counts of rows; return the smallest result."""
+    least = int64(0)
+    for i in range(rows.size):
+        value = int64(counter[rows[i]]) + sign * int64(counts[i])
+        counter[rows[i]] = value
+        least = min(least, value)
+    return least
 
 
 # ---------------------------------------------------------------- keys and hashes

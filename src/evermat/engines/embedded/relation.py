@@ -14,6 +14,7 @@ import numpy as np
 
 from evermat.algebra import EngineUseError
 from evermat.engines.embedded import kernels
+from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 
 if TYPE_CHECKING:
@@ -103,11 +104,18 @@ class Relation:
     def find_sorted(self, keys: Keys) -> Rows:
         """The row of each of sorted exact keys, or -1."""
         found = np.full(keys.size, -1, np.int32)
-        missing = keys.size
-        for run in self.primary.runs:
-            missing -= kernels.find_sorted(keys, run.keys, run.rows, found)
-            if not missing:
-                break
+
+        def find(part: slice) -> int:
+            missing = part.stop - part.start
+            for run in self.primary.runs:
+                missing -= kernels.find_sorted(
+                    keys[part], run.keys, run.rows, found[part]
+                )
+                if not missing:
+                    break
+            return missing
+
+        in_slices(keys.size, find)
         return found
 
     def append(self, keys: Keys, table: Ids) -> Rows:
