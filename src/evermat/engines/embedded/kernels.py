@@ -551,7 +551,7 @@ def add_counts(counter: Rows, rows: Rows, counts: Rows, sign: int) -> int:
         value = int64(counter[rows[i]]) + sign * int64(counts[i])
         counter[rows[i]] = value
         least = min(least, value)
-    return least
+    return int64(least)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- keys and hashes

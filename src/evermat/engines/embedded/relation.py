@@ -106,7 +106,7 @@ class Relation:
         found = np.full(keys.size, -1, np.int32)
 
         def find(part: slice) -> int:
-            missing = part.stop - part.start
+            missing: int = part.stop - part.start
             for run in self.primary.runs:
                 missing -= kernels.find_sorted(
                     keys[part], run.keys, run.rows, found[part]
