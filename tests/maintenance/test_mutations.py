@@ -186,7 +186,7 @@ MUTANTS = (
     Mutant(
         "B/F proves facts from facts that are not proved",
         "backward_forward",
-        "                    local=self._provable,\n",
+        "                    local=self.proved,\n",
         "",
         "bf",
     ),
@@ -205,11 +205,11 @@ MUTANTS = (
         "bf",
     ),
     Mutant(
-        "local atoms see only proved facts although they match others, too",
+        "B/F asks for proofs of facts that no rule derives",
         "backward_forward",
-        "        if not stratum.is_closed:\n",
+        "        if not self.stratum.is_closed:\n",
         "        if False:\n",
-        "bf-c",
+        "bf",
     ),
     Mutant(
         "B/F^c does not count down",

@@ -8,7 +8,7 @@ Notation (left: the paper; right: this file)
     C; P; Y      `search.checked`; `search.proved`; `search.delayed`
     N_D; Δ_D     `candidates`; `delta`
     N_P; Δ_P     `candidates`; `delta` in `saturate`
-    O^{<s}       what lies outside `stratum.region`
+    O^{<s}       what atoms that are not local match
 
 Unlike DRed, nothing is deleted that still holds: before a fact goes, B/F looks
 backwards for facts it could follow from, and forwards from those of them that certainly
@@ -120,11 +120,6 @@ class Search:
         self.checked = run.engine.growing()
         self.proved = run.engine.growing()
         self.delayed = run.engine.growing()
-        # P ∪ (O^{<s} ∩ (I ∖ (D ∖ A))), as atoms of the stratum see it.
-        self._outside = run.remaining - run.remaining.within(stratum.region)
-        self._provable: Facts = self.proved
-        if not stratum.is_closed:
-            self._provable = self.proved | self._outside
 
     def check(self, batch: SettledFacts) -> SettledFacts:
         """Look for derivations of a batch of facts; returns those without (CHECK).
@@ -148,20 +143,19 @@ class Search:
             todo = engine.settle(self._bodies(todo) - self.checked)
         return engine.settle(batch - self.proved)
 
-    def _bodies(self, facts: SettledFacts) -> Facts:
-        """Body facts, in this stratum, of instances with an unproved head."""
+    def _bodies(self, facts: SettledFacts) -> SettledFacts:
+        """Body facts that atoms of the stratum match in instances with these heads."""
         run = self.run
         if not self.stratum.recursive.rules:
             return run.engine.no_facts()
         with run.backwards("check"):
-            bodies = derive(
+            return derive(
                 run.engine,
                 self.stratum.recursive.backward,
                 positive=run.remaining,
                 negative=run.possible,
                 delta_positive=run.engine.settle(facts - self.proved),
             )
-        return bodies.within(self.stratum.region)
 
     def _saturate(self, facts: SettledFacts) -> None:
         """Prove those of the facts that hold by themselves, and what follows.
@@ -171,7 +165,10 @@ class Search:
         """
         run, engine = self.run, self.run.engine
         sure = self.holds_by_itself(run, self.stratum, facts)
-        sure |= self._derived_from_outside(facts)
+        if not self.stratum.is_closed:
+            # Facts that the stratum's rules do not derive are body facts all the same
+            # where an atom such as `[?x, ?p, ?y]` matches them; these stay.
+            sure |= facts - facts.within(self.stratum.region)
         candidates = engine.settle((facts & self.delayed) | sure)
         with run.forwards("saturate"):
             while True:
@@ -190,24 +187,5 @@ class Search:
                     positive=run.remaining,
                     negative=run.possible,
                     delta_positive=delta,
-                    local=self._provable,
+                    local=self.proved,
                 )
-
-    def _derived_from_outside(self, facts: SettledFacts) -> SettledFacts:
-        """Those of the facts that recursive rules derive without the stratum's facts.
-
-        The papers know no such instances, since there a recursive rule always needs a
-        fact of its stratum; an atom such as `[?x, ?p, ?y]` can do with others.
-        """
-        run = self.run
-        if self.stratum.is_closed:
-            return run.engine.no_facts()
-        with run.backwards("check"):
-            return derive(
-                run.engine,
-                self.stratum.recursive.rederive,
-                positive=run.remaining,
-                negative=run.possible,
-                delta_positive=facts,
-                local=self._outside,
-            )

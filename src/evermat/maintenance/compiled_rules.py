@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.algebra import Region
 from evermat.errors import EvermatError
-from evermat.lang.normalise import normalise, rule_key
+from evermat.garbage import collection_paused
+from evermat.lang.normalise import normal_rules, rule_key
 from evermat.lang.strata import stratify
 from evermat.lang.syntax import Term
 from evermat.maintenance.state import Strata, Stratum
@@ -79,6 +80,7 @@ class RuleBook:
     normal: Mapping[Hashable, Rule] = field(default_factory=dict)
     uses: Mapping[Hashable, int] = field(default_factory=dict)
 
+    @collection_paused()
     def change(
         self, *, remove: Iterable[Rule], add: Iterable[Rule]
     ) -> tuple[RuleBook, RuleChange]:
@@ -92,17 +94,17 @@ class RuleBook:
         for rule in _single_heads(remove):
             if given.pop(rule_key(rule), None) is None:
                 raise UnknownRuleError(rule, self._nearest(rule))
-            for part in normalise((rule,)):
-                uses[rule_key(part)] -= 1
+            for part in normal_rules((rule,)):
+                uses[part] -= 1
         for rule in _single_heads(add):
-            if rule_key(rule) in given:
+            key = rule_key(rule)
+            if key in given:
                 ignored += 1
                 continue
-            given[rule_key(rule)] = rule
-            for part in normalise((rule,)):
-                key = rule_key(part)
-                normal.setdefault(key, part)
-                uses[key] = uses.get(key, 0) + 1
+            given[key] = rule
+            for part, normal_rule in normal_rules((rule,)).items():
+                normal.setdefault(part, normal_rule)
+                uses[part] = uses.get(part, 0) + 1
         unused = [key for key, number in uses.items() if not number]
         for key in unused:
             del uses[key], normal[key]
@@ -117,7 +119,11 @@ class RuleBook:
 
 
 def _single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
-    return (replace(rule, heads=(head,)) for rule in rules for head in rule.heads)
+    for rule in rules:
+        if len(rule.heads) == 1:
+            yield rule
+        else:
+            yield from (replace(rule, heads=(head,)) for head in rule.heads)
 
 
 # --------------------------------------------------------------------------- strata
@@ -144,6 +150,7 @@ class CompiledRules:
         return frozenset(self.book.normal.values())
 
 
+@collection_paused()
 def compile_book(book: RuleBook) -> CompiledRules:
     """Stratify and compile the rules of a program.
 
