@@ -21,6 +21,7 @@ from evermat.columns.rows import (
     ArityMismatchError,
     column_names,
     column_of,
+    empty_table,
     rows_without_columns,
     table_of_rows,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "column_names",
     "column_of",
     "constants",
+    "empty_table",
     "kinds_in",
     "natural",
     "ntriples_texts",
