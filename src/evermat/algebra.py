@@ -429,9 +429,22 @@ def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> 
             return str(binding.get(index, f"?{index}"))
         case Apply(function=function, arguments=arguments):
             texts = [expression_text(argument, binding) for argument in arguments]
-            if len(texts) == 2 and not function.isidentifier():  # noqa: PLR2004
-                return f"{texts[0]} {function} {texts[1]}"
-            return f"{function}({', '.join(texts)})"
+            if not _is_infix(expression):
+                return f"{function}({', '.join(texts)})"
+            # Brackets around every operation inside another: nobody has to know
+            # which of them binds more tightly.
+            return f" {function} ".join(
+                f"({text})" if _is_infix(argument) else text
+                for argument, text in zip(arguments, texts, strict=True)
+            )
+
+
+def _is_infix(expression: Expression) -> bool:
+    return (
+        isinstance(expression, Apply)
+        and len(expression.arguments) > 1
+        and not expression.function.isidentifier()
+    )
 
 
 class Monitor(Protocol):
