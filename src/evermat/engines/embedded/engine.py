@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from evermat.algebra import EngineUseError, Role, SettledFacts
 from evermat.columns import ArityMismatchError
+from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables
 from evermat.engines.embedded.heads import (
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from evermat.algebra import (
+        Captured,
+        Closure,
         Counts,
         Engine,
         Facts,
@@ -293,6 +296,35 @@ class EmbeddedEngine:
         ones = {name: np.ones(some.size, np.int32) for name, some in rows.items()}
         return RowCounts(rows, ones)
 
+    # -------------------------------------------------------------------- closures
+
+    def counted(self, pattern: Pattern) -> Settled:
+        """The facts of a pattern of which one of the two counts is above zero."""
+        return self._closer.counted(pattern)
+
+    def close(
+        self,
+        closure: Closure,
+        facts: Facts,
+        *,
+        without: Facts | None = None,
+        through: SettledFacts | None = None,
+    ) -> Settled:
+        """The closure of facts, without the closure of other facts."""
+        return self._closer.close(closure, facts, without, through)
+
+    def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
+        """Those of the candidates that the closure of facts has."""
+        return self._closer.close_among(closure, facts, candidates)
+
+    def capture(self, closure: Closure, facts: Facts) -> Captured:
+        """The closure of facts, to be read when the facts have long changed."""
+        return self._closer.capture(closure, facts)
+
+    @property
+    def _closer(self) -> Closer:
+        return Closer(self.store, self._dictionary)
+
     # ------------------------------------------------------------- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> Settled:
@@ -333,10 +365,11 @@ class EmbeddedEngine:
             },
         )
 
-    def read_counts(self, relation: str) -> pa.Table:
+    def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
         """The materialised rows of a relation and their `c_nr` and `c_r`."""
         known = self.store.relations[relation]
-        rows = self._rows(self.store.materialised, relation)
+        wanted: Facts = self.store.materialised
+        rows = self._rows(wanted if also is None else wanted | also, relation)
         table = Copy(self._dictionary, {relation: known.table[:, rows]}).read(relation)
         for name, which in (("c_nr", NONRECURSIVE), ("c_r", RECURSIVE)):
             counts = known.counted(which, rows).astype(np.int64)
@@ -370,9 +403,12 @@ class EmbeddedEngine:
             self.store.relations[name].show(rows)
         self._end()
         for name in gone:
-            relation = self.store.relations[name]
-            if relation.count - relation.alive > max(MANY_DEAD, relation.alive):
-                relation.compact()
+            self._clear_out(self.store.relations[name])
+
+    def _clear_out(self, relation: Relation) -> None:
+        """Forget rows that no longer hold, where they are too many."""
+        if relation.count - relation.alive > max(MANY_DEAD, relation.alive):
+            relation.compact()
 
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
@@ -380,6 +416,8 @@ class EmbeddedEngine:
         for counter in self.store.counters:
             counter.restore()
         self._end()
+        for name in known:
+            self._clear_out(self.store.relations[name])
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
 
