@@ -12,6 +12,7 @@ an executor loses nothing. Either way its size by relation is known once it is m
 
 from __future__ import annotations
 
+import os
 import weakref
 from dataclasses import dataclass, field
 from itertools import count
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-SMALL = 50_000
-"""Rows up to which a block stays on the driver."""
+SMALL = int(os.environ.get("EVERMAT_SPARK_SMALL", "50000"))
+"""Rows up to which a block stays on the driver.
+
+Tests set it to almost nothing, so that even a few facts are on the cluster.
+"""
 
 _names = count()
 
