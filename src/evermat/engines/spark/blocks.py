@@ -6,8 +6,9 @@ and unused columns are 0. Relations without arguments have one column that is al
 Some blocks have a number for each row as well, in a column `n`.
 
 A small block is an Arrow table on the driver; it is sent to Spark as a view when a plan
-needs it. A large one is a reliable checkpoint, so its plan is a scan of files and losing
-an executor loses nothing. Either way its size by relation is known once it is made.
+needs it. A large one is a reliable checkpoint, so its plan is a scan of files and
+losing an executor loses nothing. Either way its size by relation is known once it is
+made.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from evermat.engines.spark.blocks import (
     distinct,
     key_columns,
     local_block,
-    width_of,
     widened,
+    width_of,
 )
 from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.evaluation import Evaluation
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         SettledFacts,
         Views,
     )
+    from evermat.engines.spark.blocks import Block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +223,7 @@ class SparkEngine:
         self.declare(relation, table.num_columns)
         return Settled(settled_block(block_rows(self._encoded(relation, table))))
 
-    def _encoded(self, relation: str, table: pa.Table):  # noqa: ANN202
+    def _encoded(self, relation: str, table: pa.Table) -> Block:
         tag = self.cluster.tag(relation)
         columns = [self.cluster.dictionary.encode(column) for column in table.columns]
         rows = table.num_rows

@@ -50,7 +50,7 @@ class Evaluation:
                 return block, {}
             try:
                 return self._run(queries, views, affected, plans)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  Spark raises all sorts
                 self._recover(error, affected)
 
     def plan(self, affected: list[Query], views: Views) -> list[tuple[int, QueryPlan]]:

@@ -156,9 +156,9 @@ class Planner:
         if inline is not None:
             if not inline.rows:
                 return None
-            columns = frozenset(column.index for column in inline.columns)
+            indexes = frozenset(column.index for column in inline.columns)
             sql = f"SELECT * FROM {self._inline_view()}"  # noqa: S608
-            leaves.append(_Leaf("inline rows", sql, columns, len(inline.rows)))
+            leaves.append(_Leaf("inline rows", sql, indexes, len(inline.rows)))
         return leaves
 
     def _inline_view(self) -> str:
@@ -304,7 +304,7 @@ class Planner:
         return f"{name}({', '.join(arguments)})"
 
     def _register(self, name: str, step: Compute | Require) -> None:
-        from pyspark.sql.functions import arrow_udf  # noqa: PLC0415  slow to load
+        from pyspark.sql import functions  # noqa: PLC0415  slow to load
 
         label = self._query.label
         match step:
@@ -313,6 +313,7 @@ class Planner:
             case Require(expression=condition):
                 function, type_ = condition_function(condition, label), "boolean"
         # Spark must not move it below joins and filters: it could fail there.
+        arrow_udf = getattr(functions, "arrow_udf")  # noqa: B009  not in the types
         made = arrow_udf(function, type_).asNondeterministic()
         self._cluster.session.udf.register(name, made)
 

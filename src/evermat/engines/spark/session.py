@@ -35,7 +35,6 @@ LOCAL_SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.driver.memory": "4g",
     "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
-    "spark.sql.warehouse.dir": "",
 }
 """Settings of a session that is started here."""
 
@@ -80,9 +79,9 @@ def find_session() -> SparkSession:
     master = os.environ.get("EVERMAT_SPARK_MASTER", "local[*]")
     builder = SparkSession.builder.master(master).appName("evermat")
     builder = builder.config("spark.pyspark.python", sys.executable)
+    warehouse = str(Path(tempfile.gettempdir()) / "evermat-warehouse")
+    builder = builder.config("spark.sql.warehouse.dir", warehouse)
     for name, value in LOCAL_SETTINGS.items():
-        if name == "spark.sql.warehouse.dir":
-            value = str(Path(tempfile.gettempdir()) / "evermat-warehouse")
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-import pyarrow as pa
-
 from evermat.algebra import (
     Counts,
     Difference,
@@ -40,7 +38,9 @@ from evermat.engines.spark.rows import (
 )
 
 if TYPE_CHECKING:
-    from evermat.algebra import Facts
+    import pyarrow as pa
+
+    from evermat.algebra import Facts, Region
     from evermat.engines.spark.blocks import Cluster
 
 MANY_LEVELS = 8
@@ -262,30 +262,30 @@ def rows_of(facts: Facts, cluster: Cluster, tags: Tags = None) -> Rows:
             return union(rows_of(left, cluster, tags), rows_of(right, cluster, tags))
         case Difference(left=left, right=right):
             rows = rows_of(left, cluster, tags)
-            if not rows.bound:
-                return rows
-            return difference(rows, rows_of(right, cluster, _tags(rows, tags)))
+            return difference(rows, _rows_beside(rows, right, tags))
         case Intersection(left=left, right=right):
-            rows, other = rows_of(left, cluster, tags), None
-            if not rows.bound:
-                return rows
-            other = rows_of(right, cluster, _tags(rows, tags))
-            return intersection(rows, other)
+            rows = rows_of(left, cluster, tags)
+            return intersection(rows, _rows_beside(rows, right, tags))
         case Within(facts=inner, region=region):
-            touched = frozenset(
-                tag for tag, name in enumerate(cluster.names) if region.touches(name)
-            )
-            tags = touched if tags is None else touched & tags
-            rows = rows_of(inner, cluster, tags)
-            return within(rows, region) if rows.bound else rows
-    raise EngineUseError(f"`{type(facts).__name__}` is no set of this engine")
+            return _rows_within(inner, region, cluster, tags)
+    raise _foreign(facts)
 
 
-def _tags(rows: Rows, tags: Tags) -> Tags:
-    """The relations that rows can belong to."""
+def _rows_beside(rows: Rows, facts: Facts, tags: Tags) -> Rows:
+    """The rows of a view that can be among some rows."""
+    if not rows.bound:
+        return rows
     if rows.block is not None:
-        return frozenset(rows.block.sizes)
-    return tags
+        tags = frozenset(rows.block.sizes)
+    return rows_of(facts, rows.cluster, tags)
+
+
+def _rows_within(facts: Facts, region: Region, cluster: Cluster, tags: Tags) -> Rows:
+    touched = frozenset(
+        tag for tag, name in enumerate(cluster.names) if region.touches(name)
+    )
+    rows = rows_of(facts, cluster, touched if tags is None else touched & tags)
+    return within(rows, region) if rows.bound else rows
 
 
 def settle(facts: Facts, cluster: Cluster) -> Settled:
@@ -325,8 +325,12 @@ def _parts(facts: Facts) -> frozenset[tuple[int, int]]:
 def as_settled(facts: Facts) -> Settled:
     """A set that this engine settled."""
     if not isinstance(facts, Settled):
-        raise EngineUseError(f"`{type(facts).__name__}` is no set of this engine")
-    return cast("Settled", facts)
+        raise _foreign(facts)
+    return facts
+
+
+def _foreign(facts: Facts) -> EngineUseError:
+    return EngineUseError(f"`{type(facts).__name__}` is no set of this engine")
 
 
 def empty(cluster: Cluster) -> Settled:
