@@ -229,7 +229,7 @@ def test_files_that_no_rule_uses_are_mentioned(
         (["run", "rules.dl", "--engine", "quick"], WRONG_INPUT, "no engine"),
         (["run", "endless.dl", "--budget-rounds", "5"], BUDGET_EXCEEDED, "5 rounds"),
         (["run", "rules.dl", "--budget-memory", "much"], WRONG_USAGE, "500MB"),
-        (["run", "rules.dl", "--budget-seconds", "-1"], WRONG_USAGE, "-1"),
+        (["run", "rules.dl", "--budget-seconds", "-1"], WRONG_USAGE, "seconds"),
         (["run"], WRONG_USAGE, "RULES"),
         (["walk"], WRONG_USAGE, "walk"),
         (["run", "rules.dl", "--speed", "9"], WRONG_USAGE, "--speed"),
