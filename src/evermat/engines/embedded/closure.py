@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.algebra import ClosureKind, Column, SettledFacts, is_bounded
+from evermat.algebra import (
+    ClosureKind,
+    Column,
+    Difference,
+    SettledFacts,
+    Union,
+    Within,
+    is_bounded,
+)
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure_graphs import (
@@ -83,7 +91,8 @@ class Closer:
         pattern = closure.pattern
         name = pattern.relation
         relation = self._store.relations[name]
-        rows = self._rows(pattern, candidates)
+        rows = self._store.sets.rows_of(candidates).get(name, NO_ROWS)
+        rows = self._fitting(pattern, rows)
         pairs = _columns(pattern, relation.table, rows)
         if closure.kind is ClosureKind.RIGHT_LINEAR:
             pairs = pairs.flipped()
@@ -122,20 +131,36 @@ class Closer:
         return _columns(pattern, relation.table, self._rows(pattern, facts))
 
     def _rows(self, pattern: Pattern, facts: Facts) -> Rows:
-        """The rows of a view that a pattern fits."""
+        """The rows of a view that a pattern fits.
+
+        Stored parts are walked through only where the view lets facts of the relation
+        come from them.
+        """
         sets, name = self._store.sets, pattern.relation
-        relation = self._store.relations[name]
+        match facts:
+            case Union(left=left, right=right):
+                parts = self._rows(pattern, left), self._rows(pattern, right)
+                return _united(*parts)
+            case Within(facts=inner, region=region):
+                if not region.touches(name):
+                    return NO_ROWS
+                rows = self._rows(pattern, inner)
+                return rows[sets.test(inner.within(region), name, rows)]
+            case Difference(left=left):
+                rows = self._rows(pattern, left)
+                return rows[sets.test(facts, name, rows)]
         if is_bounded(facts):
-            rows = sets.rows_of(facts).get(name, NO_ROWS)
-            for at, operand in enumerate(pattern.operands):
-                if not isinstance(operand, Column):
-                    wanted = self._dictionary.id_of(operand)
-                    rows = rows[relation.table[at, rows] == wanted]
-            return rows
-        matching = self._matching(pattern, relation)
+            return self._fitting(pattern, sets.rows_of(facts).get(name, NO_ROWS))
+        matching = self._matching(pattern, self._store.relations[name])
         if matching is None:
             return sets.stored_rows(facts, name)
         return matching[sets.test(facts, name, matching)]
+
+    def _fitting(self, pattern: Pattern, rows: Rows) -> Rows:
+        table = self._store.relations[pattern.relation].table
+        for at, wanted in self._constants(pattern).items():
+            rows = rows[table[at, rows] == wanted]
+        return rows
 
     def _matching(self, pattern: Pattern, relation: Relation) -> Rows | None:
         """All rows that have the constants of a pattern, None if it has none."""
@@ -151,9 +176,7 @@ class Closer:
                 [[constants[at]] for at in index.columns[: len(positions)]], np.uint32
             )
             rows = index.rows_for(goals)
-        for at, wanted in constants.items():
-            rows = rows[relation.table[at, rows] == wanted]
-        return rows
+        return self._fitting(pattern, rows)
 
     def _settled(self, closure: Closure, keys: Keys) -> Settled:
         """Pairs as facts, which get rows if they have none."""
@@ -177,6 +200,13 @@ class Closer:
             for at, operand in enumerate(pattern.operands)
             if not isinstance(operand, Column)
         }
+
+
+def _united(left: Rows, right: Rows) -> Rows:
+    """The rows of both; a pair that comes twice does no harm to a graph."""
+    if not left.size or not right.size:
+        return left if left.size else right
+    return np.concatenate([left, right])
 
 
 def _columns(pattern: Pattern, table: Ids, rows: Rows) -> Pairs:
