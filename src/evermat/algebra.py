@@ -323,6 +323,28 @@ class Views:
     delta_negative: SettledFacts | None = None
     local: Facts | None = None
 
+    def read_by(self, pattern: Pattern) -> Facts | None:
+        """The facts that a pattern reads, by the table above; None if there are none.
+
+        For a negative pattern these are the facts that must not be there.
+        """
+        positive = self.positive
+        if pattern.local and self.local is not None:
+            positive = self.local
+        match pattern.role:
+            case Role.UNCHANGED if self.delta_positive is not None:
+                return positive - self.delta_positive
+            case Role.ALL | Role.UNCHANGED:
+                return positive
+            case Role.CHANGED:
+                return self.delta_positive
+            case Role.ABSENT_BEFORE if self.delta_negative is not None:
+                return self.negative | self.delta_negative
+            case Role.ABSENT | Role.ABSENT_BEFORE:
+                return self.negative
+            case Role.CHANGED_ABSENT:
+                return self.delta_negative
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
