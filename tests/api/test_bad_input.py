@@ -163,8 +163,8 @@ def test_files_that_are_not_there(kb: KnowledgeBase, tmp_path: Path) -> None:
 def test_requests_that_are_wrong(
     kb: KnowledgeBase, request_: dict[str, object], message: str
 ) -> None:
-    assert message in refused(kb, lambda: kb.update(**request_))  # type: ignore[arg-type]  on purpose
-    assert message in refused(kb, lambda: kb.plan(**request_))  # type: ignore[arg-type]  on purpose
+    assert message in refused(kb, lambda: kb.update(**request_))  # type: ignore[arg-type]
+    assert message in refused(kb, lambda: kb.plan(**request_))  # type: ignore[arg-type]
 
 
 def test_a_row_is_not_a_text(kb: KnowledgeBase) -> None:
