@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evermat.algebra import Region, Views
 from evermat.catalogue import Catalogue
-from evermat.change import Change, check_sort, read_relation
+from evermat.change import Change, check_sort, read_relation, split
 from evermat.columns import as_terms, table_of_rows
 from evermat.engines import make_engine
 from evermat.errors import EvermatError
@@ -75,13 +75,14 @@ class KnowledgeBase:
     [('b',)]
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each has a default
         self,
         rules: RuleInput | Iterable[RuleInput] | None = None,
         *,
         engine: str | Engine = "embedded",
         algorithm: str = "auto",
         counters: bool = True,
+        modules: bool = True,
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -95,6 +96,9 @@ class KnowledgeBase:
                 `algorithms()`.
             counters: keep the number of derivations of each fact, which the counting
                 algorithms need.
+            modules: let rules that make a relation transitive, symmetric or reflexive
+                be handled as closures, not instance by instance. What follows is the
+                same, only sooner. Needs counters.
             budget: limits of every single update, and of the first materialisation.
             progress: is called after every round.
 
@@ -104,6 +108,7 @@ class KnowledgeBase:
         self._materialisation = Materialisation(
             make_engine(engine) if isinstance(engine, str) else engine,
             counters=counters,
+            modules=modules,
             budget=budget,
             progress=progress,
         )
@@ -128,6 +133,7 @@ class KnowledgeBase:
         data: Mapping[str, object] | None = None,
         *,
         rdf: str | Path | Iterable[str | Path] = (),
+        base: str | None = None,
     ) -> Change:
         """Insert the facts of many predicates at once.
 
@@ -136,11 +142,12 @@ class KnowledgeBase:
                 or the `Path` of a CSV, TSV, Parquet or Arrow file.
             rdf: RDF files; their triples become facts of `triple`, which rules write
                 as `[?s, ?p, ?o]`.
+            base: what relative IRIs in RDF files are relative to.
         """
         request = Request(insert=by_predicate(data))
         files = [rdf] if isinstance(rdf, str | Path) else rdf
         for path in files:
-            request.insert.setdefault(TRIPLE, []).append(read_rdf(path))
+            request.insert.setdefault(TRIPLE, []).append(read_rdf(path, base=base))
         return self._change(request)
 
     def insert(self, predicate: str, rows: object) -> Change:
@@ -228,13 +235,23 @@ class KnowledgeBase:
         question = read_question(
             text, catalogue=self._catalogue, prefixes=self._prefixes
         )
-        return Result(ask(self._engine, question), question.columns)
+        reading = self._materialisation.reading
+        is_scratching = bool(question.auxiliaries)
+        with reading.facts(question.patterns, is_scratching=is_scratching) as facts:
+            table = ask(self._engine, question, facts)
+        return Result(table, question.columns)
 
     def facts(self, predicate: str, sort: Sort = "all") -> Result:
         """The facts of a predicate: all, those given, or those only derived."""
         known = self._catalogue.require(predicate)
         check_sort(sort)
         engine = self._engine
+        held = self._materialisation.reading.snapshot(predicate)
+        if held is not None and sort != "explicit":
+            table = read_relation(held, predicate, known.arity)
+            if sort == "derived":
+                table = split(table, self.facts(predicate, "explicit").to_terms(), sort)
+            return Result(table, known.columns)
         chosen: dict[str, Facts] = {
             "all": engine.materialised,
             "explicit": engine.explicit,
@@ -248,7 +265,7 @@ class KnowledgeBase:
     def count(self, predicate: str) -> int:
         """How many facts a predicate has."""
         known = self._catalogue.require(predicate)
-        return self._engine.size(self._engine.materialised, known.name)
+        return self._materialisation.reading.size(known.name)
 
     def contains(self, predicate: str, row: Sequence[object]) -> bool:
         """Whether a fact holds."""
@@ -256,8 +273,7 @@ class KnowledgeBase:
         if isinstance(row, tuple | list):
             self._catalogue.check(predicate, len(row))
         table = table_of_rows([row], known.arity)
-        found = self._engine.find(predicate, table) & self._engine.materialised
-        return not self._engine.settle(found).is_empty()
+        return self._materialisation.reading.contains(predicate, table)
 
     def counters(self, predicate: str) -> Result:
         """The facts of a predicate with the number of their derivations.
@@ -271,7 +287,7 @@ class KnowledgeBase:
                 "this knowledge base keeps no counters",
                 help="make it with `counters=True`, which is the default",
             )
-        table = self._engine.read_counts(predicate)
+        table = self._materialisation.reading.counts(predicate)
         columns = (*known.columns, "c_nr", "c_r")
         terms = [as_terms(column) for column in table.columns]
         return Result(pa.table(terms, names=list(columns)), columns)
@@ -326,10 +342,14 @@ class KnowledgeBase:
     def _sizes(self) -> dict[str, dict[str, int]]:
         statistics = self._engine.statistics()
         nothing = {"facts": 0, "given": 0}
-        return {
+        sizes = {
             each.name: dict(statistics.get(each.name, nothing))
             for each in self._catalogue
         }
+        reading = self._materialisation.reading
+        for name in reading.held.intersection(sizes):
+            sizes[name]["facts"] = reading.size(name)
+        return sizes
 
     def _check(self, request: Request) -> CheckedRequest:
         return check_request(

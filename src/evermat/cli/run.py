@@ -46,6 +46,7 @@ class Job:
     algorithm: str = "auto"
     syntax: Syntax = Syntax.AUTO
     header: bool | None = None
+    base: str | None = None
     is_dry_run: bool = False
     budget: Budget | None = None
 
@@ -64,7 +65,7 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
     """Read everything and materialise; `question` is what will be asked."""
     folders = [Path(place) for place in job.facts if Path(place).is_dir()]
     program = read_program(job.rules, job.syntax, folders=folders)
-    reader = FactReader(program.declarations, header=job.header)
+    reader = FactReader(program.declarations, header=job.header, base=job.base)
     progress = ProgressLine()
     with progress.during("starting"):
         kb = KnowledgeBase(
