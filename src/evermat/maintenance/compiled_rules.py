@@ -97,6 +97,9 @@ class RuleBook:
         Raises:
             UnknownRuleError: a rule to remove is not there.
         """
+        remove, add = tuple(remove), tuple(add)
+        if not remove and not add:  # the usual case, and programs can be large
+            return self, RuleChange()
         given, normal, uses = dict(self.given), dict(self.normal), dict(self.uses)
         ignored = 0
         for rule in _single_heads(remove):
