@@ -116,9 +116,7 @@ class RuleBook:
             for part, normal_rule in normal_rules((rule,)).items():
                 normal.setdefault(part, normal_rule)
                 uses[part] = uses.get(part, 0) + 1
-        unused = [key for key, number in uses.items() if not number]
-        for key in unused:
-            del uses[key], normal[key]
+        _drop_unused(normal, uses)
         removed = (rule for key, rule in self.normal.items() if key not in normal)
         added = (rule for key, rule in normal.items() if key not in self.normal)
         change = RuleChange(tuple(removed), tuple(added), ignored)
@@ -127,6 +125,12 @@ class RuleBook:
     def _nearest(self, rule: Rule) -> list[str]:
         texts = [str(known) for known in self.given.values()]
         return difflib.get_close_matches(str(rule), texts, n=3, cutoff=0.4)
+
+
+def _drop_unused(normal: dict[Hashable, Rule], uses: dict[Hashable, int]) -> None:
+    unused = [key for key, number in uses.items() if not number]
+    for key in unused:
+        del uses[key], normal[key]
 
 
 def _single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
