@@ -618,12 +618,14 @@ class Engine(Protocol):
         *,
         without: Facts | None = None,
         through: SettledFacts | None = None,
+        only: Pattern | None = None,
     ) -> SettledFacts:
         """The closure of facts, without the closure of other facts.
 
         Both views are read for external facts and for edges; stored sets are allowed.
         If `through` is given, only facts with a path through one of its facts are
-        needed, and whether others are among them is left open.
+        needed, and whether others are among them is left open. If `only` is given,
+        just those facts are wanted that have its constants.
         """
 
     def close_among(

@@ -109,7 +109,7 @@ class Change:
         table = read_relation(facts, name, predicate.arity)
         if sort != "all" and explicit is not None:
             given = read_relation(explicit, name, predicate.arity)
-            table = _split(table, given, sort)
+            table = split(table, given, sort)
         return Result(table, predicate.columns)
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ def read_relation(facts: Snapshot, name: str, arity: int) -> pa.Table:
     return facts.read(name)
 
 
-def _split(table: pa.Table, given: pa.Table, sort: Sort) -> pa.Table:
+def split(table: pa.Table, given: pa.Table, sort: Sort) -> pa.Table:
     """The rows of a table that are, or are not, among those given."""
     if not table.num_columns:
         keep = bool(given.num_rows) == (sort == "explicit")

@@ -183,7 +183,7 @@ def test_a_budget_stops_endless_rules_and_changes_nothing(engine_name: str) -> N
 
 def test_progress_is_told_about_every_round() -> None:
     steps: list[Step] = []
-    kb = KnowledgeBase(REACH, engine="reference", progress=steps.append)
+    kb = KnowledgeBase(REACH, engine="reference", modules=False, progress=steps.append)
     kb.load({"edge": EDGES})
     assert [step.round for step in steps] == list(range(1, len(steps) + 1))
     assert steps[-1].total_facts == len(REACHED)

@@ -76,6 +76,7 @@ class Closer:
         facts: Facts,
         without: Facts | None,
         through: SettledFacts | None,
+        only: Pattern | None,
     ) -> Settled:
         """The closure of facts, without the closure of other facts."""
         if through is not None and through.is_empty():
@@ -83,8 +84,19 @@ class Closer:
         paths = self._paths(closure, facts)
         less = NO_PATHS if without is None else self._paths(closure, without)
         via = None if through is None else self._paths(closure, through)
-        keys = Comparison(paths, less, via).keys()
-        return self._settled(closure, keys)
+        comparison = Comparison(paths, less, via)
+        if only is not None:
+            comparison.keep_ends(*self._ends(closure, only))
+        return self._settled(closure, comparison.keys())
+
+    def _ends(self, closure: Closure, only: Pattern) -> tuple[int | None, int | None]:
+        """The constants that a pattern wants where paths begin and end."""
+        constants = self._constants(only)
+        operands = closure.pattern.operands
+        first = constants.get(operands.index(Column(0)))
+        last = constants.get(operands.index(Column(1)))
+        is_backwards = closure.kind is ClosureKind.RIGHT_LINEAR
+        return (last, first) if is_backwards else (first, last)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
         """Those of the candidates that the closure of facts has."""

@@ -209,6 +209,17 @@ class Comparison:
             heads = np.concatenate([through.seeds.targets, through.edges.targets])
             reached = self._graph.reached_from(self._numbers(heads))
             columns = np.flatnonzero(reached)
+        self._set_columns(columns)
+
+    def keep_ends(self, first: int | None, last: int | None) -> None:
+        """Look only at pairs that begin with an id, or end with one."""
+        if first is not None:
+            self._sources = self._sources[self._nodes[self._sources] == first]
+        if last is not None:
+            columns = np.flatnonzero((self._places >= 0) & (self._nodes == last))
+            self._set_columns(columns)
+
+    def _set_columns(self, columns: npt.NDArray[np.int64]) -> None:
         self._places = np.full(self._nodes.size, -1, np.int32)
         self._places[columns] = np.arange(columns.size, dtype=np.int32)
         self._ids_of_places = self._nodes[columns]

@@ -293,9 +293,10 @@ class EmbeddedEngine:
         *,
         without: Facts | None = None,
         through: SettledFacts | None = None,
+        only: Pattern | None = None,
     ) -> Settled:
         """The closure of facts, without the closure of other facts."""
-        return self._closer.close(closure, facts, without, through)
+        return self._closer.close(closure, facts, without, through, only)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
         """Those of the candidates that the closure of facts has."""
