@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from evermat.cli.output import Output
 
 
+_SHOWN = 10
+"""How many problems of one sort are shown."""
+
+
 def check_files(
     paths: Sequence[Path], syntax: Syntax, output: Output, *, is_strict: bool
 ) -> bool:
@@ -28,9 +33,8 @@ def check_files(
     for path in paths:
         errors, warnings = _check(path, syntax)
         is_fine = is_fine and not errors and not (is_strict and warnings)
-        for problem in (*errors, *warnings):
-            if not output.is_json:
-                print(problem, end="\n\n", file=sys.stderr, flush=True)  # noqa: T201
+        if not output.is_json:
+            _show((*errors, *warnings))
         found = f"{count(len(errors), 'error')}, {count(len(warnings), 'warning')}"
         output.say(f"{path}: {found if errors or warnings else 'no problems'}")
         documents.append(
@@ -42,6 +46,19 @@ def check_files(
         )
     output.document["files"] = documents
     return is_fine
+
+
+def _show(problems: Sequence[EvermatError]) -> None:
+    """Print problems, but not hundreds of the same sort."""
+    counts: Counter[str] = Counter()
+    for problem in problems:
+        counts[problem.code] += 1
+        if counts[problem.code] <= _SHOWN:
+            print(problem.render(), end="\n\n", file=sys.stderr, flush=True)  # noqa: T201
+    for code, number in counts.items():
+        if number > _SHOWN:
+            more = f"and {number - _SHOWN:,} more of {code}; --json lists them all"
+            print(more, end="\n\n", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _check(
