@@ -429,6 +429,14 @@ class EvaluationError(EvermatError, ArithmeticError):
 
     code: ClassVar[str] = "EM601"
 
+    def name_facts(
+        self, patterns: Iterable[Pattern], binding: Mapping[int, Constant]
+    ) -> None:
+        """Say to which facts the rule was applied; values not at hand are `_`."""
+        facts = [_instance_text(pattern, binding) for pattern in patterns]
+        if facts:
+            self.message += f"; the rule was applied to {', '.join(facts)}"
+
 
 class EngineUseError(EvermatError, RuntimeError):
     """A call that an engine must refuse: it would break or be far too costly."""
@@ -499,6 +507,14 @@ def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> 
                 f"({text})" if _is_infix(argument) else text
                 for argument, text in zip(arguments, texts, strict=True)
             )
+
+
+def _instance_text(pattern: Pattern, binding: Mapping[int, Constant]) -> str:
+    values = (
+        operand if isinstance(operand, Constant) else binding.get(operand.index, "_")
+        for operand in pattern.operands
+    )
+    return f"{pattern.relation}({', '.join(map(str, values))})"
 
 
 def _is_infix(expression: Expression) -> bool:

@@ -172,7 +172,9 @@ class Matcher:
             return _evaluate(expression, binding)
         except FunctionError as error:
             label, reason = self.query.label, error.message
-            raise evaluation_error(label, expression, binding, reason) from error
+            failure = evaluation_error(label, expression, binding, reason)
+            failure.name_facts(self.query.positive, binding)
+            raise failure from error
 
 
 def _joined(
