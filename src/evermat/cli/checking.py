@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from evermat.cli.output import count
 from evermat.cli.programs import Syntax, read_program
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evermat.cli.output import Output
+    from evermat.lang.syntax import Program
 
 
 _SHOWN = 10
@@ -31,17 +32,23 @@ def check_files(
     documents = []
     is_fine = True
     for path in paths:
-        errors, warnings = _check(path, syntax)
+        program, errors, warnings = _check(path, syntax)
+        modules = [] if errors or program is None else _modules(program)
         is_fine = is_fine and not errors and not (is_strict and warnings)
         if not output.is_json:
             _show((*errors, *warnings))
         found = f"{count(len(errors), 'error')}, {count(len(warnings), 'warning')}"
         output.say(f"{path}: {found if errors or warnings else 'no problems'}")
+        for module in modules:
+            output.say(f"  {module['name']}:")
+            for rule in module["rules"]:
+                output.say(f"    {rule}")
         documents.append(
             {
                 "file": str(path),
                 "errors": [_document(problem) for problem in errors],
                 "warnings": [_document(problem) for problem in warnings],
+                "modules": modules,
             }
         )
     output.document["files"] = documents
@@ -63,13 +70,31 @@ def _show(problems: Sequence[EvermatError]) -> None:
 
 def _check(
     path: Path, syntax: Syntax
-) -> tuple[Sequence[EvermatError], Sequence[EvermatError]]:
+) -> tuple[Program | None, Sequence[EvermatError], Sequence[EvermatError]]:
     try:
         program = read_program(path, syntax)
     except EvermatError as error:
-        return getattr(error, "problems", None) or (error,), ()
+        return None, getattr(error, "problems", None) or (error,), ()
     report = check_program(program)
-    return report.errors, report.warnings
+    return program, report.errors, report.warnings
+
+
+class _Module(TypedDict):
+    name: str
+    rules: list[str]
+
+
+def _modules(program: Program) -> list[_Module]:
+    """The modules that take rules of a program, each with its rules as text."""
+    from evermat.lang.normalise import normalise
+    from evermat.lang.strata import stratify
+    from evermat.maintenance.modules import find_modules
+
+    return [
+        {"name": module.name, "rules": [str(rule) for rule in module.rules]}
+        for stratum in stratify(normalise(program.rules)).strata
+        for module in find_modules(stratum.recursive_rules, stratum.is_local)
+    ]
 
 
 def _document(problem: EvermatError) -> dict[str, object]:

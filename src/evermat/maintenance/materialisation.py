@@ -422,6 +422,7 @@ class Materialisation:
             changes_rules=not job.change.is_empty(),
             is_recursive=bool(job.new.recursive or job.new.modules),
             has_counters=self._has_counters,
+            holds_closures=bool(job.new.held),
         )
 
     def _learn(self, done: _Done, outcome: Outcome) -> History:

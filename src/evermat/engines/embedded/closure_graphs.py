@@ -31,6 +31,10 @@ MOST_BITS = 1 << 29
 """Bits in the rows of one turn: 64 MB, which was quickest on sparse graphs."""
 
 
+PIECE = 1 << 24
+"""Pairs that are handed out at a time where they come in lists."""
+
+
 class Pairs(NamedTuple):
     """Pairs of ids, by column."""
 
@@ -273,9 +277,30 @@ class Comparison:
             counts,
         )
 
+    @property
+    def nodes(self) -> Ids:
+        """The ids of all nodes, in order."""
+        return self._nodes
+
     def keys(self) -> Keys:
         """The pairs as sorted keys."""
-        parts = []
+        parts = list(self._written(self._nodes, self._ids_of_places))
+        if len(parts) == 1:
+            return parts[0]
+        every = np.concatenate([np.empty(0, np.uint64), *parts])
+        return kernels.sort_keys(every, np.empty_like(every))
+
+    def numbered(self) -> Iterator[Pairs]:
+        """The pairs in several lists, as numbers of nodes."""
+        numbers = np.arange(self._nodes.size, dtype=np.uint32)
+        columns = numbers[np.argsort(self._places, kind="stable")]
+        places = columns[self._nodes.size - self._ids_of_places.size :]
+        for keys in self._written(numbers, places):
+            for start in range(0, keys.size, PIECE):
+                yield pairs_of(keys[start : start + PIECE])
+
+    def _written(self, ids: Ids, ids_of_places: Ids) -> Iterator[Keys]:
+        """The pairs as keys, one list for each turn."""
         counts = np.empty(self._sources.size, np.int64)
         for first, reach, less in self._turns():
             keys = np.empty(self._count(reach, less, counts), np.uint64)
@@ -283,13 +308,9 @@ class Comparison:
                 self._sources[counts > 0],
                 *self._graph.seeded(reach),
                 *self._less.seeded(less),
-                *(self._nodes, self._ids_of_places, first, keys),
+                *(ids, ids_of_places, first, keys),
             )
-            parts.append(keys)
-        if len(parts) == 1:
-            return parts[0]
-        every = np.concatenate([np.empty(0, np.uint64), *parts])
-        return kernels.sort_keys(every, np.empty_like(every))
+            yield keys
 
 
 def has_pairs(paths: Paths, pairs: Pairs) -> npt.NDArray[np.bool_]:
