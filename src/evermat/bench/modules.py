@@ -149,7 +149,7 @@ WORKLOADS = (
         source="related",
         small=20,
         gains={"materialise": 5, "small deletion": 50},
-        without=0.1,
+        without=0.5,
     ),
     Workload(
         name="organisations",
@@ -158,7 +158,7 @@ WORKLOADS = (
         closure="friend",
         source="same_town",
         small=20,
-        gains={"materialise": 5, "small deletion": 50},
+        gains={"materialise": 5},
         without=0.1,
     ),
 )
