@@ -1,0 +1,503 @@
+"""The driver for programs with equality that is kept by rewriting.
+
+The counterpart of `evermat.maintenance.materialisation`: the same calls, but the engine
+holds one fact for all facts that differ only in equal constants.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from evermat.algebra import EngineUseError
+from evermat.lang.equality import SAME
+from evermat.maintenance.algorithms import (
+    AUTO,
+    INCREMENTAL,
+    REMATERIALISE,
+    AlgorithmError,
+    require_algorithm,
+)
+from evermat.maintenance.choose import Choice, History, Situation, Work, choose
+from evermat.maintenance.compiled_rules import RuleBook
+from evermat.maintenance.equality_insertion import LargerComponent
+from evermat.maintenance.equality_rules import EqualityProgram
+from evermat.maintenance.equality_state import (
+    LOST,
+    MOVED,
+    Mentions,
+    find,
+    given_among,
+    implied_facts,
+    values_among,
+)
+from evermat.maintenance.equality_update import EqualityJob, EqualityUpdate
+from evermat.maintenance.materialisation import UnknownRelationError
+from evermat.maintenance.state import CliqueChange, Ignored, Outcome, Report
+from evermat.maintenance.watch import OutOfPatience, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
+
+    from evermat.algebra import Engine, Facts, Representatives, SettledFacts, Snapshot
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.compiled_rules import RuleChange
+    from evermat.maintenance.state import StratumReport
+    from evermat.maintenance.watch import Budget, Progress
+    from evermat.rule_plans import StratumPlan
+
+ALGORITHMS = (AUTO, REMATERIALISE, "bf", "dred", "fp")
+"""Those that can be used. The component of equality is always maintained by B/F^≈; the
+name is that of the algorithm for the other rules."""
+
+
+class _Request:
+    """One update as it was asked for."""
+
+    def __init__(
+        self,
+        delete: Mapping[str, pa.Table] | None,
+        insert: Mapping[str, pa.Table] | None,
+        remove_rules: Iterable[Rule],
+        add_rules: Iterable[Rule],
+    ) -> None:
+        self.start = perf_counter()
+        self.delete = delete or {}
+        self.insert = insert or {}
+        self.remove_rules = tuple(remove_rules)
+        self.add_rules = tuple(add_rules)
+
+
+class _Plan:
+    """One update, read: the rules before and after, and the facts that change."""
+
+    def __init__(
+        self, book: RuleBook, change: RuleChange, program: EqualityProgram
+    ) -> None:
+        self.book = book
+        self.change = change
+        self.program = program
+        self.component: frozenset[Rule] = frozenset()
+        self.ignored = Ignored()
+        self.choice = Choice(AUTO, "")
+        self.history = History()
+
+
+class EqualityMaterialisation:
+    """Facts, rules and all that follows; equal constants have one representative."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Take over an engine without facts, or one to be materialised anew.
+
+        Args:
+            engine: where the facts are.
+            budget: limits of every single update.
+            progress: is called after every round.
+        """
+        self.engine = engine
+        self.budget = budget
+        self.progress = progress
+        self.representatives: Representatives = engine.representatives()
+        self._book = RuleBook()
+        self._program = EqualityProgram(())
+        self._history = History()
+        self._values = values_among(engine.relations())
+
+    @classmethod
+    def taking_over(
+        cls,
+        engine: Engine,
+        rules: Iterable[Rule],
+        *,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+    ) -> EqualityMaterialisation:
+        """Go on with an engine that was maintained without equality.
+
+        Its next update must be a rematerialisation.
+        """
+        new = cls(engine, budget=budget, progress=progress)
+        new._book, _ = new._book.change(remove=(), add=rules)
+        return new
+
+    # -- what there is
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in normal form, auxiliary ones included."""
+        return tuple(self._book.normal.values())
+
+    @property
+    def given_rules(self) -> tuple[Rule, ...]:
+        """The rules as they were given, one head each."""
+        return tuple(self._book.given.values())
+
+    @property
+    def strata(self) -> tuple[StratumPlan, ...]:
+        """The plans of the rules that equality does not depend on, in order."""
+        values = self._program.values(self.representatives)
+        normal = self._program.under(values, self._program.behind(values))
+        return normal.plans(frozenset(self._program.rules))
+
+    def require_algorithm(self, name: str) -> None:
+        """Refuse an algorithm that does not exist or cannot work here.
+
+        Raises:
+            AlgorithmError: with the algorithms that can.
+        """
+        require_algorithm(name, counters=True)
+        if name not in ALGORITHMS:
+            raise AlgorithmError(
+                f"`{name}` counts derivations, which representatives do not keep",
+                law="with `equality='rewrite'` no counters are kept",
+                help=f"choose from {', '.join(ALGORITHMS)}",
+            )
+
+    # -- changes
+
+    def update(
+        self,
+        *,
+        delete: Mapping[str, pa.Table] | None = None,
+        insert: Mapping[str, pa.Table] | None = None,
+        remove_rules: Iterable[Rule] = (),
+        add_rules: Iterable[Rule] = (),
+        algorithm: str = AUTO,
+    ) -> Outcome:
+        """Change facts and rules in one step, or nothing at all.
+
+        Raises:
+            EvermatError: the request cannot be carried out; nothing has changed.
+        """
+        request = _Request(delete, insert, remove_rules, add_rules)
+        return self._carry_out(request, algorithm, dry=False)
+
+    def plan(
+        self,
+        *,
+        delete: Mapping[str, pa.Table] | None = None,
+        insert: Mapping[str, pa.Table] | None = None,
+        remove_rules: Iterable[Rule] = (),
+        add_rules: Iterable[Rule] = (),
+        algorithm: str = AUTO,
+    ) -> Outcome:
+        """What `update` would do with the same arguments; nothing changes."""
+        request = _Request(delete, insert, remove_rules, add_rules)
+        return self._carry_out(request, algorithm, dry=True)
+
+    def rematerialise(self) -> Outcome:
+        """Derive everything again from the given facts."""
+        return self.update(algorithm=REMATERIALISE)
+
+    # -- how they are made
+
+    def _carry_out(self, request: _Request, algorithm: str, *, dry: bool) -> Outcome:
+        self.require_algorithm(algorithm)
+        component: frozenset[Rule] = frozenset()
+        while True:
+            self.engine.begin()
+            try:
+                return self._attempt(request, algorithm, component, dry=dry)
+            except LargerComponent as larger:
+                self.engine.rollback()
+                component = larger.component
+            except OutOfPatience:
+                self.engine.rollback()
+                algorithm = REMATERIALISE
+            except BaseException:
+                with suppress(EngineUseError):  # the transaction may have ended
+                    self.engine.rollback()
+                raise
+            finally:
+                self.engine.monitor = None
+
+    def _attempt(
+        self,
+        request: _Request,
+        algorithm: str,
+        component: frozenset[Rule],
+        *,
+        dry: bool,
+    ) -> Outcome:
+        plan = self._read_rules(request)
+        plan.component = component
+        job = self._read(request, plan)
+        plan.choice = self._choose(algorithm, plan, job)
+        watch = Watch(self.budget, self.progress, plan.choice.patience)
+        watch.start = request.start
+        self.engine.monitor = watch.monitor
+        if plan.choice.algorithm == REMATERIALISE:
+            return self._rebuild(request, plan, job, watch, dry=dry)
+        return self._maintain(request, plan, job, watch, dry=dry)
+
+    def _choose(self, algorithm: str, plan: _Plan, job: EqualityJob) -> Choice:
+        values = values_among(self.engine.relations())
+        if values != self._values and not self.representatives.is_identity():
+            return Choice(REMATERIALISE, "strings are literals from now on")
+        if algorithm != AUTO:
+            return Choice(algorithm, "asked for")
+        if not self._history.facts:
+            return Choice(REMATERIALISE, "there were no facts before")
+        situation = Situation(
+            withdrawn=job.deletions.size(),
+            given=job.insertions.size(),
+            changes_rules=not plan.change.is_empty(),
+            is_recursive=True,
+            has_counters=False,
+        )
+        choice = choose(situation, self._history)
+        if choice.algorithm == "bf":
+            return replace(choice, reason="few facts change")
+        return choice
+
+    def _maintain(
+        self,
+        request: _Request,
+        plan: _Plan,
+        job: EqualityJob,
+        watch: Watch,
+        *,
+        dry: bool,
+    ) -> Outcome:
+        engine = self.engine
+        update = EqualityUpdate(engine, job, self.representatives, watch)
+        update.delete()
+        update.insert()
+        update.maintain_others(INCREMENTAL[plan.choice.algorithm].maintain)
+        run = update.run
+        lost, gained = run.changes()
+        sides = self._sides(update, lost, gained)
+        outcome = self._outcome(
+            request,
+            plan,
+            engine.snapshot(lost),
+            engine.snapshot(gained),
+            job,
+            sides,
+            tuple(run.reports),
+        )
+        if dry:
+            engine.rollback()
+            return outcome
+        update.commit()
+        self._accept(plan, update.after, outcome)
+        return outcome
+
+    def _rebuild(
+        self,
+        request: _Request,
+        plan: _Plan,
+        job: EqualityJob,
+        watch: Watch,
+        *,
+        dry: bool,
+    ) -> Outcome:
+        engine = self.engine
+        fresh = engine.fresh()
+        fresh.monitor = watch.monitor
+        implied = implied_facts(engine, Mentions(engine.relations()))
+        engine.copy_explicit(
+            fresh,
+            without=engine.settle(job.deletions | implied),
+            also=job.insertions,
+        )
+        nothing = fresh.no_facts()
+        anew = replace(job, old=frozenset(), deletions=nothing, insertions=nothing)
+        fresh.begin()
+        identity = fresh.representatives()
+        update = EqualityUpdate(fresh, anew, identity, watch)
+        update.materialise_component()
+        reports = update.materialise_others(watch)
+        sides = self._sides_of_rebuilt(fresh, update.after)
+        given = (engine.snapshot(job.deletions), engine.snapshot(job.insertions))
+        if dry:
+            return self._dry_outcome(request, plan, job, fresh, sides, reports)
+        engine.rollback()
+        removed, added = engine.adopt(fresh)
+        strata = (*update.run.reports, *reports)
+        outcome = self._outcome(request, plan, removed, added, job, sides, strata)
+        outcome = replace(outcome, explicit_removed=given[0], explicit_added=given[1])
+        self._accept(plan, update.after, outcome)
+        return outcome
+
+    def _dry_outcome(
+        self,
+        request: _Request,
+        plan: _Plan,
+        job: EqualityJob,
+        fresh: Engine,
+        sides: CliqueChange,
+        reports: list[StratumReport],
+    ) -> Outcome:
+        engine = self.engine
+        removed = engine.snapshot(engine.no_facts())
+        outcome = self._outcome(
+            request, plan, removed, fresh.snapshot(fresh.no_facts()), job, sides, reports
+        )
+        engine.rollback()
+        return outcome
+
+    def _accept(
+        self, plan: _Plan, representatives: Representatives, outcome: Outcome
+    ) -> None:
+        self._book = plan.book
+        if not plan.change.is_empty() or not self._program.rules:
+            arities = self.engine.relations()
+            self._program = EqualityProgram.of(plan.book, _visible(arities))
+        self.representatives = representatives
+        self._values = values_among(self.engine.relations())
+        report = outcome.report
+        facts = self._history.facts + report.inserted - report.deleted
+        instances = report.forward_instances + report.backward_instances
+        if plan.choice.algorithm == REMATERIALISE:
+            seconds = report.seconds
+            self._history = self._history.materialised(facts, instances, seconds)
+        else:
+            work = Work(report.deleted + report.inserted, instances)
+            self._history = self._history.maintained("bf", work, facts)
+
+    # -- what changed
+
+    def _sides(
+        self, update: EqualityUpdate, lost: SettledFacts, gained: SettledFacts
+    ) -> CliqueChange:
+        engine = self.engine
+        before, after = update.before, update.after
+        moved = engine.moved(before, after, MOVED)
+        old, new = lost, gained
+        if not moved.is_empty():
+            ours = engine.settle(moved | engine.rewrite(moved, after))
+            theirs = engine.settle(moved | engine.rewrite(moved, before))
+            old_marks = engine.rewrite(ours, before)
+            new_marks = engine.rewrite(theirs, after)
+            queries = update.mentions.moved
+            old_facts = find(engine, queries, old_marks, engine.materialised)
+            new_facts = find(engine, queries, new_marks, update.run.updated)
+            old = engine.settle(lost | old_facts)
+            new = engine.settle(gained | new_facts)
+        return CliqueChange(
+            before, after, engine.snapshot(old), engine.snapshot(new)
+        )
+
+    def _sides_of_rebuilt(
+        self, fresh: Engine, after: Representatives
+    ) -> CliqueChange:
+        """Before adopting: the facts are all looked at, as rebuilding does anyway."""
+        engine = self.engine
+        return CliqueChange(
+            self.representatives,
+            after,
+            engine.snapshot(engine.materialised),
+            fresh.snapshot(fresh.materialised),
+        )
+
+    def _outcome(  # noqa: PLR0913  all that an outcome is made of
+        self,
+        request: _Request,
+        plan: _Plan,
+        removed: Snapshot,
+        added: Snapshot,
+        job: EqualityJob,
+        sides: CliqueChange,
+        strata: Iterable[StratumReport],
+    ) -> Outcome:
+        engine = self.engine
+        is_open = plan.choice.algorithm != REMATERIALISE
+        nothing = engine.no_facts()
+        return Outcome(
+            removed=removed,
+            added=added,
+            explicit_removed=engine.snapshot(job.deletions if is_open else nothing),
+            explicit_added=engine.snapshot(job.insertions if is_open else nothing),
+            report=Report(
+                algorithm=plan.choice.algorithm,
+                reason=plan.choice.reason,
+                strata=tuple(strata),
+                deleted=job.deletions.size(),
+                inserted=job.insertions.size(),
+                removed=sum(removed.relations().values()),
+                added=sum(added.relations().values()),
+                ignored=plan.ignored,
+                removed_rules=len(plan.change.removed),
+                added_rules=len(plan.change.added),
+                seconds=perf_counter() - request.start,
+            ),
+            cliques=sides,
+        )
+
+    # -- reading requests
+
+    def _read_rules(self, request: _Request) -> _Plan:
+        engine = self.engine
+        book, change = self._book.change(
+            remove=request.remove_rules, add=request.add_rules
+        )
+        for rule in book.normal.values() if change.added else ():
+            for atom in (rule.head, *rule.positive_atoms(), *rule.negated_atoms()):
+                engine.declare(atom.predicate, atom.arity)
+        known = engine.relations()
+        for relation in request.delete:
+            if relation not in known:
+                raise UnknownRelationError(relation)
+        for tables in (request.delete, request.insert):
+            for relation, table in tables.items():
+                engine.declare(relation, table.num_columns)
+        engine.declare(SAME, 2)
+        engine.declare(LOST, 1)
+        engine.declare(MOVED, 1)
+        arities = _visible(engine.relations())
+        program = EqualityProgram.of(book, arities)
+        if set(program.rules) == set(self._program.rules):
+            program = self._program
+        return _Plan(book, change, program)
+
+    def _read(self, request: _Request, plan: _Plan) -> EqualityJob:
+        engine = self.engine
+        wanted = self._union(
+            engine.intern(relation, table)
+            for relation, table in request.insert.items()
+            if table.num_rows
+        )
+        unwanted = self._union(
+            engine.find(relation, table)
+            for relation, table in request.delete.items()
+            if table.num_rows
+        )
+        given = given_among(engine, unwanted)
+        deletions = engine.settle(given - wanted)
+        insertions = engine.settle(wanted - given_among(engine, wanted))
+        rows = sum(table.num_rows for table in request.delete.values())
+        plan.ignored = Ignored(
+            deletions=rows - deletions.size(),
+            insertions=wanted.size() - insertions.size(),
+            rules=plan.change.ignored,
+        )
+        old, new = frozenset(self._program.rules), frozenset(plan.program.rules)
+        together = plan.program
+        if not old <= new:
+            together = EqualityProgram((*plan.program.rules, *self._program.rules))
+        if plan.program is not self._program and old == new:
+            together = self._program
+        values = together.values(self.representatives)
+        component = together.behind(values) | plan.component
+        return EqualityJob(together, old, new, component, deletions, insertions)
+
+    def _union(self, sets: Iterable[SettledFacts]) -> SettledFacts:
+        union: Facts = self.engine.no_facts()
+        for part in sets:
+            union |= part
+        return self.engine.settle(union)
+
+
+def _visible(arities: Mapping[str, int]) -> dict[str, int]:
+    return {name: arity for name, arity in arities.items() if name[:1] != "~"}
