@@ -5,11 +5,14 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 WARM    := $(VENV)/.warm
+SPARK   := $(VENV)/.spark
 KERNELS := $(wildcard src/evermat/engines/embedded/*.py)
 WORKERS ?= 2
 SECONDS ?= 60
 BENCH   ?= materialise
 ARGS    ?=
+
+SPARK_TESTS := tests/spark tests/algebra tests/maintenance/test_agreement.py
 
 .DEFAULT_GOAL := help
 
@@ -25,6 +28,13 @@ run: $(WARM) ## the main example: load, materialise, update, show what changed
 .PHONY: test
 test: $(WARM) ## all tests (ARGS=… is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow" $(ARGS)
+
+.PHONY: test-spark
+test-spark: $(SPARK) ## the shared tests on the Spark engine: contract, algorithms, programs
+	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || \
+		{ echo "Spark needs Java 17 or newer: install it (openjdk-17-jre-headless) or set JAVA_HOME"; exit 1; }
+	@$(BIN)/python -m pytest -q -m spark --engines=spark $(SPARK_TESTS) $(ARGS)
+	@EVERMAT_SPARK_SMALL=2 $(BIN)/python -m pytest -q -m spark --engines=spark tests/spark $(ARGS)
 
 .PHONY: check
 check: $(READY) ## format, lint, types, import layers, spelling
@@ -62,6 +72,11 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		-e ".[bench,pandas,polars]" --group dev
+	@touch $@
+
+$(SPARK): $(READY)
+	@echo "installing Spark (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[spark]"
 	@touch $@
 
 # Compiled kernels are cached on disk, so this is felt once per change of a kernel.

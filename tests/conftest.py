@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from evermat.engines import ENGINES, make_engine
+from evermat.engines.spark.session import missing_part
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENGINE_OPTION = "--engines"
+SPARK = "spark"
+_SETTINGS = "_hypothesis_internal_use_settings"
+"""Where Hypothesis keeps the settings of a test."""
 
 # Programs with many facts take a while; a fixed seed makes a failure repeatable.
 settings.register_profile(
@@ -38,20 +41,49 @@ settings.load_profile(os.environ.get("EVERMAT_TEST_PROFILE", "default"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         ENGINE_OPTION,
-        default=",".join(name for name in ENGINES if _is_there(name)),
-        help="the engines to test, separated by commas",
+        default=",".join(name for name in ENGINES if name != SPARK),
+        help="the engines to test, separated by commas; spark is not among them "
+        "unless it is named",
     )
 
 
-def _is_there(name: str) -> bool:
-    module, _ = ENGINES[name]
-    return importlib.util.find_spec(module) is not None
+def _engines(config: pytest.Config) -> list[str]:
+    names: str = config.getoption(ENGINE_OPTION)
+    return names.split(",")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "engine_name" in metafunc.fixturenames:
-        names = metafunc.config.getoption(ENGINE_OPTION).split(",")
+        names = [
+            pytest.param(name, marks=pytest.mark.spark) if name == SPARK else name
+            for name in _engines(metafunc.config)
+        ]
         metafunc.parametrize("engine_name", names)
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out tests on Spark that nobody asked for, or that cannot run."""
+    reason: str | None = "named by `--engines=spark` and run by `make test-spark`"
+    if SPARK in _engines(config):
+        reason = missing_part()
+        _draw_few_examples(items)
+    for item in items:
+        if reason is not None and item.get_closest_marker(SPARK):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _draw_few_examples(items: list[pytest.Item]) -> None:
+    """A job on Spark takes a thousand times as long as a step of other engines."""
+    number = int(os.environ.get("EVERMAT_SPARK_EXAMPLES", "3"))
+    for item in items:
+        test = getattr(item, "obj", None)
+        if getattr(test, "is_hypothesis_test", False):
+            drawn = getattr(test, _SETTINGS, settings())
+            if drawn.max_examples > number:
+                few = settings(drawn, max_examples=number, phases=[Phase.generate])
+                setattr(test, _SETTINGS, few)
 
 
 @pytest.fixture

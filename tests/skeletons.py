@@ -82,6 +82,7 @@ TEXTS = {
     "some properties are derived and others are not": """
         [?x, <p>, ?z] :- [?x, <p>, ?y], [?y, ?q, ?z] .
         [?y, <q>, ?x] :- [?x, <p>, ?y], c(?x) .
+        [?y, <sc>, ?x] :- [?x, <sp>, ?y] .
         odd(?x) :- [?x, ?any, ?y], not [?y, <q>, ?x] .
     """,
     "projected negation": """

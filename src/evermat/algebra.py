@@ -359,6 +359,46 @@ def _fits(shape: Pattern, relation: str, row: Sequence[Constant]) -> bool:
     )
 
 
+# --------------------------------------------------------------------- closures
+
+
+class ClosureKind(Enum):
+    """Which facts follow; X are the *external* facts that a closure starts from.
+
+    | kind         | the facts are                                                     |
+    | ------------ | ----------------------------------------------------------------- |
+    | PLAIN        | X                                                                 |
+    | TRANSITIVE   | paths of one or more facts of X                                   |
+    | SYMMETRIC    | the same, where facts of X can be walked both ways                |
+    | LEFT_LINEAR  | a fact of X, then any number of steps along edges                 |
+    | RIGHT_LINEAR | any number of steps along edges, then a fact of X                 |
+    """
+
+    PLAIN = auto()
+    TRANSITIVE = auto()
+    SYMMETRIC = auto()
+    LEFT_LINEAR = auto()
+    RIGHT_LINEAR = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A closure of facts under paths.
+
+    Attributes:
+        pattern: the facts, with constants, `Column(0)` at the position where a step
+            begins and `Column(1)` where it ends; each of the two occurs once.
+        edges: for the linear kinds, the facts that steps go along, likewise.
+        loops: for the transitive kind, the columns (0, 1) whose constants also get a
+            fact that leads from them to themselves.
+    """
+
+    kind: ClosureKind
+    pattern: Pattern
+    edges: Pattern | None = None
+    loops: frozenset[int] = frozenset()
+
+
 # ---------------------------------------------------------------------- engines
 
 
@@ -429,9 +469,22 @@ def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> 
             return str(binding.get(index, f"?{index}"))
         case Apply(function=function, arguments=arguments):
             texts = [expression_text(argument, binding) for argument in arguments]
-            if len(texts) == 2 and not function.isidentifier():  # noqa: PLR2004
-                return f"{texts[0]} {function} {texts[1]}"
-            return f"{function}({', '.join(texts)})"
+            if not _is_infix(expression):
+                return f"{function}({', '.join(texts)})"
+            # Brackets around every operation inside another: nobody has to know
+            # which of them binds more tightly.
+            return f" {function} ".join(
+                f"({text})" if _is_infix(argument) else text
+                for argument, text in zip(arguments, texts, strict=True)
+            )
+
+
+def _is_infix(expression: Expression) -> bool:
+    return (
+        isinstance(expression, Apply)
+        and len(expression.arguments) > 1
+        and not expression.function.isidentifier()
+    )
 
 
 class Monitor(Protocol):
@@ -502,6 +555,17 @@ class Snapshot(Protocol):
 
     def read(self, relation: str) -> pa.Table:
         """The rows of a relation, as columns of terms (`evermat.columns.TERM`)."""
+
+
+class Captured(Protocol):
+    """A closure as it was at one moment, held by the facts that it starts from."""
+
+    def minus(self, other: Captured | None) -> Snapshot:
+        """What the closure has and another one, of the same relation, has not.
+
+        Nothing is worked out before the snapshot is read; sizes are counted without
+        writing the facts out.
+        """
 
 
 class Engine(Protocol):
@@ -640,6 +704,34 @@ class Engine(Protocol):
     def expanded_count(self, relation: str, representatives: Representatives) -> int:
         """How many facts the materialised facts of a relation stand for."""
 
+    # -- closures
+
+    def counted(self, pattern: Pattern) -> SettledFacts:
+        """The facts of a pattern of which one of the two counts is above zero."""
+
+    def close(
+        self,
+        closure: Closure,
+        facts: Facts,
+        *,
+        without: Facts | None = None,
+        through: SettledFacts | None = None,
+    ) -> SettledFacts:
+        """The closure of facts, without the closure of other facts.
+
+        Both views are read for external facts and for edges; stored sets are allowed.
+        If `through` is given, only facts with a path through one of its facts are
+        needed, and whether others are among them is left open.
+        """
+
+    def close_among(
+        self, closure: Closure, facts: Facts, candidates: Facts
+    ) -> SettledFacts:
+        """Those of the candidates that the closure of facts has."""
+
+    def capture(self, closure: Closure, facts: Facts) -> Captured:
+        """The closure of facts, to be read when the facts have long changed."""
+
     # -- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> SettledFacts:
@@ -651,8 +743,11 @@ class Engine(Protocol):
     def snapshot(self, facts: Facts) -> Snapshot:
         """A copy that outlives the transaction; stored sets are allowed here."""
 
-    def read_counts(self, relation: str) -> pa.Table:
-        """The materialised rows of a relation and their `c_nr` and `c_r`."""
+    def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
+        """The materialised rows of a relation and their `c_nr` and `c_r`.
+
+        The rows of `also` are read too, whether they are materialised or not.
+        """
 
     # -- transactions
 

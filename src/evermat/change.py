@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.columns import TERM, column_names, rows_without_columns
+from evermat.columns import empty_table, rows_without_columns
 from evermat.errors import EvermatError
 from evermat.lang.normalise import is_auxiliary
 from evermat.result import Result
@@ -127,8 +127,7 @@ def read_relation(facts: Snapshot, name: str, arity: int) -> pa.Table:
     if not arity:
         return rows_without_columns(count)
     if not count:
-        empty = pa.chunked_array([], TERM)
-        return pa.table([empty] * arity, names=column_names(arity))
+        return empty_table(arity)
     return facts.read(name)
 
 

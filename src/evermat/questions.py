@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Views
+from evermat.columns import empty_table
 from evermat.lang.checks import require_valid
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_query
@@ -48,12 +49,13 @@ class Question:
     Attributes:
         columns: the variables, in the order in which they are first mentioned.
         query: what finds the answers. Without variables it yields one row, `true`.
+            None if a condition, such as `1 > 2`, rules out every answer.
         auxiliaries: what must be worked out first: the facts below a `not` that
             mentions variables of its own.
     """
 
     columns: tuple[str, ...]
-    query: Query
+    query: Query | None
     auxiliaries: tuple[Query, ...]
 
 
@@ -80,7 +82,10 @@ def read_question(
     columns = tuple(dict.fromkeys(_open_variables(body)))
     head = Atom(_ANSWER, tuple(Variable(name) for name in columns)) if columns else yes
     queries = [_query(rule) for rule in normalise((Rule((head,), body),))]
-    (query,) = (each for each in queries if each.head.relation == _ANSWER)
+    answers = [each for each in queries if each.head.relation == _ANSWER]
+    if not answers:
+        return Question(columns, None, ())
+    (query,) = answers
     others = tuple(each for each in queries if each is not query)
     return Question(columns, replace(query, label=text.strip()), others)
 
@@ -97,16 +102,18 @@ def _query(rule: Rule) -> Query:
 
 def ask(engine: Engine, question: Question) -> pa.Table:
     """The distinct answers, as term columns; without columns, one empty row or none."""
+    if question.query is None:
+        return empty_table(len(question.columns))
     everything = engine.materialised
-    views = Views(positive=everything, negative=everything)
     if question.auxiliaries:
-        table = _ask_with_auxiliaries(engine, question)
+        table = _ask_with_auxiliaries(engine, question, question.query)
     else:
+        views = Views(positive=everything, negative=everything)
         table = engine.answer(question.query, views)
     return table if question.columns else table.select([])
 
 
-def _ask_with_auxiliaries(engine: Engine, question: Question) -> pa.Table:
+def _ask_with_auxiliaries(engine: Engine, question: Question, asked: Query) -> pa.Table:
     engine.begin()
     try:
         everything: Facts = engine.materialised
@@ -118,7 +125,7 @@ def _ask_with_auxiliaries(engine: Engine, question: Question) -> pa.Table:
             rows = engine.answer(query, views)
             negative = negative | engine.intern(relation, rows)
         views = Views(positive=everything, negative=negative)
-        return engine.answer(question.query, views)
+        return engine.answer(asked, views)
     finally:
         engine.rollback()
 

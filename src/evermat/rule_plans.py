@@ -39,6 +39,7 @@ from evermat.algebra import (
     Role,
     Views,
 )
+from evermat.garbage import collection_paused
 from evermat.lang.syntax import Assignment, Condition, Term, Variable
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class RuleSet:
     @cached_property
     def full(self) -> QuerySet:
         """All instances: one query for each rule or family of rules."""
-        return QuerySet(tuple(_fold(self.rules, self.is_local)))
+        with collection_paused():
+            return QuerySet(tuple(_fold(self.rules, self.is_local)))
 
     @cached_property
     def delta(self) -> QuerySet:

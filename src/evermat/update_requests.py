@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
 from evermat.fact_tables import fact_tables
+from evermat.garbage import collection_paused
 from evermat.lang.checks import require_valid
-from evermat.lang.syntax import Declaration
+from evermat.lang.syntax import Atom, Declaration, Negation
 from evermat.rule_inputs import read_rules
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.catalogue import Catalogue
-    from evermat.lang.syntax import Atom, Program, Rule
+    from evermat.lang.syntax import Program, Rule
     from evermat.rule_inputs import RuleInput
 
 
@@ -79,14 +80,20 @@ class CheckedRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What a request adds, or what it removes."""
+    """What a request adds, or what it removes.
+
+    Attributes:
+        atoms: the first atom of each predicate with each number of arguments.
+    """
 
     program: Program
     rules: tuple[Rule, ...]
     facts: tuple[Atom, ...]
+    atoms: tuple[Atom, ...]
     data: dict[str, list[object]]
 
 
+@collection_paused()
 def check_request(
     request: Request, *, catalogue: Catalogue, prefixes: Mapping[str, str]
 ) -> CheckedRequest:
@@ -104,7 +111,7 @@ def check_request(
     for fact in going.facts:
         catalogue.require(fact.predicate, span=fact.span)
     for side in (coming, going):
-        for atom in _atoms(side):
+        for atom in side.atoms:
             catalogue.check(atom.predicate, atom.arity, span=atom.span)
     _require_valid(coming, catalogue)
     later = catalogue.extended(_mentioned(coming))
@@ -135,20 +142,27 @@ def _side(
     together = {name: list(parts) for name, parts in data.items()}
     for name, tables in read.tables.items():
         together.setdefault(name, []).extend(tables)
+    first: dict[tuple[str, int], Atom] = {}
+    for atom in _atoms(program):
+        first.setdefault((atom.predicate, len(atom.arguments)), atom)
     return _Side(
         program=program,
         rules=tuple(rule for rule in program.rules if rule.body),
         facts=facts,
+        atoms=tuple(first.values()),
         data=together,
     )
 
 
-def _atoms(side: _Side) -> Iterator[Atom]:
-    yield from side.facts
-    for rule in side.rules:
+def _atoms(program: Program) -> Iterator[Atom]:
+    yield from program.facts
+    for rule in program.rules:
         yield from rule.heads
-        yield from rule.positive_atoms()
-        yield from rule.negated_atoms()
+        for element in rule.body:
+            if isinstance(element, Atom):
+                yield element
+            elif isinstance(element, Negation):
+                yield element.atom
 
 
 def _require_valid(side: _Side, catalogue: Catalogue) -> None:
@@ -157,7 +171,7 @@ def _require_valid(side: _Side, catalogue: Catalogue) -> None:
     if not program.rules and not program.facts and not program.declarations:
         return
     declared = {each.predicate for each in program.declarations}
-    mentioned = {atom.predicate for atom in _atoms(side)} - declared
+    mentioned = {atom.predicate for atom in side.atoms} - declared
     known = tuple(
         Declaration(each.name, each.arity, each.types)
         for name in sorted(mentioned)
@@ -168,5 +182,5 @@ def _require_valid(side: _Side, catalogue: Catalogue) -> None:
 
 def _mentioned(side: _Side) -> Iterator[Declaration]:
     yield from side.program.declarations
-    for atom in _atoms(side):
+    for atom in side.atoms:
         yield Declaration(atom.predicate, atom.arity, span=atom.span)

@@ -48,6 +48,8 @@ class Kind(IntEnum):
     TYPED = 7
     LANGUAGE = 8
 
+    __hash__ = int.__hash__  # that of Enum is written in Python, and slow
+
 
 NUMERIC_KINDS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 

@@ -143,3 +143,18 @@ def test_a_query_without_patterns_has_one_match(engine: Engine) -> None:
 def test_a_query_over_a_relation_nobody_declared_has_no_match(engine: Engine) -> None:
     query = Query(Pattern("a", (X,)), (Pattern("never seen", (X,)),), column_count=1)
     assert run(engine, query, make_facts(n=[(1,)])) == set()
+
+
+def test_an_error_shows_in_which_order_things_were_computed(engine: Engine) -> None:
+    difference = Apply("-", (X, X))
+    quotient = Apply("+", (TEN, Apply("/", (TEN, difference))))
+    query = Query(
+        head=Pattern("h", (Y,)),
+        positive=(Pattern("p", (X,)),),
+        computations=(Compute(Y, quotient),),
+        column_count=2,
+        label="h",
+    )
+    with pytest.raises(EvaluationError) as caught:
+        run(engine, query, make_facts(p=[(3,)]))
+    assert "10 / (3 - 3)" in caught.value.message

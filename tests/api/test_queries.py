@@ -38,6 +38,10 @@ def kb(engine_name: str) -> KnowledgeBase:
         ("weight(?x, _), not edge(?x, ?anything)", ("x",), set()),
         ("weight(?x, _), not edge(?other, ?x)", ("x",), {("a",)}),
         ("weight(?x, _), not edge(_, ?x), not blocked(?x)", ("x",), {("a",)}),
+        ("edge(?x, 'c'), 1 > 2", ("x",), set()),
+        ("edge(?x, 'c'), 1 < 2", ("x",), {("b",), ("c",)}),
+        ("edge(?x, 'c'), not edge(_, ?x), 1 > 2", ("x",), set()),
+        ("edge(a, b), 1 > 2", (), set()),
     ],
 )  # fmt: skip
 def test_answers(

@@ -103,19 +103,19 @@ def test_souffle_programs_run(folder: Path, capsys: Shown) -> None:
 
 
 def test_updates_from_a_folder(folder: Path, capsys: Shown) -> None:
-    update = folder / "tuesday"
+    update = folder / "tuesday.2"
     for part in ("insert", "delete"):
         (update / part).mkdir(parents=True)
     (update / "insert" / "edge.csv").write_text("c,d\n")
     (update / "delete" / "edge.csv").write_text("a,b\n")
     (update / "rules+").write_text("end(?x) :- reach(_, ?x), not edge(?x, _) .")
     (update / "rules-.dl").write_text("reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .")
-    code = run(["run", "rules.dl", "-f", "facts", "--then", "tuesday", *ON_REFERENCE])
+    code = run(["run", "rules.dl", "-f", "facts", "--then", "tuesday.2", *ON_REFERENCE])
     assert code == OK
     out = capsys.readouterr().out
     assert "end\t1\t0\n" in out
     assert "reach\t1\t2\n" in out
-    assert "tuesday\t" in out
+    assert "tuesday.2\t" in out
 
 
 def test_updates_are_applied_in_order(folder: Path, capsys: Shown) -> None:
@@ -166,6 +166,46 @@ def test_answers_as_json_and_as_files(folder: Path, capsys: Shown) -> None:
     assert sorted((folder / "answer.tsv").read_text().split()) == ["b", "c"]
 
 
+@pytest.mark.usefixtures("folder")
+def test_questions_have_budgets_too(folder: Path, capsys: Shown) -> None:
+    (folder / "endless.dl").write_text("n(0) . n(?y) :- n(?x), ?y = ?x + 1 .")
+    question = ["query", "endless.dl", "n(?x)", "--budget-facts", "50", *ON_REFERENCE]
+    assert run(question) == BUDGET_EXCEEDED
+    assert "n(?y) :- n(?x)" in capsys.readouterr().err
+
+
+def test_rows_in_a_pipe_are_lines(folder: Path, capsys: Shown) -> None:
+    (folder / "p.jsonl").write_text('{"a": "x\\ty", "b": 1}\n{"a": "plain", "b": 2}\n')
+    question = ["query", "rules.dl", "-f", "p.jsonl", "p(?a, ?b)", *ON_REFERENCE]
+    assert run(question) == OK
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "a\tb"
+    assert sorted(lines[1:]) == ['"x\\ty"\t1', "plain\t2"]
+    assert run([*question, "--limit", "1"]) == OK
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_screen_shows_not_very_many_rows(
+    folder: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "n.csv").write_text("".join(f"{number}\n" for number in range(250)))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert run(["query", "rules.dl", "-f", "n.csv", "n(?x)", *ON_REFERENCE]) == OK
+    assert "250 rows, 100 of them shown" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["egde.csv", "egde=facts/edge.csv"])
+def test_files_that_no_rule_uses_are_mentioned(
+    folder: Path, place: str, capsys: Shown
+) -> None:
+    (folder / "egde.csv").write_text("a,b\n")
+    assert run(["run", "rules.dl", "-f", place, *ON_REFERENCE]) == OK
+    assert "no rule speaks of `egde`" in capsys.readouterr().err
+    asked = ["query", "rules.dl", "-f", place, "egde(?x, ?y)", *ON_REFERENCE]
+    assert run(asked) == OK
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -189,6 +229,7 @@ def test_answers_as_json_and_as_files(folder: Path, capsys: Shown) -> None:
         (["run", "rules.dl", "--engine", "quick"], WRONG_INPUT, "no engine"),
         (["run", "endless.dl", "--budget-rounds", "5"], BUDGET_EXCEEDED, "5 rounds"),
         (["run", "rules.dl", "--budget-memory", "much"], WRONG_USAGE, "500MB"),
+        (["run", "rules.dl", "--budget-seconds", "-1"], WRONG_USAGE, "seconds"),
         (["run"], WRONG_USAGE, "RULES"),
         (["walk"], WRONG_USAGE, "walk"),
         (["run", "rules.dl", "--speed", "9"], WRONG_USAGE, "--speed"),

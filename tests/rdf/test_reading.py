@@ -80,10 +80,10 @@ RDFXML = b"""<?xml version="1.0"?>
     ("name", "data"),
     [
         ("t.nt", NTRIPLES),
-        ("t.nt.gz", gzip.compress(NTRIPLES)),
+        ("t.nt.gz", gzip.compress(NTRIPLES, mtime=0)),
         ("t.nq", NTRIPLES.replace(b'"chat"@FR .', b'"chat"@FR <http://x/g> .')),
         ("t.ttl", TURTLE),
-        ("t.ttl.gz", gzip.compress(TURTLE)),
+        ("t.ttl.gz", gzip.compress(TURTLE, mtime=0)),
         ("t.trig", TURTLE.replace(b":a :p", b":g { :a :p").replace(b":d .", b":d }")),
         ("t.rdf", RDFXML),
         ("t.owl", RDFXML),

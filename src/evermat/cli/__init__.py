@@ -25,6 +25,7 @@ def run(arguments: list[str]) -> int:
 
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             app(arguments, prog_name="evermat")
     except SystemExit as stop:

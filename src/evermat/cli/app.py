@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from evermat import __version__
 from evermat.cli.programs import Syntax
 from evermat.cli.sizes import parse_size
+
+if TYPE_CHECKING:
+    from evermat.maintenance.watch import Budget
 
 app = typer.Typer(
     name="evermat",
@@ -86,7 +89,7 @@ BudgetFacts = Annotated[
 ]
 BudgetSeconds = Annotated[
     Optional[float],  # noqa: UP045
-    typer.Option(metavar="S", help="Most seconds for a run."),
+    typer.Option(metavar="S", help="Most seconds for a run.", min=0),
 ]
 BudgetMemory = Annotated[
     Optional[str],  # noqa: UP045
@@ -156,9 +159,7 @@ def run(
     """
     from evermat.cli.output import Output
     from evermat.cli.run import Job, run_job
-    from evermat.maintenance.watch import Budget
 
-    memory = None if budget_memory is None else parse_size(budget_memory)
     job = Job(
         rules=rules,
         facts=facts or [],
@@ -171,11 +172,21 @@ def run(
         syntax=syntax,
         header=header,
         is_dry_run=dry_run,
-        budget=Budget(budget_rounds, budget_facts, budget_seconds, memory),
+        budget=_budget(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
     output = Output(is_json=json)
     run_job(job, output)
     output.finish()
+
+
+def _budget(
+    rounds: int | None, facts: int | None, seconds: float | None, memory: str | None
+) -> Budget:
+    from evermat.maintenance.watch import Budget
+
+    return Budget(
+        rounds, facts, seconds, None if memory is None else parse_size(memory)
+    )
 
 
 @app.command()
@@ -196,6 +207,10 @@ def query(
     engine: EngineOption = "embedded",
     syntax: SyntaxOption = Syntax.AUTO,
     header: Header = None,
+    budget_rounds: BudgetRounds = None,
+    budget_facts: BudgetFacts = None,
+    budget_seconds: BudgetSeconds = None,
+    budget_memory: BudgetMemory = None,
     json: Json = False,
 ) -> None:
     """Materialise a program over facts and answer a question.
@@ -217,6 +232,7 @@ def query(
         engine=engine,
         syntax=syntax,
         header=header,
+        budget=_budget(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
     output = Output(is_json=json)
     answer(job, question, output, limit=limit, out=out)
@@ -225,7 +241,9 @@ def query(
 
 @app.command()
 def check(
-    rules: Annotated[list[Path], typer.Argument(metavar="RULES...")],
+    rules: Annotated[
+        list[Path], typer.Argument(metavar="RULES", help="Files of rules.")
+    ],
     syntax: SyntaxOption = Syntax.AUTO,
     strict: Annotated[
         bool, typer.Option("--strict", help="Warnings are errors too.")
@@ -250,7 +268,9 @@ def check(
 
 @app.command()
 def fmt(
-    rules: Annotated[list[Path], typer.Argument(metavar="RULES...")],
+    rules: Annotated[
+        list[Path], typer.Argument(metavar="RULES", help="Files of rules.")
+    ],
     write: Annotated[
         bool, typer.Option("--write", help="Change the files in place.")
     ] = False,

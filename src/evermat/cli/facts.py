@@ -31,6 +31,18 @@ class NoFactsError(EvermatError, ValueError):
     code: ClassVar[str] = "EM555"
 
 
+class UnusedFactsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
+    """A file with facts of a predicate that nothing speaks of."""
+
+    code: ClassVar[str] = "EM734"
+
+    def __init__(self, predicate: str, path: Path) -> None:
+        super().__init__(
+            f"no rule speaks of `{predicate}`, whose facts `{path}` holds",
+            help=f"to make them facts of another predicate, write PREDICATE={path}",
+        )
+
+
 class FactReader:
     """Reads files of facts, with what the program declares about their columns."""
 
@@ -46,6 +58,8 @@ class FactReader:
         """
         self._catalogue = Catalogue().extended(declarations)
         self._header = header
+        self.single_files: dict[str, Path] = {}
+        """Files that were not found in a folder but named, by predicate."""
 
     def read(
         self, places: Iterable[str], *, without: Container[str] = ()
@@ -72,10 +86,13 @@ class FactReader:
         path = Path(place)
         name, equals, rest = place.partition("=")
         if equals and not path.exists():
-            yield name, _existing(Path(rest))
-            return
+            path = Path(rest)
+        else:
+            name = ""
         if not path.is_dir():
-            yield _predicate(data_file(_existing(path))), path
+            name = name or _predicate(data_file(_existing(path)))
+            self.single_files[name] = path
+            yield name, _existing(path)
             return
         found = False
         for each in sorted(path.iterdir()):

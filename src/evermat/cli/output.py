@@ -9,17 +9,24 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from evermat.values import term_text
+from evermat.columns import as_terms, constants, kinds_in, shown_texts, values
+from evermat.io.lines import ROWS_AT_ONCE, text_block
+from evermat.values import Kind, term_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pyarrow as pa
 
     from evermat.result import Result
     from evermat.values import Constant
 
 Cell = str | int | float
+T = TypeVar("T")
+
+_ROWS_ON_SCREEN = 100
 
 
 @dataclass
@@ -62,36 +69,47 @@ class Output:
             lines = [columns, *([_plain(cell) for cell in row] for row in rows)]
             print("\n".join("\t".join(line) for line in lines), flush=True)  # noqa: T201
 
+    def result(self, result: Result, limit: int | None) -> None:
+        """The rows of a result, at most `limit`; on a terminal never very many."""
+        if self.is_json:
+            self.document["columns"] = list(result.columns)
+            self.document["rows"] = json_rows(result, limit)
+            self.document["count"] = len(result)
+        elif not result.columns:
+            self.say("yes" if len(result) else "no")
+        elif self.is_terminal:
+            shown = min(_ROWS_ON_SCREEN if limit is None else limit, len(result))
+            self.table(result.columns, rows_of(result, shown))
+            rest = "" if shown == len(result) else f", {shown:,} of them shown"
+            self.say(count(len(result), "row") + rest)
+        else:
+            _print_rows(result, limit)
+
     def finish(self) -> None:
         """Print the document, if JSON was asked for."""
         if self.is_json:
-            print(json.dumps(self.document, indent=2, ensure_ascii=False))  # noqa: T201
+            # Without indentation it is written, and read, many times faster.
+            indent = 2 if sys.stdout.isatty() else None
+            print(json.dumps(self.document, indent=indent, ensure_ascii=False))  # noqa: T201
 
 
-def cell(value: Constant) -> str:
-    """A constant for people: strings without quotes, everything else as written."""
-    text = term_text(value.kind, value.text)
-    return value.text if text.startswith('"') and text.endswith('"') else text
+def rows_of(result: Result, limit: int) -> list[tuple[str, ...]]:
+    """The first rows of a result as texts, strings without quotes."""
+    return _rows(result, limit, lambda column: shown_texts(column).to_pylist())
 
 
-def rows_of(result: Result, limit: int | None = None) -> list[list[Cell]]:
-    """The first rows of a result, for a table."""
-    rows: list[list[Cell]] = []
-    for row in result.constants():
-        if limit is not None and len(rows) >= limit:
-            break
-        rows.append([cell(value) for value in row])
-    return rows
-
-
-def json_rows(result: Result, limit: int | None = None) -> list[list[object]]:
+def json_rows(result: Result, limit: int | None = None) -> list[tuple[object, ...]]:
     """The first rows of a result as JSON values; terms of RDF in term syntax."""
-    rows: list[list[object]] = []
-    for row in result.constants():
-        if limit is not None and len(rows) >= limit:
-            break
-        rows.append([_json_value(value) for value in row])
-    return rows
+    return _rows(result, limit, _json_values)
+
+
+def _rows(
+    result: Result, limit: int | None, convert: Callable[[pa.ChunkedArray], list[T]]
+) -> list[tuple[T, ...]]:
+    table = result.to_terms().slice(0, limit)
+    if not table.num_columns:
+        return [()] * table.num_rows
+    return list(zip(*map(convert, table.columns), strict=True))
 
 
 def seconds(value: float) -> str:
@@ -111,8 +129,23 @@ def sizes(changed: Mapping[str, tuple[int, int]]) -> list[list[Cell]]:
     return [[name, came, left] for name, (came, left) in changed.items()]
 
 
+def _print_rows(result: Result, limit: int | None) -> None:
+    print("\t".join(result.columns))  # noqa: T201
+    table = result.to_terms().slice(0, limit)
+    for start in range(0, table.num_rows, ROWS_AT_ONCE):
+        columns = table.slice(start, ROWS_AT_ONCE).columns
+        lines = text_block([*map(shown_texts, columns)], between="\t", end="\n")
+        print(lines.to_pybytes().decode(), end="")  # noqa: T201
+
+
 def _plain(value: Cell) -> str:
     return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _json_values(column: pa.ChunkedArray) -> list[object]:
+    if kinds_in(as_terms(column)) <= {Kind.STRING, Kind.INTEGER, Kind.BOOLEAN}:
+        return list(values(column))
+    return [_json_value(value) for value in constants(column)]
 
 
 def _json_value(value: Constant) -> object:

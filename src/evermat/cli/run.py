@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from evermat.api import KnowledgeBase
-from evermat.cli.facts import FactReader
-from evermat.cli.output import count, json_rows, rows_of, seconds, sizes
+from evermat.cli.facts import FactReader, UnusedFactsWarning
+from evermat.cli.output import Output, count, json_rows, rows_of, seconds, sizes
 from evermat.cli.programs import Syntax, read_program, says_what_to_read
 from evermat.cli.progress import ProgressLine
 from evermat.cli.updates import read_update
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.change import Change
-    from evermat.cli.output import Cell, Output
+    from evermat.cli.output import Cell
     from evermat.cli.updates import UpdateFile
     from evermat.lang.syntax import Program
     from evermat.maintenance.watch import Budget
@@ -57,8 +58,8 @@ class Loaded:
     progress: ProgressLine
 
 
-def load(job: Job, output: Output) -> Loaded:
-    """Read everything and materialise."""
+def load(job: Job, output: Output, *, question: str = "") -> Loaded:
+    """Read everything and materialise; `question` is what will be asked."""
     folders = [Path(place) for place in job.facts if Path(place).is_dir()]
     program = read_program(job.rules, job.syntax, folders=folders)
     reader = FactReader(program.declarations, header=job.header)
@@ -84,9 +85,11 @@ def load(job: Job, output: Output) -> Loaded:
     )
     output.say(
         f"materialised {count(stats['facts'], 'fact')} "
-        f"with {count(stats['rules'], 'rule')} in {stats['strata']} strata "
+        f"with {count(stats['rules'], 'rule')} "
+        f"in {stats['strata']} {'stratum' if stats['strata'] == 1 else 'strata'} "
         f"in {seconds(done - read)}"
     )
+    _warn_of_unused(reader, kb, question)
     output.document["seconds"] = {"read": read - start, "materialise": done - read}
     return Loaded(kb, program, reader, progress)
 
@@ -103,6 +106,18 @@ def _facts(job: Job, program: Program, reader: FactReader) -> dict[str, pa.Table
     return {name: together(name, parts) for name, parts in tables.items()}
 
 
+def _warn_of_unused(reader: FactReader, kb: KnowledgeBase, question: str) -> None:
+    """Facts that no rule uses often stand in a file with the wrong name."""
+    used = {
+        atom.predicate
+        for rule in kb.rules
+        for atom in (*rule.heads, *rule.positive_atoms(), *rule.negated_atoms())
+    }
+    for name, path in reader.single_files.items():
+        if name not in used and name not in question:
+            warnings.warn(UnusedFactsWarning(name, path), stacklevel=2)
+
+
 def run_job(job: Job, output: Output) -> None:
     """Materialise, apply the updates, write the outputs."""
     loaded = load(job, output)
@@ -116,21 +131,13 @@ def answer(
     job: Job, question: str, output: Output, *, limit: int | None, out: Path | None
 ) -> None:
     """Materialise and answer one question."""
-    kb = _quietly_loaded(job)
+    kb = load(job, Output(is_json=True), question=question).kb
     result = kb.query(question)
     if out is not None:
         result.write(out)
         output.say(f"wrote {count(len(result), 'row')} to {out}")
         return
-    output.document["columns"] = list(result.columns)
-    output.document["rows"] = json_rows(result, limit)
-    output.document["count"] = len(result)
-    if not result.columns:
-        output.say("yes" if len(result) else "no")
-        return
-    output.table(result.columns, rows_of(result, limit))
-    if output.is_terminal:
-        output.say(count(len(result), "row"))
+    output.result(result, limit)
 
 
 def list_algorithms(output: Output) -> None:
@@ -141,12 +148,6 @@ def list_algorithms(output: Output) -> None:
     output.document["algorithms"] = rows
     columns = ["name", "what it is", "best when", "extra memory", "paper"]
     output.table(columns, [list(row.values()) for row in rows])
-
-
-def _quietly_loaded(job: Job) -> KnowledgeBase:
-    from evermat.cli.output import Output
-
-    return load(job, Output(is_json=True)).kb
 
 
 # ----------------------------------------------------------------------- parts of run
@@ -170,7 +171,7 @@ def _update(job: Job, loaded: Loaded, output: Output) -> None:
         with loaded.progress.during(update.title):
             change = _apply(job, loaded.kb, update)
         _show_change(update.title, change, job.show, output)
-        reports.append(_report_row(path.stem, change))
+        reports.append(_report_row(update.name, change))
         documents.append(_change_document(update.title, change, job.show))
     title = "updates that would be made" if job.is_dry_run else "updates"
     columns = ["update", "algorithm", "given", "withdrawn", "added", "removed"]

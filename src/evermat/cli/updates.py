@@ -44,8 +44,14 @@ class UpdateFileError(EvermatError, ValueError):
 
 @dataclass(slots=True)
 class UpdateFile:
-    """An update that was read from files, as arguments of `KnowledgeBase.update`."""
+    """An update that was read from files, as arguments of `KnowledgeBase.update`.
 
+    Attributes:
+        name: what tables call it: the name of the file or folder.
+        title: the heading above what it changed.
+    """
+
+    name: str
     title: str
     algorithm: str | None = None
     insert: dict[str, object] = field(default_factory=dict)
@@ -71,7 +77,7 @@ def read_update(path: Path, reader: FactReader) -> UpdateFile:
 
 
 def _read_folder(folder: Path, reader: FactReader) -> UpdateFile:
-    update = UpdateFile(title=folder.name)
+    update = UpdateFile(name=folder.name, title=folder.name)
     found = False
     for name, facts in (("insert", update.insert), ("delete", update.delete)):
         if (folder / name).is_dir():
@@ -102,6 +108,7 @@ def _read_toml(path: Path, reader: FactReader) -> UpdateFile:
     rules = _table(path, "rules", content)
     _refuse_unknown(path, rules, _RULE_KEYS, "`[rules]` has")
     return UpdateFile(
+        name=path.stem,
         title=str(content.get("title", path.stem)),
         algorithm=content.get("algorithm"),
         insert=_facts(path, "insert", content, reader),

@@ -21,10 +21,11 @@ from evermat.columns.rows import (
     ArityMismatchError,
     column_names,
     column_of,
+    empty_table,
     rows_without_columns,
     table_of_rows,
 )
-from evermat.columns.syntax import ntriples_texts, term_texts
+from evermat.columns.syntax import ntriples_texts, shown_texts, term_texts
 from evermat.columns.terms import TERM, by_kind, kinds_in, terms_of_kind
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "column_names",
     "column_of",
     "constants",
+    "empty_table",
     "kinds_in",
     "natural",
     "ntriples_texts",
@@ -44,6 +46,7 @@ __all__ = [
     "read_terms",
     "refuse_nulls",
     "rows_without_columns",
+    "shown_texts",
     "table_of_rows",
     "term_table",
     "term_texts",

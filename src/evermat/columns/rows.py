@@ -74,6 +74,14 @@ def rows_without_columns(count: int) -> pa.Table:
     return pa.table({"c1": pa.nulls(count)}).select([])
 
 
+def empty_table(arity: int) -> pa.Table:
+    """A table of term columns without rows."""
+    if not arity:
+        return rows_without_columns(0)
+    empty = pa.chunked_array([], TERM)
+    return pa.table([empty] * arity, names=column_names(arity))
+
+
 def _check_rows(rows: list[Sequence[object]], arity: int) -> None:
     if all(type(row) is tuple for row in rows) and set(map(len, rows)) <= {arity}:
         return

@@ -20,6 +20,14 @@ def term_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return by_kind(single(column), _TERM_TEXTS)
 
 
+def shown_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The terms on a line of text for people: strings without quotes, if that works.
+
+    A string that holds a tab or a line end is quoted like all others in a program.
+    """
+    return by_kind(single(column), _SHOWN_TEXTS)
+
+
 def ntriples_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The terms in N-Triples, where numbers and Booleans are typed literals."""
     return by_kind(single(column), _NTRIPLES_TEXTS)
@@ -97,6 +105,11 @@ def _ntriples_doubles(texts: pa.Array) -> pa.Array:
 _SPECIAL_DOUBLES = (("nan", "NaN"), ("inf", "INF"), ("-inf", "-INF"))
 
 
+def _on_one_line(texts: pa.Array) -> pa.Array:
+    breaks = pc.match_substring_regex(texts, r"[\t\r\n]")
+    return pc.if_else(breaks, quoted(texts), texts)
+
+
 def _same(texts: pa.Array) -> pa.Array:
     return texts
 
@@ -111,6 +124,11 @@ _TERM_TEXTS: dict[Kind, Callable[[pa.Array], pa.Array]] = {
     Kind.BOOLEAN: _same,
     Kind.TYPED: _typed_texts,
     Kind.LANGUAGE: _language_texts,
+}
+
+_SHOWN_TEXTS: dict[Kind, Callable[[pa.Array], pa.Array]] = {
+    **_TERM_TEXTS,
+    Kind.STRING: _on_one_line,
 }
 
 _NTRIPLES_TEXTS: dict[Kind, Callable[[pa.Array], pa.Array]] = {

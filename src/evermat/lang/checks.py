@@ -21,6 +21,7 @@ from evermat.errors import (
     raise_all,
 )
 from evermat.functions import FUNCTIONS
+from evermat.garbage import collection_paused
 from evermat.lang.normalise import normalise
 from evermat.lang.remarks import remarks
 from evermat.lang.safety import unsafe_fact, unsafe_variables
@@ -86,6 +87,7 @@ def require_valid(program: Program) -> None:
     raise_all(list(_in_order(errors)))
 
 
+@collection_paused()
 def _find_problems(
     program: Program,
 ) -> tuple[list[ProgramError], list[ProgramWarning]]:
@@ -120,6 +122,8 @@ def _place(problem: EvermatError) -> tuple[str, int]:
 
 
 def _recursion_through_negation(rules: Sequence[Rule]) -> tuple[ProgramError, ...]:
+    if not any(any(rule.negated_atoms()) for rule in rules):
+        return ()
     try:
         stratify(normalise(rules))
     except StratificationError as problem:

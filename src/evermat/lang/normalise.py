@@ -43,7 +43,7 @@ from evermat.values import boolean_constant
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-__all__ = ["canonical", "is_auxiliary", "normalise", "rule_key"]
+__all__ = ["canonical", "is_auxiliary", "normal_rules", "normalise", "rule_key"]
 
 AUXILIARY_MARK = "~"
 """The first character of auxiliary predicates; users cannot write it."""
@@ -64,18 +64,26 @@ def normalise(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     Raises:
         UnsafeRuleError: if a variable gets no value (see `checks`, which says more).
     """
+    return tuple(normal_rules(rules).values())
+
+
+def normal_rules(rules: Iterable[Rule]) -> dict[Hashable, Rule]:
+    """The rules in normal form, by their keys (`rule_key`)."""
     found: dict[Hashable, Rule] = {}
     for rule in rules:
         for head in rule.heads:
             for normal in _normal_rules(head, rule):
                 found.setdefault(rule_key(normal), normal)
-    return tuple(found.values())
+    return found
 
 
 # ------------------------------------------------------------------- one rule
 
 
 def _normal_rules(head: Atom, rule: Rule) -> Iterator[Rule]:
+    if _is_normal(head, rule):
+        yield rule if len(rule.heads) == 1 else replace(rule, heads=(head,))
+        return
     draft = _Draft.of(head, rule)
     draft.substitute_equations()
     if not draft.settle_constant_conditions():
@@ -84,6 +92,25 @@ def _normal_rules(head: Atom, rule: Rule) -> Iterator[Rule]:
     auxiliary = list(draft.project_negations())
     yield Rule((draft.head,), draft.body(), rule.span)
     yield from auxiliary
+
+
+def _is_normal(head: Atom, rule: Rule) -> bool:
+    """Whether a rule is safe and has nothing but distinct, plain atoms."""
+    bound: set[str] = set()
+    for element in rule.body:
+        if not isinstance(element, Atom):
+            return False
+        for argument in element.arguments:
+            if not _is_plain(argument):
+                return False
+            if isinstance(argument, Variable):
+                bound.add(argument.name)
+    return all(
+        argument.name in bound
+        if isinstance(argument, Variable)
+        else isinstance(argument, Term)
+        for argument in head.arguments
+    ) and len(set(rule.body)) == len(rule.body)
 
 
 @dataclass

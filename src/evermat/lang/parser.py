@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evermat.errors import IncludeError, Label, ParseError, Source, raise_all
+from evermat.garbage import collection_paused
 from evermat.lang.directives import DIRECTIVES, Directives
 from evermat.lang.statements import StatementReader
 from evermat.lang.suggestions import did_you_mean
@@ -141,6 +142,7 @@ class _Parts:
         )
 
 
+@collection_paused()
 def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
     reader = StatementReader(source, parts.directives.namespace, parts.problems)
     while reader.kind != "end":

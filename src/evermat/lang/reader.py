@@ -51,6 +51,9 @@ NUMBER_KINDS = frozenset({"integer", "decimal", "double"})
 _MAXIMUM_OPERATIONS = 150
 """Operations in one body element or head; deeper trees would exhaust the stack."""
 
+_ENDS = frozenset({",", ")", "]"})
+"""What follows an argument."""
+
 _LANGUAGE = re.compile(r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 
 
@@ -202,10 +205,10 @@ class ExpressionReader(TokenReader):
         if self.kind == ")":
             self.advance()
             return ()
-        arguments = [self._argument()]
+        arguments = [self.argument()]
         while self.kind == ",":
             self.advance()
-            arguments.append(self._argument())
+            arguments.append(self.argument())
         if self.kind != ")":
             problem = self.unexpected(f"`,` or `)` in the arguments of {what}")
             problem.labels += (Label(self.span_of(opening), "opened here"),)
@@ -213,11 +216,11 @@ class ExpressionReader(TokenReader):
         self.advance()
         return tuple(arguments)
 
-    def _argument(self) -> Expression:
+    def argument(self) -> Expression:
+        """Read an expression; the arguments of atoms and calls are such."""
         token = self.tokens[self.position]
-        following = self.tokens[self.position + 1].kind
         # Most arguments are just a variable; this saves three calls for each.
-        if token.kind == "variable" and (following == "," or following == ")"):  # noqa: PLR1714  quicker than a set
+        if token.kind == "variable" and self.tokens[self.position + 1].kind in _ENDS:
             self.advance()
             return Variable(token.text[1:], Span(self.source, token.start, token.end))
         return self.expression(COMPARISON_LEVEL)

@@ -86,7 +86,7 @@ def _expression_key(expression: Expression, numbers: dict[str, int]) -> Hashable
         case Variable(name=name):
             return numbers.setdefault(name, len(numbers))
         case Term(constant=constant):
-            return constant
+            return constant.kind, constant.text  # quicker to hash than the constant
         case Call(function=function, arguments=arguments):
             return function, *(_expression_key(part, numbers) for part in arguments)
 

@@ -200,16 +200,16 @@ class StatementReader(ExpressionReader):
 
     def _triple(self) -> Atom:
         opening = self.advance()
-        subject = self.expression(COMPARISON_LEVEL)
+        subject = self.argument()
         self.expect(",", "`,` after the subject of a triple")
         token = self.token
         if token.text == "a" and self.next_kind() == ",":
             self.advance()
             predicate: Expression = Term(RDF_TYPE, self.span_of(token))
         else:
-            predicate = self.expression(COMPARISON_LEVEL)
+            predicate = self.argument()
         self.expect(",", "`,` after the predicate of a triple")
-        value = self.expression(COMPARISON_LEVEL)
+        value = self.argument()
         self.expect("]", "`]` after the object of a triple")
         span = self.span_since(opening.start)
         return Atom(TRIPLE, (subject, predicate, value), span, span)

@@ -14,12 +14,13 @@ from evermat.maintenance import (
     dred,
     dred_counting,
     fixpoint_update,
+    modular,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from evermat.maintenance.state import Algorithm, Run
+    from evermat.maintenance.state import Algorithm, Run, Stratum
 
 AUTO = "auto"
 REMATERIALISE = "remat"
@@ -52,11 +53,13 @@ class Incremental:
         maintain: the algorithm.
         needs_counters: whether it reads counts.
         finish: brings the counts in line that the algorithm does not keep itself.
+        modular: how strata with modules are brought up to date.
     """
 
     maintain: Algorithm
     needs_counters: bool
     finish: Callable[[Run], None]
+    modular: Callable[[Run, Stratum], None] = modular.maintain
 
 
 INCREMENTAL: Mapping[str, Incremental] = {
@@ -70,12 +73,16 @@ INCREMENTAL: Mapping[str, Incremental] = {
         dred_counting.maintain, needs_counters=True, finish=counters.leave_alone
     ),
     "bf": Incremental(
-        backward_forward.maintain, needs_counters=False, finish=counters.bring_in_line
+        backward_forward.maintain,
+        needs_counters=False,
+        finish=counters.bring_in_line,
+        modular=modular.maintain_searching,
     ),
     "bf-c": Incremental(
         backward_forward_counting.maintain,
         needs_counters=True,
         finish=counters.bring_recursive_in_line,
+        modular=modular.maintain_searching,
     ),
     "fp": Incremental(
         fixpoint_update.maintain, needs_counters=False, finish=counters.bring_in_line

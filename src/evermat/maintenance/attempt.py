@@ -118,7 +118,7 @@ def maintain(
     strata = job.new.strata
     if job.change.added:
         strata = strata_of(job.new.plans, frozenset(job.change.added))
-    run = Run(engine, strata, update, undermined, watch)
+    run = Run(engine, strata, update, undermined, watch, algorithm.modular)
     job.bookkeeping.maintain(algorithm, run)
     return Maintained(job, update, run)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.maintenance.affected import gained, lost
+from evermat.maintenance.modules import Stage
 from evermat.maintenance.seminaive import insert
 from evermat.rule_plans import derive
 
@@ -120,6 +121,7 @@ class Search:
         self.checked = run.engine.growing()
         self.proved = run.engine.growing()
         self.delayed = run.engine.growing()
+        self._stage = Stage(run.engine, run.remaining, run.possible, run.materialised)
 
     def check(self, batch: SettledFacts) -> SettledFacts:
         """Look for derivations of a batch of facts; returns those without (CHECK).
@@ -146,16 +148,22 @@ class Search:
     def _bodies(self, facts: SettledFacts) -> SettledFacts:
         """Body facts that atoms of the stratum match in instances with these heads."""
         run = self.run
-        if not self.stratum.recursive.rules:
-            return run.engine.no_facts()
+        facts = run.engine.settle(facts - self.proved)
         with run.backwards("check"):
-            return derive(
-                run.engine,
-                self.stratum.recursive.backward,
-                positive=run.remaining,
-                negative=run.possible,
-                delta_positive=run.engine.settle(facts - self.proved),
-            )
+            bodies = [
+                module.bodies(self._stage, facts) for module in self.stratum.modules
+            ]
+            if self.stratum.recursive.rules:
+                bodies.append(
+                    derive(
+                        run.engine,
+                        self.stratum.recursive.backward,
+                        positive=run.remaining,
+                        negative=run.possible,
+                        delta_positive=facts,
+                    )
+                )
+        return run.union(bodies)
 
     def _saturate(self, facts: SettledFacts) -> None:
         """Prove those of the facts that hold by themselves, and what follows.
@@ -169,6 +177,8 @@ class Search:
             # Facts that the stratum's rules do not derive are body facts all the same
             # where an atom such as `[?x, ?p, ?y]` matches them; these stay.
             sure |= facts - facts.within(self.stratum.region)
+        for module in self.stratum.modules:
+            sure |= module.prove(self._stage, facts, self.proved)
         candidates = engine.settle((facts & self.delayed) | sure)
         with run.forwards("saturate"):
             while True:
@@ -178,14 +188,28 @@ class Search:
                     return
                 self.proved.add(delta)
                 run.report.proved += delta.size()
-                if not self.stratum.recursive.rules:
-                    return
                 run.round(delta)
-                candidates = derive(
-                    engine,
-                    self.stratum.recursive.delta,
+                candidates = self._following(delta)
+
+    def _following(self, delta: SettledFacts) -> SettledFacts:
+        """What newly proved facts prove in turn."""
+        run, stratum = self.run, self.stratum
+        proofs = []
+        if stratum.modules:
+            unproved = run.engine.settle(self.checked - self.proved)
+            proofs = [
+                module.prove(self._stage, unproved, self.proved)
+                for module in stratum.modules
+            ]
+        if stratum.recursive.rules:
+            proofs.append(
+                derive(
+                    run.engine,
+                    stratum.recursive.delta,
                     positive=run.remaining,
                     negative=run.possible,
                     delta_positive=delta,
                     local=self.proved,
                 )
+            )
+        return run.union(proofs)

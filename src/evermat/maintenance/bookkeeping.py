@@ -5,25 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from evermat.maintenance.counters import count_given
+from evermat.maintenance.modular_materialise import materialise_modular
 from evermat.maintenance.rule_updates import reclassify, undermine, undermine_counting
-from evermat.maintenance.seminaive import materialise, materialise_counting
+from evermat.maintenance.seminaive import materialise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evermat.algebra import Engine, SettledFacts
     from evermat.maintenance.algorithms import Incremental
-    from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
+    from evermat.maintenance.compiled_rules import (
+        CompiledRules,
+        ModularPlan,
+        RuleChange,
+    )
     from evermat.maintenance.state import Run, StratumReport, Update
     from evermat.maintenance.watch import Watch
-    from evermat.rule_plans import StratumPlan
 
 
 class Bookkeeping(Protocol):
     """What depends on whether derivations are counted."""
 
     def materialise(
-        self, engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+        self, engine: Engine, strata: Iterable[ModularPlan], watch: Watch
     ) -> list[StratumReport]:
         """Derive all facts on a fresh engine."""
 
@@ -45,10 +49,10 @@ class WithCounters:
     """C_nr and C_r are exact between updates."""
 
     def materialise(
-        self, engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+        self, engine: Engine, strata: Iterable[ModularPlan], watch: Watch
     ) -> list[StratumReport]:
         """Derive and count."""
-        return materialise_counting(engine, strata, watch)
+        return materialise_modular(engine, strata, watch)
 
     def begin(
         self,
@@ -76,7 +80,7 @@ class WithoutCounters:
     """Nothing but facts is kept."""
 
     def materialise(
-        self, engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+        self, engine: Engine, strata: Iterable[ModularPlan], watch: Watch
     ) -> list[StratumReport]:
         """Derive only."""
         return materialise(engine, strata, watch)

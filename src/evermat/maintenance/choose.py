@@ -1,65 +1,61 @@
 """`auto`: which algorithm for this update?
 
-Two questions are answered from statistics. *Maintain or start again?* Work is measured
-in rule instances. The last materialisation matched a known number of them, and earlier
-updates tell how many an update matches for each given fact that it changes; where they
-do not, nonrecursive programs allow a bound, and for recursive ones an attempt is made
-that is given up when it has cost a certain part of starting again. *Which algorithm?*
-Counting without recursion. With recursion DRed^c, until it is seen to delete mostly
-what it then rederives; B/F^c is tried then, and the one with less work per changed fact
-stays.
+*Which incremental algorithm?* Counting without recursion, DRed^c with it, and FP-update
+where no counters are kept: it never evaluates a rule backwards for many facts.
+
+*Maintain or start again?* Both are given a price in seconds, from what was observed
+when facts were last materialised and when updates were maintained:
+
+- starting again matches about as many rule instances as the last time, in proportion
+  to the facts there are now;
+- an insertion matches only new instances, so it is always maintained, unless most of
+  the facts are new;
+- a deletion reaches on average a certain share of all instances with each fact, and
+  several facts reach partly the same ones: n facts reach 1 − e^(−reach · n) of them.
+  The reach is learnt from every update that deletes something, large ones counting
+  more. Before that it is assumed from the number of instances per given fact: where
+  there are few, derivations are short; where there are many, they are long.
+
+As the estimate may be wrong, an attempt to maintain has only so much patience; then it
+is undone, and everything is derived again. What this taught is kept for the next time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from math import exp, log
 
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.watch import Patience
 
-_OVERHEAD = 1.6
-"""Time for an instance in an update, in units of one in a materialisation.
+_DEEP = 8.0
+"""From this many instances per given fact on, derivations are taken to be long."""
 
-Measured: views with several parts cost more than plain tables, and every lost instance
-is looked up again in the counters.
-"""
+_SHALLOW_REACH = 1.5
+"""Instances a deleted fact reaches, in units of the instances per given fact."""
 
-_LARGE = 0.01
-"""From this part of the given facts on, an update is large."""
+_DEEP_REACH = 30.0
+"""The same for long derivations. Measured between 16 (closure of a random graph) and
+400 (points-to analysis); path lengths in a graph gave 150 for single edges."""
 
-_PATIENCE_LARGE = 0.1
-"""What an attempt at a large update may cost, in units of a materialisation.
+_DEEP_LOSS = 6
+"""Deleting the share x of the facts leaves (1 − x)^6 of the long derivations."""
 
-Such updates often end in starting again, and that must stay within 1.15 units.
-"""
+_MOST = 1.5
+"""An update matches at most so many times all instances: most of them are lost first,
+and then some are found again."""
 
-_PATIENCE_SMALL = 0.6
-"""The same for small updates, which seldom reach far."""
+_PATIENCE = 0.7
+"""What an attempt may cost, in units of starting again, unless more is expected."""
 
-_WASTE = 0.8
-"""DRed^c is wasteful if it rederives more than this part of what it deletes …"""
-
-_WASTE_FACTS = 1000
-"""… and deletes more than this many facts."""
+_COPYING = 1.5
+"""Starting again takes so many times what deriving takes: facts are copied, too."""
 
 _FORGETTING = 0.5
-"""How much of the old average is kept when a new observation comes."""
+"""How much of the old experience is kept when a new observation comes."""
 
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What an update cost, as seen by `auto`.
-
-    Attributes:
-        changed: given facts withdrawn and given.
-        instances: rule instances matched.
-        overdeleted, rederived: as in the report.
-    """
-
-    changed: int
-    instances: int
-    overdeleted: int = 0
-    rederived: int = 0
+_TELLING = 20_000
+"""Updates with fewer instances tell nothing about the time for one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,46 +63,72 @@ class History:
     """What is known from earlier runs; a new one is made after each.
 
     Attributes:
-        facts: given facts, when they were last counted.
-        materialise_instances: rule instances that the last materialisation matched.
-        materialise_seconds: its time.
-        rates: for each algorithm, rule instances per changed given fact.
-        is_wasteful: whether DRed^c rederived most of what it deleted.
+        given: given facts that there are now.
+        facts: facts that there are now.
+        instances_per_fact: rule instances per fact, when last materialised.
+        restart_seconds: time for an instance, when last materialised.
+        update_seconds: time for an instance in updates.
+        reach: sum of observed reaches, each times the number of deleted facts.
+        reach_weight: sum of these numbers.
     """
 
+    given: int = 0
     facts: int = 0
-    materialise_instances: int = 0
-    materialise_seconds: float = 0.0
-    rates: dict[str, float] = field(default_factory=dict)
-    is_wasteful: bool = False
+    instances_per_fact: float = 0.0
+    restart_seconds: float = 0.0
+    update_seconds: float = 0.0
+    reach: float = 0.0
+    reach_weight: float = 0.0
 
-    def materialised(self, facts: int, instances: int, seconds: float) -> History:
-        """With a materialisation that was just done."""
+    @property
+    def instances(self) -> float:
+        """Rule instances that a materialisation would match now."""
+        return self.instances_per_fact * self.facts
+
+    def counted(self, given: int, facts: int) -> History:
+        """With facts that came and went."""
+        return replace(self, given=self.given + given, facts=self.facts + facts)
+
+    def loaded(self, instances: int, seconds: float) -> History:
+        """With a first materialisation, whose derivations took some seconds."""
+        return self.restarted(instances, _COPYING * seconds)
+
+    def restarted(self, instances: int, seconds: float) -> History:
+        """With a materialisation that was just done, all in all in some seconds."""
+        if not instances:
+            return replace(self, instances_per_fact=0.0)
         return replace(
             self,
-            facts=facts,
-            materialise_instances=instances,
-            materialise_seconds=seconds,
+            instances_per_fact=instances / max(self.facts, 1),
+            restart_seconds=seconds / instances,
         )
 
-    def maintained(self, algorithm: str, work: Work, facts: int) -> History:
+    def maintained(self, withdrawn: int, instances: int, seconds: float) -> History:
         """With an update that was just maintained."""
-        if not work.changed:
-            return replace(self, facts=facts)
-        rate = work.instances / work.changed
-        old = self.rates.get(algorithm, rate)
-        rates = self.rates | {algorithm: _FORGETTING * old + (1 - _FORGETTING) * rate}
-        wasteful = self.is_wasteful or (
-            work.overdeleted > _WASTE_FACTS
-            and work.rederived > _WASTE * work.overdeleted
-        )
-        return replace(self, facts=facts, rates=rates, is_wasteful=wasteful)
+        history = self
+        if instances >= _TELLING:
+            speed = seconds / instances
+            old = self.update_seconds or speed
+            history = replace(
+                self, update_seconds=_FORGETTING * old + (1 - _FORGETTING) * speed
+            )
+        return _with_reach(history, withdrawn, instances)
 
-    def gave_up(self, algorithm: str, changed: int, instances: int) -> History:
-        """With an attempt that was given up: it would have cost more than this."""
-        least = 2 * instances / max(changed, 1)
-        rates = self.rates | {algorithm: max(self.rates.get(algorithm, 0.0), least)}
-        return replace(self, rates=rates)
+    def gave_up(self, withdrawn: int, instances: int) -> History:
+        """With an attempt that was given up: it would have gone on about as long."""
+        return _with_reach(self, withdrawn, 2 * instances)
+
+
+def _with_reach(history: History, withdrawn: int, instances: float) -> History:
+    """With a deletion of some facts that reached some instances."""
+    if not withdrawn or not history.instances:
+        return history
+    share = min(instances / (_MOST * history.instances), 0.99)
+    return replace(
+        history,
+        reach=_FORGETTING * history.reach - log(1 - share),
+        reach_weight=_FORGETTING * history.reach_weight + withdrawn,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,67 +160,62 @@ class Choice:
 
 def choose(situation: Situation, history: History) -> Choice:
     """The algorithm for an update."""
-    if not history.materialise_instances:
-        return _without_experience(situation, history)
-    algorithm, why = _incremental(situation, history)
-    changed = situation.withdrawn + situation.given
-    part = changed / max(history.facts, 1)
-    expected = _expected_instances(situation, history, algorithm)
-    unit = history.materialise_instances
-    if expected is not None:
-        cost = _OVERHEAD * expected / unit
-        after = max(0.1, (history.facts - situation.withdrawn) / max(history.facts, 1))
-        if cost > after:
-            return Choice(
-                REMATERIALISE,
-                f"about {expected:,.0f} rule instances expected, "
-                f"materialising matched {unit:,}",
-            )
-        return Choice(algorithm, why, _patience(max(1.0, cost), history))
-    limit = _PATIENCE_LARGE if part >= _LARGE else _PATIENCE_SMALL
-    return Choice(algorithm, why, _patience(limit, history))
-
-
-def _without_experience(situation: Situation, history: History) -> Choice:
-    """No rule instance was ever matched: there are no facts, no rules, or neither."""
-    if situation.given > history.facts or situation.changes_rules:
+    maintain = incremental(situation)
+    changes_much = situation.changes_rules or situation.given > 2 * history.given
+    if changes_much and not history.instances:
         return Choice(REMATERIALISE, "nothing was derived so far")
-    algorithm, why = _incremental(situation, history)
-    return Choice(algorithm, why)
-
-
-def _incremental(situation: Situation, history: History) -> tuple[str, str]:
-    if not situation.is_recursive:
-        if situation.has_counters:
-            return "counting", "no rule is recursive"
-        return "dred", "no rule is recursive, and no counters are kept"
-    if not situation.has_counters:
-        return "bf", "rules are recursive, and no counters are kept"
-    if history.is_wasteful:
-        known = history.rates.get("bf-c")
-        if known is None or known < history.rates.get("dred-c", known):
-            return "bf-c", "`dred-c` rederived most of what it deleted"
-    return "dred-c", "rules are recursive"
-
-
-def _expected_instances(
-    situation: Situation, history: History, algorithm: str
-) -> float | None:
-    """Rule instances that the update will match, where that can be known."""
-    changed = situation.withdrawn + situation.given
+    if situation.given > 2 * history.given:
+        return Choice(REMATERIALISE, "most of the facts are new")
     if situation.changes_rules:
-        return None
-    rate = history.rates.get(algorithm)
-    if rate is not None:
-        return rate * changed
-    if not situation.is_recursive:
-        # An instance has two body atoms on average, and is met once for each change.
-        return 2 * changed / max(history.facts, 1) * history.materialise_instances
-    return None
+        return replace(maintain, patience=_patience(_PATIENCE, history))
+    if not situation.withdrawn or not history.instances:
+        return maintain
+    price = maintenance_price(situation.withdrawn, history)
+    restart = restart_price(situation.withdrawn, history)
+    if price > restart:
+        return Choice(
+            REMATERIALISE,
+            f"about {price:.3g} s expected for `{maintain.algorithm}`, "
+            f"{restart:.3g} s for starting again",
+        )
+    share = max(_PATIENCE, 1.5 * price / restart)
+    return replace(maintain, patience=_patience(share, history))
 
 
-def _patience(part: float, history: History) -> Patience:
+def incremental(situation: Situation) -> Choice:
+    """The algorithm to maintain with."""
+    if not situation.has_counters:
+        return Choice("fp", "no counters are kept")
+    if situation.is_recursive:
+        return Choice("dred-c", "some rules are recursive")
+    return Choice("counting", "no rule is recursive")
+
+
+def maintenance_price(withdrawn: int, history: History) -> float:
+    """Seconds that maintaining a deletion will take, as far as one can tell."""
+    per_given = history.instances / max(history.given, 1)
+    units = _SHALLOW_REACH if per_given < _DEEP else _DEEP_REACH
+    assumed = units * per_given / (_MOST * history.instances)
+    # What was seen with single facts says little about thousands; assumptions make up
+    # for experience with less than a tenth of the facts at hand.
+    weight = max(history.reach_weight, withdrawn / 10)
+    seen = history.reach + assumed * (weight - history.reach_weight)
+    reach = seen / weight
+    instances = _MOST * history.instances * (1 - exp(-reach * withdrawn))
+    return instances * (history.update_seconds or history.restart_seconds)
+
+
+def restart_price(withdrawn: int, history: History) -> float:
+    """Seconds that starting again after a deletion will take."""
+    seconds = history.instances * history.restart_seconds
+    if history.instances < _DEEP * history.given:
+        return seconds
+    left = max(0.0, 1 - withdrawn / max(history.given, 1))
+    return float(seconds * left**_DEEP_LOSS)
+
+
+def _patience(share: float, history: History) -> Patience:
     return Patience(
-        instances=part * history.materialise_instances / _OVERHEAD,
-        seconds=part * history.materialise_seconds,
+        instances=share * history.instances,
+        seconds=share * history.instances * history.restart_seconds,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from evermat.algebra import Region
 from evermat.errors import EvermatError
@@ -17,15 +17,23 @@ from evermat.lang.normalise import normal_rules, rule_key
 from evermat.lang.strata import stratify
 from evermat.lang.syntax import Term
 from evermat.maintenance.state import Strata, Stratum
-from evermat.rule_plans import compile_rules, plan_strata
+from evermat.rule_plans import StratumPlan, compile_rules, plan_strata
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from evermat.algebra import Operand, Pattern
     from evermat.lang.syntax import Atom, Rule
-    from evermat.rule_plans import RuleSet, StratumPlan
+    from evermat.maintenance.modules import Module
+    from evermat.rule_plans import RuleSet
 
 
 class UnknownRuleError(EvermatError, LookupError):
@@ -129,6 +137,16 @@ def _single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
 # --------------------------------------------------------------------------- strata
 
 
+@dataclass(frozen=True, eq=False)
+class ModularPlan(StratumPlan):
+    """The plan of a stratum some of whose recursive rules are taken by modules.
+
+    `recursive` are the others, `rules` are all of them.
+    """
+
+    modules: tuple[Module, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledRules:
     """A program ready to run.
@@ -136,13 +154,20 @@ class CompiledRules:
     Attributes:
         plans: its strata, for materialisation.
         strata: its strata, for updates that leave the rules alone.
-        recursive: the normal rules that are recursive.
+        recursive: the normal rules that are recursive and taken by no module.
+        modules: the modules of all strata.
     """
 
     book: RuleBook
-    plans: tuple[StratumPlan, ...]
+    plans: tuple[ModularPlan, ...]
     strata: Strata
     recursive: frozenset[Rule]
+    modules: tuple[Module, ...] = ()
+
+    @property
+    def claimed(self) -> frozenset[Rule]:
+        """The rules that modules take care of."""
+        return frozenset(rule for module in self.modules for rule in module.rules)
 
     @property
     def rules(self) -> frozenset[Rule]:
@@ -150,23 +175,59 @@ class CompiledRules:
         return frozenset(self.book.normal.values())
 
 
+class FindModules(Protocol):
+    """How the modules of a stratum are found; `no_modules` finds none."""
+
+    def __call__(
+        self, rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
+    ) -> tuple[Module, ...]:
+        """The modules for some of the recursive rules of a stratum."""
+
+
+def no_modules(
+    rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
+) -> tuple[Module, ...]:
+    """Leave all rules to be matched instance by instance."""
+    del rules, is_local
+    return ()
+
+
 @collection_paused()
-def compile_book(book: RuleBook) -> CompiledRules:
+def compile_book(book: RuleBook, find: FindModules = no_modules) -> CompiledRules:
     """Stratify and compile the rules of a program.
 
     Raises:
         StratificationError: the program has recursion through negation.
     """
-    plans = plan_strata(stratify(tuple(book.normal.values())))
+    stratification = stratify(tuple(book.normal.values()))
+    plans = tuple(_with_modules(plan, find) for plan in plan_strata(stratification))
     return CompiledRules(
         book=book,
         plans=plans,
         strata=strata_of(plans, frozenset()),
         recursive=frozenset(rule for plan in plans for rule in plan.recursive.rules),
+        modules=tuple(module for plan in plans for module in plan.modules),
     )
 
 
-def strata_of(plans: Sequence[StratumPlan], new_rules: frozenset[Rule]) -> Strata:
+def _with_modules(plan: StratumPlan, find: FindModules) -> ModularPlan:
+    recursive = plan.recursive
+    modules = find(recursive.rules, recursive.is_local)
+    if modules:
+        taken = {rule for module in modules for rule in module.rules}
+        others = (rule for rule in recursive.rules if rule not in taken)
+        recursive = compile_rules(others, recursive.is_local)
+    return ModularPlan(
+        index=plan.index,
+        region=plan.region,
+        nonrecursive=plan.nonrecursive,
+        recursive=recursive,
+        rules=plan.rules,
+        modules=modules,
+    )
+
+
+def strata_of(plans: Sequence[ModularPlan], new_rules: frozenset[Rule]) -> Strata:
     """The strata for an update that adds `new_rules`, which are among the rules."""
     strata = tuple(
         _stratum(number, plan, new_rules) for number, plan in enumerate(plans, start=1)
@@ -187,7 +248,9 @@ def strata_of(plans: Sequence[StratumPlan], new_rules: frozenset[Rule]) -> Strat
         changed=tuple(
             position
             for position, stratum in enumerate(strata)
-            if stratum.new_nonrecursive.rules or stratum.new_recursive.rules
+            if stratum.new_nonrecursive.rules
+            or stratum.new_recursive.rules
+            or stratum.new_modules
         ),
     )
 
@@ -201,7 +264,7 @@ def _union(regions: Iterable[Region]) -> Region:
     return Region(frozenset(relations), tuple(shapes))
 
 
-def _stratum(number: int, plan: StratumPlan, new_rules: frozenset[Rule]) -> Stratum:
+def _stratum(number: int, plan: ModularPlan, new_rules: frozenset[Rule]) -> Stratum:
     nonrecursive, new_nonrecursive = _divide(plan.nonrecursive, new_rules)
     recursive, new_recursive = _divide(plan.recursive, new_rules)
     region = plan.region
@@ -218,6 +281,10 @@ def _stratum(number: int, plan: StratumPlan, new_rules: frozenset[Rule]) -> Stra
             atom.predicate for rule in plan.rules.rules for atom in _body_atoms(rule)
         ),
         is_closed=_is_closed(plan),
+        modules=plan.modules,
+        new_modules=tuple(
+            module for module in plan.modules if not new_rules.isdisjoint(module.rules)
+        ),
     )
 
 

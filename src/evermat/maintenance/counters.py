@@ -67,7 +67,10 @@ def _recount(run: Run, counters: Counters, stayed: RuleSet, new: RuleSet) -> Non
 
 
 def _affected(run: Run) -> Iterator[Stratum]:
-    """The strata whose rules read a relation that changed, or that have new rules."""
+    """The strata whose rules read a relation that changed, or that have new rules.
+
+    Those with modules are left out: `modular` keeps their counts.
+    """
     strata = run.strata
     positions = set(strata.changed)
     lost, gained = run.changes()
@@ -75,5 +78,6 @@ def _affected(run: Run) -> Iterator[Stratum]:
         positions.update(strata.readers.get(relation, ()))
     for position in sorted(positions):
         stratum = strata.strata[position]
-        run.return_to(stratum)
-        yield stratum
+        if not stratum.modules:
+            run.return_to(stratum)
+            yield stratum

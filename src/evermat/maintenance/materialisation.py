@@ -7,7 +7,7 @@ commits. Nothing of its own state changes before the engine has committed.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,7 +21,7 @@ from evermat.maintenance.algorithms import (
 )
 from evermat.maintenance.attempt import Given, Job, build, maintain
 from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
-from evermat.maintenance.choose import Choice, History, Situation, Work, choose
+from evermat.maintenance.choose import Choice, History, Situation, choose
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.rematerialise import copy_given, load_given
@@ -70,12 +70,18 @@ class _Request:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Done:
-    """An attempt with the choice that led to it, and what was learnt on the way."""
+    """An attempt with the choice that led to it, and what was learnt on the way.
+
+    Attributes:
+        start: when the request had been read and the work began; None for the first
+            facts, where reading them takes most of the time.
+    """
 
     job: Job
     attempt: Attempt
     choice: Choice
     history: History
+    start: float | None
 
 
 class Materialisation:
@@ -225,9 +231,10 @@ class Materialisation:
     def _attempt(
         self, job: Job, request: _Request, algorithm: str, watch: Watch
     ) -> _Done:
-        if algorithm in {AUTO, REMATERIALISE} and not self._history.facts:
+        if algorithm in {AUTO, REMATERIALISE} and not self._history.given:
             return self._load(job, request, watch)
         update = self._read(request, job)
+        start = perf_counter()
         choice = Choice(algorithm, "asked for")
         if algorithm == AUTO:
             choice = choose(self._situation(job, update), self._history)
@@ -239,7 +246,7 @@ class Materialisation:
             attempt = maintain(job, update, INCREMENTAL[choice.algorithm], watch)
         except OutOfPatience:
             return self._start_again(job, request, choice, watch)
-        return _Done(job, attempt, choice, self._history)
+        return _Done(job, attempt, choice, self._history, start)
 
     def _load(self, job: Job, request: _Request, watch: Watch) -> _Done:
         """The first facts: nothing is compared with what was there before."""
@@ -251,10 +258,11 @@ class Materialisation:
             ignored=Ignored(deletions=_rows(request.delete), rules=job.change.ignored),
         )
         choice = Choice(REMATERIALISE, "there were no facts before")
-        return _Done(job, build(job, fresh, given, watch), choice, self._history)
+        attempt = build(job, fresh, given, watch)
+        return _Done(job, attempt, choice, self._history, start=None)
 
     def _rebuild(self, job: Job, update: Update, choice: Choice, watch: Watch) -> _Done:
-        engine = self.engine
+        engine, start = self.engine, perf_counter()
         fresh = copy_given(
             engine, watch, without=update.deletions, also=update.insertions
         )
@@ -263,7 +271,8 @@ class Materialisation:
             added=engine.snapshot(update.insertions),
             ignored=update.ignored,
         )
-        return _Done(job, build(job, fresh, given, watch), choice, self._history)
+        attempt = build(job, fresh, given, watch)
+        return _Done(job, attempt, choice, self._history, start)
 
     def _start_again(
         self, job: Job, request: _Request, tried: Choice, watch: Watch
@@ -273,19 +282,17 @@ class Materialisation:
         self.engine.begin()
         self._declare(request, job.new)
         update = self._read(request, job)
-        changed = update.deletions.size() + update.insertions.size()
-        history = self._history.gave_up(tried.algorithm, changed, watch.instances)
+        history = self._history.gave_up(update.deletions.size(), watch.instances)
         choice = Choice(
             REMATERIALISE,
             f"`{tried.algorithm}` was given up after {watch.instances:,} rule "
-            f"instances; materialising matched "
-            f"{self._history.materialise_instances:,}",
+            f"instances; all facts have about {self._history.instances:,.0f}",
         )
         rest = Watch(self.budget, self.progress)
         rest.start = watch.start
         self.engine.monitor = rest.monitor
         done = self._rebuild(job, update, choice, rest)
-        return _Done(job, done.attempt, choice, history)
+        return replace(done, history=history)
 
     # -- reading requests
 
@@ -359,18 +366,17 @@ class Materialisation:
 
     def _learn(self, done: _Done, outcome: Outcome) -> History:
         report = outcome.report
-        facts = self._history.facts + report.inserted - report.deleted
         instances = report.forward_instances + report.backward_instances
-        if done.choice.algorithm == REMATERIALISE:
-            seconds = sum(sum(each.seconds.values()) for each in report.strata)
-            return done.history.materialised(facts, instances, seconds)
-        work = Work(
-            changed=report.deleted + report.inserted,
-            instances=instances,
-            overdeleted=sum(each.overdeleted for each in report.strata),
-            rederived=sum(each.rederived for each in report.strata),
+        history = done.history.counted(
+            given=report.inserted - report.deleted, facts=report.added - report.removed
         )
-        return done.history.maintained(done.choice.algorithm, work, facts)
+        if done.start is None:
+            deriving = sum(sum(each.seconds.values()) for each in report.strata)
+            return history.loaded(instances, deriving)
+        seconds = perf_counter() - done.start
+        if done.choice.algorithm == REMATERIALISE:
+            return history.restarted(instances, seconds)
+        return history.maintained(report.deleted, instances, seconds)
 
 
 def _rows(tables: Mapping[str, pa.Table]) -> int:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evermat.maintenance.modules import Stage
 from evermat.rule_plans import compile_rules, derive, derive_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evermat.algebra import Engine, Facts, SettledFacts
+    from evermat.algebra import Counters, Engine, Facts, SettledFacts
     from evermat.lang.syntax import Atom, Rule
     from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
     from evermat.rule_plans import RuleSet
@@ -42,9 +43,14 @@ def undermine_counting(
     """Like `undermine`, and take the derivations out of the counters."""
     facts = engine.materialised
     heads: Facts = engine.no_facts()
+    for module in old.modules:
+        if not set(change.removed).isdisjoint(module.rules):
+            # Instances of modules were never counted, and are too many to match.
+            heads |= module.derive(Stage(engine, facts, facts, facts))
+    counted = [rule for rule in change.removed if rule not in old.claimed]
     for removed, counters in (
-        (_those(change.removed, old.recursive), engine.recursive_counts),
-        (_others(change.removed, old.recursive), engine.nonrecursive_counts),
+        (_those(counted, old.recursive), engine.recursive_counts),
+        (_others(counted, old.recursive), engine.nonrecursive_counts),
     ):
         if removed.rules:
             counts = derive_counts(engine, removed.full, positive=facts, negative=facts)
@@ -54,23 +60,38 @@ def undermine_counting(
 
 
 def reclassify(engine: Engine, old: CompiledRules, new: CompiledRules) -> None:
-    """Move the counts of rules that became recursive, or cease to be."""
+    """Move the counts of rules that became recursive, or cease to be.
+
+    Rules that modules take are not counted at all.
+    """
     facts = engine.materialised
-    became = (new.recursive - old.recursive) & old.rules
-    ceased = (old.recursive - new.recursive) & new.rules
-    for rules, source, target in (
-        (became, engine.nonrecursive_counts, engine.recursive_counts),
-        (ceased, engine.recursive_counts, engine.nonrecursive_counts),
-    ):
-        if rules:
-            counts = derive_counts(
-                engine,
-                compile_rules(rules, _never_local).full,
-                positive=facts,
-                negative=facts,
-            )
+    moves: dict[tuple[Counters | None, Counters | None], list[Rule]] = {}
+    for rule in old.rules & new.rules:
+        move = _counters_of(engine, rule, old), _counters_of(engine, rule, new)
+        if move[0] is not move[1]:
+            moves.setdefault(move, []).append(rule)
+    for (source, target), rules in moves.items():
+        counts = derive_counts(
+            engine,
+            compile_rules(rules, _never_local).full,
+            positive=facts,
+            negative=facts,
+        )
+        if source is not None:
             source.subtract(counts)
+        if target is not None:
             target.add(counts)
+
+
+def _counters_of(
+    engine: Engine, rule: Rule, compiled: CompiledRules
+) -> Counters | None:
+    """Where the instances of a rule are counted."""
+    if rule in compiled.claimed:
+        return None
+    if rule in compiled.recursive:
+        return engine.recursive_counts
+    return engine.nonrecursive_counts
 
 
 def _those(rules: Iterable[Rule], chosen: frozenset[Rule]) -> RuleSet:

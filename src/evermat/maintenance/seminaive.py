@@ -48,7 +48,7 @@ def materialise(
 
     reports = []
     for stratum in strata:
-        report = _Materialised(engine, stratum, watch)
+        report = Growth(engine, stratum, watch)
         report.extend(apply(stratum.nonrecursive.full))
         delta = report.extend(apply(stratum.recursive.full))
         while not delta.is_empty():
@@ -77,7 +77,7 @@ def materialise_counting(
 
     reports = []
     for stratum in strata:
-        report = _Materialised(engine, stratum, watch)
+        report = Growth(engine, stratum, watch)
         report.extend(apply(engine.nonrecursive_counts, stratum.nonrecursive.full))
         delta = report.extend(apply(engine.recursive_counts, stratum.recursive.full))
         while not delta.is_empty():
@@ -88,7 +88,7 @@ def materialise_counting(
     return reports
 
 
-class _Materialised:
+class Growth:
     """The growth of one stratum: adds facts to the engine and keeps the report."""
 
     def __init__(self, engine: Engine, stratum: StratumPlan, watch: Watch) -> None:
@@ -110,6 +110,7 @@ class _Materialised:
         return delta
 
     def finish(self) -> StratumReport:
+        """The report, when nothing more will come."""
         self.report.forward_instances = self.engine.matches - self.matches
         self.report.seconds["materialise"] = perf_counter() - self.start
         return self.report

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from evermat.maintenance.watch import Budget, BudgetExceededError, Progress, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from evermat.algebra import (
         Engine,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Snapshot,
     )
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.modules import Module
     from evermat.maintenance.watch import Watch
     from evermat.rule_plans import RuleSet
 
@@ -232,6 +233,8 @@ class Stratum:
         all_recursive: the recursive rules of both sorts.
         holds: the relations of the region.
         reads: the relations in the bodies of the rules.
+        modules: recursive rules with algorithms of their own; none of the rules above.
+        new_modules: those of the modules that gain a rule.
         is_closed: whether facts that an atom of the stratum's own can match all lie in
             the region. Not so for `[?x, ?p, ?y]` where rules derive some `?p` only.
     """
@@ -246,6 +249,8 @@ class Stratum:
     holds: frozenset[str]
     reads: frozenset[str]
     is_closed: bool
+    modules: tuple[Module, ...] = ()
+    new_modules: tuple[Module, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,8 +299,11 @@ class Run:
         update: Update,
         undermined: SettledFacts,
         watch: Watch,
+        modular: Callable[[Run, Stratum], None] | None = None,
     ) -> None:
         self.engine = engine
+        self.modular = modular
+        """What brings strata with modules up to date."""
         self.strata = strata
         self.withdrawn = update.deletions
         self.given = update.insertions
@@ -376,11 +384,12 @@ class Run:
     # -- which strata there is work in
 
     def touched_strata(self) -> Iterator[Stratum]:
-        """The strata that the update reaches, in order.
+        """The strata that the update reaches, in order, except those with modules.
 
         Facts that no stratum derives are dealt with first. A stratum is visited if
         the update speaks of its facts or rules, or if what happened below touches a
-        relation that its rules read; the others cost nothing.
+        relation that its rules read; the others cost nothing. Strata with modules are
+        brought up to date on the way, because no algorithm but `modular` knows of them.
         """
         self._change_base()
         waiting = set(self.strata.changed)
@@ -400,7 +409,10 @@ class Run:
             waiting.remove(position)
             stratum = self.strata.strata[position]
             self._begin_report(stratum.index)
-            yield stratum
+            if stratum.modules and self.modular is not None:
+                self.modular(self, stratum)
+            else:
+                yield stratum
 
     def _changed_relations(self) -> frozenset[str]:
         lost, gained = self.changes()

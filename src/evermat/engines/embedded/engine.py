@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from evermat.algebra import EngineUseError, Role, SettledFacts
 from evermat.columns import ArityMismatchError
+from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables
 from evermat.engines.embedded.heads import (
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from evermat.algebra import (
+        Captured,
+        Closure,
         Counts,
         Engine,
         Facts,
@@ -337,9 +340,7 @@ class EmbeddedEngine:
             ones = cast("Cliques", source).map(ids)
             cast("Cliques", representatives).assign(ids, ones)
 
-    def members(
-        self, nodes: SettledFacts, representatives: Representatives
-    ) -> Settled:
+    def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
         """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
         cliques = cast("Cliques", representatives)
         found = {}
@@ -407,6 +408,35 @@ class EmbeddedEngine:
         rows = self._rows(self.store.materialised, relation)
         return cast("Cliques", representatives).weight(known.table[:, rows])
 
+    # -------------------------------------------------------------------- closures
+
+    def counted(self, pattern: Pattern) -> Settled:
+        """The facts of a pattern of which one of the two counts is above zero."""
+        return self._closer.counted(pattern)
+
+    def close(
+        self,
+        closure: Closure,
+        facts: Facts,
+        *,
+        without: Facts | None = None,
+        through: SettledFacts | None = None,
+    ) -> Settled:
+        """The closure of facts, without the closure of other facts."""
+        return self._closer.close(closure, facts, without, through)
+
+    def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
+        """Those of the candidates that the closure of facts has."""
+        return self._closer.close_among(closure, facts, candidates)
+
+    def capture(self, closure: Closure, facts: Facts) -> Captured:
+        """The closure of facts, to be read when the facts have long changed."""
+        return self._closer.capture(closure, facts)
+
+    @property
+    def _closer(self) -> Closer:
+        return Closer(self.store, self._dictionary)
+
     # ------------------------------------------------------------- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> Settled:
@@ -447,10 +477,11 @@ class EmbeddedEngine:
             },
         )
 
-    def read_counts(self, relation: str) -> pa.Table:
+    def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
         """The materialised rows of a relation and their `c_nr` and `c_r`."""
         known = self.store.relations[relation]
-        rows = self._rows(self.store.materialised, relation)
+        wanted: Facts = self.store.materialised
+        rows = self._rows(wanted if also is None else wanted | also, relation)
         table = Copy(self._dictionary, {relation: known.table[:, rows]}).read(relation)
         for name, which in (("c_nr", NONRECURSIVE), ("c_r", RECURSIVE)):
             counts = known.counted(which, rows).astype(np.int64)
@@ -484,9 +515,12 @@ class EmbeddedEngine:
             self.store.relations[name].show(rows)
         self._end()
         for name in gone:
-            relation = self.store.relations[name]
-            if relation.count - relation.alive > max(MANY_DEAD, relation.alive):
-                relation.compact()
+            self._clear_out(self.store.relations[name])
+
+    def _clear_out(self, relation: Relation) -> None:
+        """Forget rows that no longer hold, where they are too many."""
+        if relation.count - relation.alive > max(MANY_DEAD, relation.alive):
+            relation.compact()
 
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
@@ -494,6 +528,8 @@ class EmbeddedEngine:
         for counter in self.store.counters:
             counter.restore()
         self._end()
+        for name in known:
+            self._clear_out(self.store.relations[name])
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
 

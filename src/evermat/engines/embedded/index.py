@@ -126,6 +126,17 @@ class Index:
             merged = kernels.merge_runs(left.keys, left.rows, right.keys, right.rows)
             runs.append(Run(*merged))
 
+    def rows_for(self, goals: Ids) -> Rows:
+        """The rows for one goal: an id, a pair of ids or what a hash is made of."""
+        parts = [NO_ROWS]
+        for run in self.runs:
+            if goals.shape[0] == 1:
+                first, last, _ = run.find_halves(goals[0])
+            else:
+                first, last, _ = run.find_keys(make_keys(goals))
+            parts.append(run.rows[first[0] : last[0]])
+        return np.concatenate(parts)
+
     def distinct_halves(self) -> int:
         """About how many different values the first column of the key has."""
         if not self.runs:

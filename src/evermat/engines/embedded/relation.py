@@ -77,6 +77,14 @@ class Relation:
         counter = self._counters[which]
         return np.zeros(rows.size, np.int32) if counter is None else counter[rows]
 
+    def counted_rows(self) -> Rows:
+        """The rows of which one of the two counts is above zero."""
+        counted = np.zeros(self.count, np.bool_)
+        for counter in self._counters:
+            if counter is not None:
+                counted |= counter[: self.count] > 0
+        return np.flatnonzero(counted).astype(np.int32)
+
     def keys_of(self, table: Ids) -> Keys:
         """The keys by which facts are told apart."""
         return make_keys(table)

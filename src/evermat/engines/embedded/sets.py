@@ -261,23 +261,33 @@ class Sets:
             case Intersection(left=left, right=right):
                 if not is_bounded(left):
                     left, right = right, left
-                return self._filter(left, lambda n, r: self.test(right, n, r))
+                return self._filter(left, lambda n, r: r[self.test(right, n, r)])
             case Difference(left=left, right=right):
-                return self._filter(left, lambda n, r: ~self.test(right, n, r))
+                return self._filter(left, lambda n, r: self._without(right, n, r))
             case Within(facts=inner, region=region):
-                return self._filter(inner, lambda n, r: self._in_region(region, n, r))
+                return self._filter(inner, lambda n, r: self._inside(region, n, r))
             case _:
                 raise _foreign(facts)
 
     def _filter(
-        self, facts: Facts, keep: Callable[[str, Rows], Mask]
+        self, facts: Facts, keep: Callable[[str, Rows], Rows]
     ) -> dict[str, Rows]:
         kept = {
-            name: rows[keep(name, rows)]
+            name: keep(name, rows)
             for name, rows in self._walk(facts).items()
             if rows.size
         }
         return {name: rows for name, rows in kept.items() if rows.size}
+
+    def _without(self, facts: Facts, name: str, rows: Rows) -> Rows:
+        if not self._sees_any(facts, name):
+            return rows
+        return rows[~self.test(facts, name, rows)]
+
+    def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
+        if name in region.relations:
+            return rows
+        return rows[self._in_region(region, name, rows)]
 
     def stored_rows(self, facts: Facts, name: str) -> Rows:
         """All rows of any view, found by looking at every row of the relation."""

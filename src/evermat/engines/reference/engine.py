@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evermat.algebra import EngineUseError, Role, require_bounded
 from evermat.columns import ArityMismatchError, as_terms, constants, table_of_rows
+from evermat.engines.reference.closing import CapturedRows, closed_rows, fits
 from evermat.engines.reference.matching import Matcher, Reader, instance
 from evermat.engines.reference.representatives import Cliques
 from evermat.engines.reference.sets import (
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from evermat.algebra import (
+        Captured,
+        Closure,
         Counters,
         Counts,
         Engine,
         Facts,
         GrowingFacts,
         Monitor,
+        Pattern,
         Query,
         QuerySet,
         Representatives,
@@ -227,7 +231,9 @@ class ReferenceEngine:
         cliques = cast("Cliques", representatives)
         rows = {name: rows_of(target, name) for name in facts.relations()}
         found = (
-            (name, row) for name, row in facts_of(facts) if cliques.row(row) in rows[name]
+            (name, row)
+            for name, row in facts_of(facts)
+            if cliques.row(row) in rows[name]
         )
         return Settled(by_relation(found))
 
@@ -250,6 +256,46 @@ class ReferenceEngine:
         cliques = cast("Cliques", representatives)
         return cliques.weight(rows_of(self.store.materialised, relation))
 
+    # -- closures
+
+    def counted(self, pattern: Pattern) -> SettledFacts:
+        """The facts of a pattern of which one of the two counts is above zero."""
+        rows = {
+            row
+            for counters in (self.store.nonrecursive, self.store.recursive)
+            for (relation, row), number in counters.numbers.items()
+            if number > 0 and relation == pattern.relation and fits(pattern, row)
+        }
+        return Settled({pattern.relation: rows})
+
+    def close(
+        self,
+        closure: Closure,
+        facts: Facts,
+        *,
+        without: Facts | None = None,
+        through: SettledFacts | None = None,
+    ) -> SettledFacts:
+        """The closure of facts, without the closure of other facts."""
+        if through is not None and through.is_empty():
+            return self.no_facts()
+        rows = closed_rows(closure, facts)
+        if without is not None:
+            rows -= closed_rows(closure, without)
+        return Settled({closure.pattern.relation: rows})
+
+    def close_among(
+        self, closure: Closure, facts: Facts, candidates: Facts
+    ) -> SettledFacts:
+        """Those of the candidates that the closure of facts has."""
+        return self.settle(candidates & self.close(closure, facts))
+
+    def capture(self, closure: Closure, facts: Facts) -> Captured:
+        """The closure of facts, to be read when the facts have long changed."""
+        pattern = closure.pattern
+        rows = frozenset(closed_rows(closure, facts))
+        return CapturedRows(pattern.relation, len(pattern.operands), rows)
+
     # -- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> SettledFacts:
@@ -268,10 +314,11 @@ class ReferenceEngine:
         """A copy that outlives the transaction."""
         return Copy(contents_of(facts), dict(self.store.arities))
 
-    def read_counts(self, relation: str) -> pa.Table:
+    def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
         """The materialised rows of a relation and their `c_nr` and `c_r`."""
         store = self.store
-        rows = list(rows_of(store.materialised, relation))
+        wanted = store.materialised if also is None else store.materialised | also
+        rows = list(rows_of(wanted, relation))
         table = table_of_rows(rows, store.arities.get(relation, 0))
         for name, counters in (("c_nr", store.nonrecursive), ("c_r", store.recursive)):
             numbers = [counters.numbers.get((relation, row), 0) for row in rows]

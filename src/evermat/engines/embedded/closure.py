@@ -1,0 +1,284 @@
+"""The closure operators of the embedded engine: from views to graphs and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.algebra import (
+    ClosureKind,
+    Column,
+    Difference,
+    SettledFacts,
+    Union,
+    Within,
+    is_bounded,
+)
+from evermat.engines.embedded import kernels
+from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.closure_graphs import (
+    NO_PAIRS,
+    NO_PATHS,
+    Comparison,
+    Pairs,
+    Paths,
+    has_pairs,
+    joined,
+    pairs_of,
+)
+from evermat.engines.embedded.heads import Counted, find_or_append
+from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
+from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
+from evermat.engines.embedded.sets import Settled
+from evermat.engines.embedded.snapshot import Copy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from evermat.algebra import Captured, Closure, Facts, Pattern, Snapshot
+    from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.dictionary import Dictionary
+    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.store import Store
+
+
+class Closer:
+    """Reads the graphs of closures from a store, and gives rows to their facts."""
+
+    def __init__(self, store: Store, dictionary: Dictionary) -> None:
+        self._store = store
+        self._dictionary = dictionary
+
+    # ------------------------------------------------------------------- operators
+
+    def counted(self, pattern: Pattern) -> Settled:
+        """The facts of a pattern of which one of the two counts is above zero."""
+        name = pattern.relation
+        relation = self._store.relations.get(name)
+        if relation is None:
+            return Settled({})
+        rows = self._matching(pattern, relation)
+        if rows is None:
+            rows = relation.counted_rows()
+        else:
+            counts = relation.counted(NONRECURSIVE, rows) > 0
+            rows = rows[counts | (relation.counted(RECURSIVE, rows) > 0)]
+        return Settled({name: rows})
+
+    def close(
+        self,
+        closure: Closure,
+        facts: Facts,
+        without: Facts | None,
+        through: SettledFacts | None,
+    ) -> Settled:
+        """The closure of facts, without the closure of other facts."""
+        if through is not None and through.is_empty():
+            return Settled({})
+        paths = self._paths(closure, facts)
+        less = NO_PATHS if without is None else self._paths(closure, without)
+        via = None if through is None else self._paths(closure, through)
+        keys = Comparison(paths, less, via).keys()
+        return self._settled(closure, keys)
+
+    def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
+        """Those of the candidates that the closure of facts has."""
+        pattern = closure.pattern
+        name = pattern.relation
+        relation = self._store.relations[name]
+        rows = self._store.sets.rows_of(candidates).get(name, NO_ROWS)
+        rows = self._fitting(pattern, rows)
+        pairs = _columns(pattern, relation.table, rows)
+        if closure.kind is ClosureKind.RIGHT_LINEAR:
+            pairs = pairs.flipped()
+        return Settled({name: rows[has_pairs(self._paths(closure, facts), pairs)]})
+
+    def capture(self, closure: Closure, facts: Facts) -> CapturedPaths:
+        """The closure of facts, to be read when the facts have long changed."""
+        constants = self._constants(closure.pattern)
+        paths = self._paths(closure, facts)
+        return CapturedPaths(self._dictionary, closure, constants, paths)
+
+    # ---------------------------------------------------------------------- graphs
+
+    def _paths(self, closure: Closure, facts: Facts) -> Paths:
+        external = self._pairs(closure.pattern, facts)
+        match closure.kind:
+            case ClosureKind.PLAIN:
+                return Paths(external, NO_PAIRS)
+            case ClosureKind.TRANSITIVE:
+                loops = [Pairs(external[at], external[at]) for at in closure.loops]
+                seeds = joined(external, *loops) if loops else external
+                return Paths(seeds, seeds)
+            case ClosureKind.SYMMETRIC:
+                both = joined(external, external.flipped())
+                return Paths(both, both)
+        assert closure.edges is not None  # noqa: S101  the linear kinds have edges
+        edges = self._pairs(closure.edges, facts)
+        if closure.kind is ClosureKind.LEFT_LINEAR:
+            return Paths(external, edges)
+        return Paths(external.flipped(), edges.flipped())
+
+    def _pairs(self, pattern: Pattern, facts: Facts) -> Pairs:
+        relation = self._store.relations.get(pattern.relation)
+        if relation is None:
+            return NO_PAIRS
+        return _columns(pattern, relation.table, self._rows(pattern, facts))
+
+    def _rows(self, pattern: Pattern, facts: Facts) -> Rows:
+        """The rows of a view that a pattern fits.
+
+        Stored parts are walked through only where the view lets facts of the relation
+        come from them.
+        """
+        sets, name = self._store.sets, pattern.relation
+        match facts:
+            case Union(left=left, right=right):
+                parts = self._rows(pattern, left), self._rows(pattern, right)
+                return _united(*parts)
+            case Within(facts=inner, region=region):
+                if not region.touches(name):
+                    return NO_ROWS
+                rows = self._rows(pattern, inner)
+                return rows[sets.test(inner.within(region), name, rows)]
+            case Difference(left=left):
+                rows = self._rows(pattern, left)
+                return rows[sets.test(facts, name, rows)]
+        if is_bounded(facts):
+            return self._fitting(pattern, sets.rows_of(facts).get(name, NO_ROWS))
+        matching = self._matching(pattern, self._store.relations[name])
+        if matching is None:
+            return sets.stored_rows(facts, name)
+        return matching[sets.test(facts, name, matching)]
+
+    def _fitting(self, pattern: Pattern, rows: Rows) -> Rows:
+        table = self._store.relations[pattern.relation].table
+        for at, wanted in self._constants(pattern).items():
+            rows = rows[table[at, rows] == wanted]
+        return rows
+
+    def _matching(self, pattern: Pattern, relation: Relation) -> Rows | None:
+        """All rows that have the constants of a pattern, None if it has none."""
+        constants = self._constants(pattern)
+        if not constants:
+            return None
+        positions = tuple(constants)
+        if len(positions) > WIDEST_EXACT_KEY:
+            rows = np.arange(relation.count, dtype=np.int32)
+        else:
+            index = relation.index(positions)
+            goals = np.array(
+                [[constants[at]] for at in index.columns[: len(positions)]], np.uint32
+            )
+            rows = index.rows_for(goals)
+        return self._fitting(pattern, rows)
+
+    def _settled(self, closure: Closure, keys: Keys) -> Settled:
+        """Pairs as facts, which get rows if they have none."""
+        pattern = closure.pattern
+        relation = self._store.relations[pattern.relation]
+        keys = _in_order(closure, keys)
+        ones = np.ones(0, np.int32)
+        if relation.arity <= WIDEST_EXACT_KEY:
+            heads = Counted(keys, ones, None)
+        else:
+            table = _table(pattern, self._constants(pattern), keys)
+            hashes, order = kernels.sort_pairs(
+                make_keys(table), np.arange(keys.size, dtype=np.int32)
+            )
+            heads = Counted(hashes, ones, np.ascontiguousarray(table[:, order]))
+        return Settled({relation.name: find_or_append(relation, heads)})
+
+    def _constants(self, pattern: Pattern) -> dict[int, int]:
+        return {
+            at: self._dictionary.id_of(operand)
+            for at, operand in enumerate(pattern.operands)
+            if not isinstance(operand, Column)
+        }
+
+
+def _united(left: Rows, right: Rows) -> Rows:
+    """The rows of both; a pair that comes twice does no harm to a graph."""
+    if not left.size or not right.size:
+        return left if left.size else right
+    return np.concatenate([left, right])
+
+
+def _columns(pattern: Pattern, table: Ids, rows: Rows) -> Pairs:
+    """The source and the target of each row."""
+    first = pattern.operands.index(Column(0))
+    second = pattern.operands.index(Column(1))
+    return Pairs(table[first, rows], table[second, rows])
+
+
+def _in_order(closure: Closure, keys: Keys) -> Keys:
+    """Keys of pairs as keys of the pattern's two columns in order of position."""
+    operands = closure.pattern.operands
+    is_turned = operands.index(Column(0)) > operands.index(Column(1))
+    if is_turned != (closure.kind is ClosureKind.RIGHT_LINEAR):
+        keys = (keys << np.uint64(32)) | (keys >> np.uint64(32))
+        return kernels.sort_keys(keys, np.empty_like(keys))
+    return keys
+
+
+def _table(pattern: Pattern, constants: Mapping[int, int], keys: Keys) -> Ids:
+    """The rows of a pattern, by column, from the keys of its two columns."""
+    pairs = iter(pairs_of(keys))
+    table = np.empty((len(pattern.operands), keys.size), np.uint32)
+    for at in range(len(pattern.operands)):
+        table[at] = constants[at] if at in constants else next(pairs)
+    return table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CapturedPaths:
+    """A closure, held by copies of the pairs that it starts from."""
+
+    dictionary: Dictionary
+    closure: Closure
+    constants: Mapping[int, int]
+    paths: Paths
+
+    def minus(self, other: Captured | None) -> Snapshot:
+        """What the closure has and another one has not."""
+        if not isinstance(other, CapturedPaths):
+            return LazyCopy(self, NO_PATHS)
+        mine = self.closure.kind is ClosureKind.RIGHT_LINEAR
+        theirs = other.closure.kind is ClosureKind.RIGHT_LINEAR
+        if mine == theirs:
+            return LazyCopy(self, other.paths)
+        # One of the two walks backwards: its pairs are turned, one by one.
+        pairs = pairs_of(Comparison(other.paths).keys()).flipped()
+        return LazyCopy(self, Paths(pairs, NO_PAIRS))
+
+
+class LazyCopy:
+    """A copy of facts that is written out only when it is read."""
+
+    def __init__(self, captured: CapturedPaths, less: Paths) -> None:
+        self._captured = captured
+        self._less = less
+
+    @cached_property
+    def _size(self) -> int:
+        return self._compare().size()
+
+    def _compare(self) -> Comparison:
+        return Comparison(self._captured.paths, self._less)
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of facts of each relation that has any."""
+        name = self._captured.closure.pattern.relation
+        return {name: self._size} if self._size else {}
+
+    def read(self, relation: str) -> pa.Table:
+        """The rows of a relation."""
+        captured = self._captured
+        keys = _in_order(captured.closure, self._compare().keys())
+        table = _table(captured.closure.pattern, captured.constants, keys)
+        return Copy(captured.dictionary, {relation: table}).read(relation)

@@ -1,0 +1,252 @@
+"""Counters: a log of numbers for facts, added up when they are asked for.
+
+The log is made of blocks with a number for each fact; the number of a fact is the sum
+over all blocks. What is small is kept added up on the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.algebra import EngineUseError, require_bounded
+from evermat.engines.spark.blocks import (
+    Block,
+    appended,
+    common,
+    key_columns,
+    local_block,
+    summed,
+    without,
+)
+from evermat.engines.spark.rows import (
+    BROADCAST,
+    Rows,
+    block_rows,
+    difference,
+    intersection,
+    local_rows,
+    no_rows,
+    settled_block,
+    union,
+)
+from evermat.engines.spark.sets import Settled, rows_of
+
+if TYPE_CHECKING:
+    from evermat.algebra import Counts, Facts
+    from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.sets import Counted
+
+MANY_LEVELS = 6
+"""Levels beyond which all of them are added up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """Numbers on the cluster, those of some facts forgotten."""
+
+    block: Block
+    sign: int
+    holes: Rows
+
+    @property
+    def width(self) -> int:
+        """How many columns the query for the numbers has at least."""
+        return max(self.block.width, self.holes.width)
+
+    def query(self, width: int, tags: frozenset[int] | None = None) -> str:
+        """The keys and the numbers, which may be below zero."""
+        keys = [
+            name if at <= self.block.width else f"0L AS {name}"
+            for at, name in enumerate(key_columns(width))
+        ]
+        sql = f"SELECT {', '.join(keys)}, {self.sign} * n AS n FROM {self.block.view}"  # noqa: S608
+        if tags is not None:
+            sql += f" WHERE tag IN ({', '.join(f'{tag}L' for tag in sorted(tags))})"
+        if not self.holes.bound:
+            return sql
+        return _join(sql, self.holes, width, "ANTI")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """What a counter holds at one moment."""
+
+    levels: tuple[Level, ...] = ()
+    local: Block | None = None
+
+
+class CounterLog:
+    """A number for each fact, zero where nothing was said."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.numbers = Numbers()
+
+    def add(self, counts: Counts) -> None:
+        """Raise the numbers by the counts."""
+        self._append(cast("Counted", counts).block, 1)
+
+    def subtract(self, counts: Counts) -> None:
+        """Lower the numbers by the counts; never below zero."""
+        block = cast("Counted", counts).block
+        if not block.size:
+            return
+        name = self._first_below_zero(block)
+        if name is not None:
+            raise EngineUseError(
+                f"a count of `{name}` would fall below zero",
+                law="what is taken away was counted before",
+            )
+        self._append(block, -1)
+
+    def positive(self, facts: Facts) -> Settled:
+        """Those of the facts whose number is above zero."""
+        require_bounded(facts)
+        return Settled(settled_block(self._above_zero(rows_of(facts, self.cluster))))
+
+    def zero(self, facts: Facts) -> Settled:
+        """Those of the facts whose number is zero."""
+        require_bounded(facts)
+        rows = rows_of(facts, self.cluster)
+        return Settled(settled_block(difference(rows, self._above_zero(rows))))
+
+    def forget(self, rows: Rows) -> None:
+        """Facts that are gone count nothing from now on."""
+        if not rows.bound:
+            return
+        local = self.numbers.local
+        if local is not None and rows.table is not None:
+            local = local_block(self.cluster, without(local.table, rows.table))
+        elif local is not None:
+            kept = difference(_keys(local), rows).table
+            local = local_block(self.cluster, common(local.table, kept))
+        levels = tuple(
+            Level(each.block, each.sign, union(each.holes, rows))
+            for each in self.numbers.levels
+        )
+        self.numbers = Numbers(levels, local)
+
+    def table(self, tags: frozenset[int] | None, facts: pa.Table | None) -> pa.Table:
+        """The numbers of some facts, or of some relations, on the driver."""
+        parts = []
+        local = self.numbers.local
+        if local is not None:
+            parts.append(local.table if facts is None else common(local.table, facts))
+        for level in self.numbers.levels:
+            if tags is None or not tags.isdisjoint(level.block.sizes):
+                width, rows = level.width, None
+                if facts is not None:
+                    rows = local_rows(self.cluster, facts)
+                    width = max(width, rows.width)
+                sql = level.query(width, tags)
+                if rows is not None:
+                    sql = _join(sql, rows, width, "SEMI")
+                parts.append(self.cluster.collect(sql))
+        if not parts:
+            return _no_numbers()
+        return summed(appended(parts))
+
+    # ------------------------------------------------------------------------------
+
+    def _append(self, block: Block, sign: int) -> None:
+        if not block.size:
+            return
+        levels, local = self.numbers.levels, self.numbers.local
+        if block.table is None:
+            levels = (*levels, Level(block, sign, no_rows(self.cluster)))
+        else:
+            table = block.table if sign > 0 else _negated(block.table)
+            tables = [table] if local is None else [local.table, table]
+            local = local_block(self.cluster, summed(appended(tables)))
+        if local is not None and local.size > self.cluster.small:
+            level = Level(local, 1, no_rows(self.cluster))
+            levels, local = (*levels, self._added_up((level,))), None
+        if len(levels) > MANY_LEVELS:
+            levels = (self._added_up(levels),)
+        self.numbers = Numbers(levels, local)
+
+    def _added_up(self, levels: tuple[Level, ...]) -> Level:
+        width = max(level.width for level in levels)
+        sql = _sum_by_fact([level.query(width) for level in levels], width, "<> 0")
+        return Level(self.cluster.checkpoint(sql, width), 1, no_rows(self.cluster))
+
+    def _above_zero(self, rows: Rows) -> Rows:
+        if not rows.bound:
+            return rows
+        if rows.table is not None:
+            table = self.table(frozenset(_tags_of(rows)), rows.table)
+            found = table.filter(pc.greater(table["n"], 0)).drop_columns(["n"])
+            return intersection(rows, local_rows(self.cluster, found))
+        levels = list(self.numbers.levels)
+        if self.numbers.local is not None:
+            levels.append(Level(self.numbers.local, 1, no_rows(self.cluster)))
+        if not levels:
+            return no_rows(self.cluster)
+        width = max(level.width for level in levels)
+        parts = [level.query(width) for level in levels]
+        keys = ", ".join(key_columns(width))
+        sql = f"SELECT {keys} FROM ({_sum_by_fact(parts, width, '> 0')})"  # noqa: S608
+        bound = sum(level.block.size for level in levels)
+        blocks = tuple(
+            block for level in levels for block in (level.block, *level.holes.blocks)
+        )
+        return intersection(rows, Rows(self.cluster, width, bound, None, sql, blocks))
+
+    def _first_below_zero(self, block: Block) -> str | None:
+        """A relation in which a number is smaller than the one in a block."""
+        if block.table is not None:
+            known = self.table(frozenset(block.sizes), block.table)
+            total = summed(appended([known, _negated(block.table)]))
+            below = total.filter(pc.less(total["n"], 0))["tag"].to_pylist()
+        else:
+            levels = [*self.numbers.levels, Level(block, -1, no_rows(self.cluster))]
+            if self.numbers.local is not None:
+                levels.append(Level(self.numbers.local, 1, no_rows(self.cluster)))
+            width = max(level.width for level in levels)
+            parts = [level.query(width) for level in levels]
+            sql = _sum_by_fact(parts, width, "< 0")
+            found = self.cluster.collect(f"SELECT tag FROM ({sql}) LIMIT 1")  # noqa: S608
+            below = found["tag"].to_pylist()
+        return self.cluster.names[below[0]] if below else None
+
+
+def _sum_by_fact(parts: list[str], width: int, condition: str) -> str:
+    keys = ", ".join(key_columns(width))
+    return (
+        f"SELECT {keys}, sum(n) AS n FROM ({' UNION ALL '.join(parts)}) "  # noqa: S608
+        f"GROUP BY {keys} HAVING sum(n) {condition}"
+    )
+
+
+def _join(sql: str, rows: Rows, width: int, how: str) -> str:
+    names = key_columns(width)
+    on = " AND ".join(f"l.{name} = r.{name}" for name in names)
+    hint = "BROADCAST" if rows.bound <= BROADCAST else "SHUFFLE_HASH"
+    return (
+        f"SELECT /*+ {hint}(r) */ l.* FROM ({sql}) l "  # noqa: S608
+        f"LEFT {how} JOIN ({rows.query(width)}) r ON {on}"
+    )
+
+
+def _keys(block: Block) -> Rows:
+    if block.table is None:
+        return block_rows(block)
+    return local_rows(block.cluster, block.table.drop_columns(["n"]))
+
+
+def _negated(table: pa.Table) -> pa.Table:
+    at = table.column_names.index("n")
+    return table.set_column(at, "n", pc.negate(table["n"]))
+
+
+def _no_numbers() -> pa.Table:
+    names = ["tag", "c0", "n"]
+    return pa.table({name: pa.array([], pa.int64()) for name in names})
+
+
+def _tags_of(rows: Rows) -> set[int]:
+    return set(rows.block.sizes) if rows.block is not None else set()

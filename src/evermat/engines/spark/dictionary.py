@@ -1,0 +1,229 @@
+"""The constants behind ids, kept by the driver.
+
+Small integers are not in it. The rest is one sorted run of ids with their kinds and
+texts, and a few more recent ones; runs of similar size are merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.columns import TERM, as_terms
+from evermat.engines.spark.ids import FIRST_DIGEST, constant_id, ids_of
+from evermat.errors import EvermatError
+from evermat.values import Constant, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.int64]
+
+
+class DigestCollisionError(EvermatError, RuntimeError):
+    """Two constants have the same id, so the engine cannot tell them apart."""
+
+    code: ClassVar[str] = "EM604"
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(
+            f"`{first}` and `{second}` have the same digest",
+            law="ids of the Spark engine are digests of 62 bits",
+            help="use the embedded engine, or change one of the two constants",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """Constants in the order of their ids."""
+
+    ids: Ids
+    terms: pa.StructArray
+
+    def find(self, wanted: Ids) -> tuple[Ids, npt.NDArray[np.bool_]]:
+        """Where ids would be, and whether they are there."""
+        places = np.searchsorted(self.ids, wanted)
+        found = np.zeros(wanted.size, np.bool_)
+        inside = places < self.ids.size
+        found[inside] = self.ids[places[inside]] == wanted[inside]
+        return places, found
+
+
+class Dictionary:
+    """Ids to constants and back."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Run] = []
+        self._known: dict[Constant, int] = {}
+        self.version = 0
+        """Goes up when constants are added."""
+
+    def __len__(self) -> int:
+        return sum(run.ids.size for run in self._runs)
+
+    # ------------------------------------------------------------- constants to ids
+
+    def encode(self, column: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """The ids of a column of constants; new constants are added."""
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+            if isinstance(column, pa.ChunkedArray):
+                column = pa.concat_arrays(column.chunks)
+        if pa.types.is_integer(column.type) and column.null_count == 0:
+            small = _small_integers(column)
+            if small is not None:
+                return small
+        terms = as_terms(column)
+        if isinstance(terms, pa.ChunkedArray):
+            terms = terms.combine_chunks()
+        return self._encode_terms(terms)
+
+    def _encode_terms(self, terms: pa.StructArray) -> pa.Array:
+        kinds, texts = terms.field("kind"), terms.field("text")
+        # One key for kind and text, so that each constant is digested once.
+        keys = pc.binary_join_element_wise(
+            pc.cast(kinds, pa.string()), texts, "\0"
+        ).dictionary_encode()
+        first = _first_places(keys.indices.to_numpy(), len(keys.dictionary))
+        distinct = terms.take(pa.array(first))
+        ids = np.array(
+            ids_of(
+                distinct.field("kind").to_pylist(), distinct.field("text").to_pylist()
+            ),
+            np.int64,
+        )
+        self.add(ids, distinct)
+        return pa.array(ids[keys.indices.to_numpy()])
+
+    def encode_constants(self, constants: Sequence[Constant]) -> list[int]:
+        """The ids of constants given one by one; new ones are added."""
+        ids = [constant_id(constant) for constant in constants]
+        self.add(np.array(ids, np.int64), _term_column(constants))
+        return ids
+
+    def id_of(self, constant: Constant) -> int:
+        """The id of a constant of a program, which is asked for again and again."""
+        id_ = self._known.get(constant)
+        if id_ is None:
+            id_ = self._known[constant] = self.encode_constants([constant])[0]
+        return id_
+
+    def add(self, ids: Ids, terms: pa.StructArray) -> None:
+        """Keep constants with their ids; known ones are compared.
+
+        Raises:
+            DigestCollisionError: another constant has the same id.
+        """
+        large = ids >= FIRST_DIGEST
+        ids, terms = ids[large], terms.filter(pa.array(large))
+        for run in self._runs:
+            if not ids.size:
+                return
+            places, found = run.find(ids)
+            _compare(terms.filter(pa.array(found)), run.terms.take(places[found]))
+            ids, terms = ids[~found], terms.filter(pa.array(~found))
+        if ids.size:
+            self._runs.append(_sorted_run(ids, terms))
+            self._merge()
+            self.version += 1
+
+    def _merge(self) -> None:
+        runs = self._runs
+        while len(runs) > 1 and runs[-2].ids.size < 2 * runs[-1].ids.size:
+            right, left = runs.pop(), runs.pop()
+            ids = np.concatenate([left.ids, right.ids])
+            runs.append(_sorted_run(ids, pa.concat_arrays([left.terms, right.terms])))
+
+    # ------------------------------------------------------------- ids to constants
+
+    def decode(self, column: pa.Array | pa.ChunkedArray) -> pa.StructArray:
+        """The constants of ids, as a column of terms."""
+        ids = np.asarray(column.to_numpy(), np.int64)
+        small = pa.StructArray.from_arrays(
+            [
+                pa.array(np.full(ids.size, Kind.INTEGER, np.uint8)),
+                pa.array(ids).cast(pa.string()),
+            ],
+            fields=list(TERM),
+        )
+        if not self._runs or not (ids >= FIRST_DIGEST).any():
+            return small
+        pool, places, base = [small], np.arange(ids.size), ids.size
+        for run in self._runs:
+            at, found = run.find(ids)
+            places[found] = base + at[found]
+            pool.append(run.terms)
+            base += len(run.terms)
+        return pa.concat_arrays(pool).take(pa.array(places))
+
+    def terms(self) -> pa.Table:
+        """All constants: columns `id`, `kind` and `text`."""
+        if not self._runs:
+            empty = {"id": pa.int64(), "kind": pa.int32(), "text": pa.string()}
+            return pa.schema(list(empty.items())).empty_table()
+        terms = pa.concat_arrays([run.terms for run in self._runs])
+        return pa.table(
+            {
+                "id": np.concatenate([run.ids for run in self._runs]),
+                "kind": terms.field("kind").cast(pa.int32()),
+                "text": terms.field("text"),
+            }
+        )
+
+
+def _small_integers(column: pa.Array) -> pa.Array | None:
+    """A column of integers as ids, if all of them are small."""
+    if len(column) == 0:
+        return pa.array([], pa.int64())
+    ends = pc.min_max(column)
+    if ends["max"].as_py() >= FIRST_DIGEST or ends["min"].as_py() < -FIRST_DIGEST:
+        return None
+    return column.cast(pa.int64())
+
+
+def _first_places(
+    indices: npt.NDArray[np.integer], count: int
+) -> npt.NDArray[np.int64]:
+    """For each of `count` numbers a place where it occurs."""
+    first = np.empty(count, np.int64)
+    first[indices] = np.arange(indices.size)
+    return first
+
+
+def _sorted_run(ids: Ids, terms: pa.StructArray) -> _Run:
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    terms = terms.take(pa.array(order))
+    new = np.ones(ids.size, np.bool_)
+    new[1:] = ids[1:] != ids[:-1]
+    if not new.all():
+        same = np.flatnonzero(~new)
+        _compare(terms.take(pa.array(same)), terms.take(pa.array(same - 1)))
+        ids, terms = ids[new], terms.filter(pa.array(new))
+    return _Run(ids, terms)
+
+
+def _compare(first: pa.StructArray, second: pa.StructArray) -> None:
+    if first.equals(second):
+        return
+    for one, other in zip(first.to_pylist(), second.to_pylist(), strict=True):
+        if one != other:
+            raise DigestCollisionError(
+                *(str(Constant(Kind(e["kind"]), e["text"])) for e in (one, other))
+            )
+
+
+def _term_column(constants: Sequence[Constant]) -> pa.StructArray:
+    return pa.StructArray.from_arrays(
+        [
+            pa.array([int(each.kind) for each in constants], pa.uint8()),
+            pa.array([each.text for each in constants], pa.string()),
+        ],
+        fields=list(TERM),
+    )

@@ -1,0 +1,381 @@
+"""The Spark engine: large relations on the cluster, small ones on the driver.
+
+See `evermat.algebra.Engine` for the methods. Facts are rows of blocks (`blocks`), sets
+are heaps of blocks (`sets`), views become SQL where they are large (`rows`), and rules
+become one plan for each call (`queries`, `evaluation`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, cast
+
+import pyarrow as pa
+
+from evermat.algebra import EngineUseError, QuerySet, require_bounded
+from evermat.columns import ArityMismatchError
+from evermat.engines.spark.blocks import (
+    Cluster,
+    distinct,
+    key_columns,
+    local_block,
+    widened,
+    width_of,
+)
+from evermat.engines.spark.counters import CounterLog, Numbers
+from evermat.engines.spark.evaluation import Evaluation
+from evermat.engines.spark.rows import (
+    block_rows,
+    partitioned,
+    settled_block,
+    work_out,
+)
+from evermat.engines.spark.session import find_session, own_session
+from evermat.engines.spark.sets import (
+    Contents,
+    Counted,
+    Growing,
+    Heap,
+    Settled,
+    Stored,
+    as_settled,
+    empty,
+    rows_of,
+    settle,
+)
+from evermat.engines.spark.snapshot import Copy, decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from evermat.algebra import (
+        Engine,
+        Facts,
+        Monitor,
+        Query,
+        SettledFacts,
+        Views,
+    )
+    from evermat.engines.spark.blocks import Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Saved:
+    """The state of an engine, to return to."""
+
+    arities: dict[str, int]
+    materialised: Contents
+    explicit: Contents
+    counters: tuple[Numbers, Numbers]
+
+
+class SparkEngine:
+    """Relations as data frames of ids.
+
+    Args:
+        session: a Spark session; by default the active one, or a new local one.
+    """
+
+    name = "spark"
+
+    def __init__(self, session: SparkSession | None = None) -> None:
+        if session is None:
+            session = find_session()
+        cluster = Cluster(own_session(session))
+        self._set_up(cluster, Evaluation(cluster))
+
+    def _set_up(self, cluster: Cluster, evaluation: Evaluation) -> None:
+        self.monitor: Monitor | None = None
+        self.matches = 0
+        self.cluster = cluster
+        self._evaluation = evaluation
+        self._arities: dict[str, int] = {}
+        self._materialised = Stored(Heap(cluster))
+        self._explicit = Stored(Heap(cluster))
+        self._counters = (CounterLog(cluster), CounterLog(cluster))
+        self._saved: _Saved | None = None
+
+    # ------------------------------------------------------------------- relations
+
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known."""
+        known = self._arities.setdefault(relation, arity)
+        if known != arity:
+            raise ArityMismatchError(known, arity, name=relation)
+        self.cluster.tag(relation)
+
+    def relations(self) -> Mapping[str, int]:
+        """The arity of every known relation."""
+        return dict(self._arities)
+
+    # ------------------------------------------------------------------------ sets
+
+    @property
+    def materialised(self) -> Stored:
+        """All facts that held when the update began."""
+        return self._materialised
+
+    @property
+    def explicit(self) -> Stored:
+        """The facts that were given, when the update began."""
+        return self._explicit
+
+    def growing(self) -> Growing:
+        """A new, empty, growing set."""
+        return Growing(Heap(self.cluster))
+
+    def no_facts(self) -> Settled:
+        """The empty set."""
+        return empty(self.cluster)
+
+    def settle(self, facts: Facts) -> Settled:
+        """Work out a view."""
+        require_bounded(facts)
+        return settle(facts, self.cluster)
+
+    def size(self, facts: Facts, relation: str) -> int:
+        """How many facts of a relation a view has."""
+        tag = self.cluster.tags.get(relation)
+        if tag is None:
+            return 0
+        if isinstance(facts, Settled):
+            return facts.block.sizes.get(tag, 0)
+        if isinstance(facts, Stored | Growing) and not facts.heap.has_holes():
+            return facts.heap.size(tag)
+        rows = rows_of(facts, self.cluster, frozenset({tag}))
+        return Copy(self.cluster, rows, self._arities).relations().get(relation, 0)
+
+    # ----------------------------------------------------------------------- rules
+
+    def derive(self, queries: QuerySet, views: Views) -> Settled:
+        """The facts that the queries yield, each once."""
+        return self.derive_counts(queries, views).facts
+
+    def derive_counts(self, queries: QuerySet, views: Views) -> Counted:
+        """The facts that the queries yield, with the number of matches of each."""
+        for query in queries.queries:
+            self._declare_patterns(query)
+            self.declare(query.head.relation, len(query.head.operands))
+        block, matches = self._evaluation.run(queries, views)
+        self.matches += sum(matches.values())
+        if self.monitor is not None:
+            for label, number in matches.items():
+                self.monitor.working(label, number)
+        return Counted(block)
+
+    def answer(self, query: Query, views: Views) -> pa.Table:
+        """The distinct rows a single query yields."""
+        self._declare_patterns(query)
+        block, _ = self._evaluation.run(QuerySet((query,)), views)
+        arity = len(query.head.operands)
+        return decoded(self.cluster, work_out(block_rows(block)), arity)
+
+    def explain(self, query: Query, views: Views) -> list[str]:
+        """The steps by which a query would be run."""
+        self._declare_patterns(query)
+        plans = self._evaluation.plan([query], views)
+        if not plans:
+            return ["nothing to do: a relation has no facts"]
+        return list(plans[0][1].steps)
+
+    def explain_plan(self, query: Query, views: Views) -> str:
+        """Spark's own plan for a query."""
+        plans = self._evaluation.plan([query], views)
+        if not plans:
+            return ""
+        explained = self.cluster.session.sql(f"EXPLAIN FORMATTED {plans[0][1].sql}")
+        return str(explained.collect()[0][0])
+
+    def _declare_patterns(self, query: Query) -> None:
+        for pattern in (*query.positive, *query.negative):
+            self.declare(pattern.relation, len(pattern.operands))
+
+    # -------------------------------------------------------------------- counters
+
+    @property
+    def nonrecursive_counts(self) -> CounterLog:
+        """How often each fact was given or derived by nonrecursive rules."""
+        return self._counters[0]
+
+    @property
+    def recursive_counts(self) -> CounterLog:
+        """How often each fact was derived by recursive rules."""
+        return self._counters[1]
+
+    def once(self, facts: SettledFacts) -> Counted:
+        """The multiset that holds each of the facts once."""
+        settled = as_settled(facts)
+        block = settled.block
+        if block.table is not None:
+            ones = pa.array([1] * block.size, pa.int64())
+            table = block.table.append_column("n", ones)
+            return Counted(local_block(self.cluster, table), settled)
+        names = ", ".join(key_columns(block.width))
+        sql = f"SELECT {names}, 1L AS n FROM {block.view}"  # noqa: S608
+        return Counted(self.cluster.checkpoint(sql, block.width), settled)
+
+    # ------------------------------------------------------------- data in and out
+
+    def intern(self, relation: str, table: pa.Table) -> Settled:
+        """The rows as facts of a relation, whether they hold or not."""
+        self.declare(relation, table.num_columns)
+        return Settled(settled_block(block_rows(self._encoded(relation, table))))
+
+    def _encoded(self, relation: str, table: pa.Table) -> Block:
+        tag = self.cluster.tag(relation)
+        columns = [self.cluster.dictionary.encode(column) for column in table.columns]
+        rows = table.num_rows
+        tags = pa.array([tag], pa.int64()).take(pa.array([0] * rows, pa.int8()))
+        width = width_of(table.num_columns)
+        names = key_columns(len(columns))
+        wide = widened(pa.table([tags, *columns], names=names), width)
+        block = local_block(self.cluster, distinct(wide))
+        if block.size > self.cluster.small:
+            return partitioned(block_rows(block))
+        return block
+
+    def find(self, relation: str, table: pa.Table) -> Settled:
+        """Those of the rows that are known facts of a relation."""
+        if relation not in self._arities:
+            return self.no_facts()
+        known = self._materialised | self._explicit
+        return self.settle(self.intern(relation, table) & known)
+
+    def snapshot(self, facts: Facts) -> Copy:
+        """A copy that outlives the transaction."""
+        return Copy(self.cluster, rows_of(facts, self.cluster), self._arities)
+
+    def read_counts(self, relation: str) -> pa.Table:
+        """The materialised rows of a relation and their `c_nr` and `c_r`."""
+        arity = self._arities.get(relation, 0)
+        tags = frozenset({self.cluster.tag(relation)})
+        table = work_out(rows_of(self._materialised, self.cluster, tags))
+        table = widened(table, width_of(arity)).select(key_columns(width_of(arity)))
+        keys = table.column_names
+        for name, counters in zip(("c_nr", "c_r"), self._counters, strict=True):
+            numbers = widened(counters.table(tags, None), width_of(arity))
+            numbers = numbers.select([*keys, "n"]).rename_columns([*keys, name])
+            table = table.join(numbers, keys, join_type="left outer", use_threads=False)
+        result = decoded(self.cluster, table, arity)
+        for name in ("c_nr", "c_r"):
+            column = table[name].combine_chunks().fill_null(0)
+            result = result.append_column(name, column)
+        return result
+
+    # ---------------------------------------------------------------- transactions
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        if self._saved is not None:
+            raise EngineUseError("a transaction is under way already")
+        self._saved = _Saved(
+            arities=dict(self._arities),
+            materialised=self._materialised.heap.contents,
+            explicit=self._explicit.heap.contents,
+            counters=(self._counters[0].numbers, self._counters[1].numbers),
+        )
+
+    def commit(
+        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+    ) -> None:
+        """End the transaction, with the facts changed as told."""
+        if self._saved is None:
+            raise EngineUseError("there is no transaction to commit")
+        gone = settle(deleted - added, self.cluster)
+        come = settle(added - (self._materialised - deleted), self.cluster)
+        lost = settle(withdrawn - given, self.cluster)
+        new = settle(given - (self._explicit - withdrawn), self.cluster)
+        for stored, less, more in (
+            (self._materialised, settle(deleted, self.cluster), come),
+            (self._explicit, settle(withdrawn, self.cluster), new),
+        ):
+            stored.heap.remove(block_rows(less.block))
+            stored.heap.add(more.block)
+        held = self._materialised | self._explicit
+        forgotten = settle((gone | lost) - held, self.cluster)
+        for counters in self._counters:
+            counters.forget(block_rows(forgotten.block))
+        self._saved = None
+
+    def rollback(self) -> None:
+        """End the transaction as if it had not been."""
+        saved = self._saved
+        if saved is None:
+            raise EngineUseError("there is no transaction to roll back")
+        self._arities = saved.arities
+        self._materialised.heap.set(saved.materialised)
+        self._explicit.heap.set(saved.explicit)
+        for counters, numbers in zip(self._counters, saved.counters, strict=True):
+            counters.numbers = numbers
+        self._saved = None
+
+    def fresh(self) -> Self:
+        """An empty engine for the same constants, to materialise into."""
+        engine = type(self).__new__(type(self))
+        engine._set_up(self.cluster, self._evaluation)  # noqa: SLF001  it is our own
+        engine.monitor = self.monitor
+        engine._arities = dict(self._arities)  # noqa: SLF001
+        return engine
+
+    def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Make rows given and materialised, each with a nonrecursive count of one."""
+        # All tables are read before anything changes: one of them may be wrong.
+        interned = [self.intern(relation, table) for relation, table in facts]
+        for settled in interned:
+            self.give(settled)
+
+    def give(self, facts: Facts) -> None:
+        """Make facts given and materialised, and count those that were not given."""
+        new = settle(facts - self._explicit, self.cluster)
+        if new.is_empty():
+            return
+        self.extend(new)
+        self._explicit.heap.add(new.block)
+        self.nonrecursive_counts.add(self.once(new))
+
+    def extend(self, facts: SettledFacts) -> None:
+        """Add facts to the materialised ones directly: for fresh engines."""
+        settled, heap = as_settled(facts), self._materialised.heap
+        if heap.moment not in settled.apart:
+            settled = settle(settled - self._materialised, self.cluster)
+        heap.add(settled.block)
+
+    def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
+        """Load the given facts, without some and with others, into a fresh engine."""
+        for relation, arity in self._arities.items():
+            target.declare(relation, arity)
+        facts = (self._explicit - without) | also
+        cast("SparkEngine", target).give(settle(facts, self.cluster))
+
+    def adopt(self, other: Engine) -> tuple[Copy, Copy]:
+        """Take over the contents of a fresh engine; return what left and what came."""
+        source = cast("SparkEngine", other)
+        for relation, arity in source.relations().items():
+            self.declare(relation, arity)
+        left = self.snapshot(self._materialised - source.materialised)
+        came = self.snapshot(source.materialised - self._materialised)
+        self._materialised.heap.set(source.materialised.heap.contents)
+        self._explicit.heap.set(source.explicit.heap.contents)
+        for mine, theirs in zip(
+            self._counters,
+            (source.nonrecursive_counts, source.recursive_counts),
+            strict=True,
+        ):
+            mine.numbers = theirs.numbers
+        self.matches += source.matches
+        return left, came
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """For each relation: facts, given facts, bytes, indexes."""
+        numbers = {}
+        for relation, arity in self._arities.items():
+            facts = self.size(self._materialised, relation)
+            numbers[relation] = {
+                "facts": facts,
+                "given": self.size(self._explicit, relation),
+                "bytes": facts * 8 * (width_of(arity) + 1),
+                "indexes": 0,
+            }
+        return numbers

@@ -1,0 +1,187 @@
+"""Running the queries of one call: one plan, one action."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from evermat.algebra import Role
+from evermat.columns import TERM
+from evermat.engines.spark.blocks import (
+    Block,
+    key_columns,
+    local_block,
+    summed,
+)
+from evermat.engines.spark.computations import failed_computation, mark_in
+from evermat.engines.spark.queries import Knowledge, Planner, united
+from evermat.engines.spark.reading import Reader
+from evermat.engines.spark.rows import brought_home, no_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evermat.algebra import Query, QuerySet, Views
+    from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.queries import QueryPlan
+
+FIRST_GUESS = 2.0
+"""How many facts a fact of the input yields, before anything was seen."""
+
+
+class Evaluation:
+    """Runs sets of queries, and learns from what they did."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._knowledge: dict[Query, Knowledge] = {}
+        self._yield: dict[QuerySet, float] = {}
+
+    def run(self, queries: QuerySet, views: Views) -> tuple[Block, dict[str, int]]:
+        """The facts with their numbers of matches, and the matches of each rule."""
+        affected = list(_affected(queries, views))
+        while True:
+            plans = self.plan(affected, views)
+            if not plans:
+                block = no_rows(self._cluster).block
+                assert block is not None  # noqa: S101  no rows are on the driver
+                return block, {}
+            try:
+                return self._run(queries, views, affected, plans)
+            except Exception as error:  # noqa: BLE001  Spark raises all sorts
+                self._recover(error, affected)
+
+    def plan(self, affected: list[Query], views: Views) -> list[tuple[int, QueryPlan]]:
+        """The plans of those queries that may have matches, with their places."""
+        reader = Reader(self._cluster, views)
+        plans = []
+        for number, query in enumerate(affected):
+            plan = Planner(self._cluster, reader, query, self._known(query)).plan()
+            if plan is not None:
+                plans.append((number, plan))
+        return plans
+
+    def _known(self, query: Query) -> Knowledge:
+        knowledge = self._knowledge.get(query)
+        if knowledge is None:
+            knowledge = self._knowledge[query] = Knowledge()
+        return knowledge
+
+    def _recover(self, error: Exception, affected: list[Query]) -> None:
+        """Make the next try a better one, or give up."""
+        failure = failed_computation(error)
+        if failure is not None:
+            raise failure from error
+        mark = mark_in(error)
+        for query in affected:
+            knowledge = self._known(query)
+            if knowledge.mark == mark and not knowledge.by_definition:
+                knowledge.by_definition = True
+                return
+        raise error
+
+    def _run(
+        self,
+        queries: QuerySet,
+        views: Views,
+        affected: list[Query],
+        plans: list[tuple[int, QueryPlan]],
+    ) -> tuple[Block, dict[str, int]]:
+        width = max(plan.width for _, plan in plans)
+        makes_terms = any(plan.makes_terms for _, plan in plans)
+        matches = united(plans, width)
+        read = _input_size(views, plans)
+        guess = read * self._yield.get(queries, FIRST_GUESS)
+        if guess <= self._cluster.small or makes_terms:
+            block, numbers = self._collect(matches, width, makes_terms=makes_terms)
+        else:
+            block, numbers = self._checkpoint(matches, width, plans, affected)
+        self._yield[queries] = block.size / max(read, 1)
+        found: dict[str, int] = {}
+        for number, matched in numbers.items():
+            label = affected[number].label
+            found[label] = found.get(label, 0) + matched
+        return block, found
+
+    def _collect(
+        self, matches: str, width: int, *, makes_terms: bool
+    ) -> tuple[Block, dict[int, int]]:
+        keys = ", ".join(["q", *key_columns(width)])
+        values = "count(1) AS n"
+        if makes_terms:
+            values += ", any_value(terms, true) AS terms"
+        sql = f"SELECT {keys}, {values} FROM ({matches}) GROUP BY {keys}"  # noqa: S608
+        table = self._cluster.collect(sql)
+        if makes_terms:
+            self._learn(table["terms"])
+        by_query = table.group_by("q", use_threads=False).aggregate([("n", "sum")])
+        numbers = dict(
+            zip(by_query["q"].to_pylist(), by_query["n_sum"].to_pylist(), strict=True)
+        )
+        facts = table.select([*key_columns(width), "n"])
+        if len(numbers) > 1:
+            facts = summed(facts)
+        block = local_block(self._cluster, facts)
+        if block.size > self._cluster.small:
+            names = ", ".join(key_columns(width))
+            sql = f"SELECT * FROM {block.view} DISTRIBUTE BY {names}"  # noqa: S608
+            block = self._cluster.checkpoint(sql, width)
+        return block, numbers
+
+    def _checkpoint(
+        self,
+        matches: str,
+        width: int,
+        plans: list[tuple[int, QueryPlan]],
+        affected: list[Query],
+    ) -> tuple[Block, dict[int, int]]:
+        keys = ", ".join(key_columns(width))
+        sql = f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
+        block = self._cluster.checkpoint(sql, width)
+        # Matches are known by relation; they are put down to its first rule.
+        first: dict[int, int] = {}
+        for number, _ in plans:
+            tag = self._cluster.tag(affected[number].head.relation)
+            first.setdefault(tag, number)
+        numbers = {first[tag]: matched for tag, matched in block.numbers.items()}
+        return brought_home(block), numbers
+
+    def _learn(self, column: pa.ChunkedArray) -> None:
+        """Take new constants into the dictionary."""
+        terms = column.combine_chunks().flatten()
+        if isinstance(terms, pa.ChunkedArray):
+            terms = pa.concat_arrays(terms.chunks)
+        if len(terms):
+            ids = np.asarray(terms.field("id").to_numpy(zero_copy_only=False), np.int64)
+            kinds = terms.field("kind").cast(pa.uint8())
+            texts = terms.field("text").cast(pa.string())
+            column = pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+            self._cluster.dictionary.add(ids, column)
+
+
+def _affected(queries: QuerySet, views: Views) -> Iterator[Query]:
+    """The queries that can yield anything: the change has what they read."""
+    yield from queries.by_change.get(None, ())
+    changes = (
+        (Role.CHANGED, views.delta_positive),
+        (Role.CHANGED_ABSENT, views.delta_negative),
+    )
+    for role, delta in changes:
+        if delta is not None:
+            for name in delta.relations():
+                yield from queries.by_change.get((role, name), ())
+
+
+def _input_size(views: Views, plans: list[tuple[int, QueryPlan]]) -> int:
+    """How many facts the queries start from."""
+    changes = [
+        each
+        for each in (views.delta_positive, views.delta_negative)
+        if each is not None
+    ]
+    if changes:
+        return sum(change.size() for change in changes)
+    blocks = {block: block.size for _, plan in plans for block in plan.blocks}
+    return sum(blocks.values())

@@ -1,0 +1,376 @@
+"""From queries to SQL.
+
+The patterns are joined one after the other, the change first, then what is connected
+and small. A side that is small by its known size is broadcast. Matches that a negative
+pattern has are taken out as soon as its columns are bound, and computations come last.
+All queries of a call go into one plan, whose rows are counted by one aggregation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from evermat.algebra import Apply, Column, Compute, Require
+from evermat.engines.spark.blocks import width_of
+from evermat.engines.spark.computations import (
+    VALUE_TYPE,
+    columns_in,
+    condition_function,
+    small_condition,
+    small_value,
+    value_function,
+)
+from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.rows import BROADCAST
+from evermat.values import Constant
+
+if TYPE_CHECKING:
+    from evermat.algebra import Expression, Operand, Pattern, Query
+    from evermat.engines.spark.blocks import Block, Cluster
+    from evermat.engines.spark.reading import Reader
+
+SMALL_CHANGE = 20_000
+"""Rows of a change up to which what it joins with first need not be shuffled."""
+TERMS_TYPE = f"array<{VALUE_TYPE}>"
+
+_marks = count()
+
+
+@dataclass(eq=False)
+class Knowledge:
+    """What is kept of a query between calls.
+
+    Attributes:
+        mark: its name in messages and functions.
+        by_definition: it has met more than small integers.
+        inline: the name of the view of its inline rows.
+    """
+
+    mark: str = field(default_factory=lambda: f"q{next(_marks)}")
+    by_definition: bool = False
+    inline: str | None = None
+    functions: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryPlan:
+    """A query as SQL.
+
+    Attributes:
+        sql: yields `tag`, the columns of the head, and `terms` where it makes any.
+        steps: what happens, a line each.
+    """
+
+    sql: str
+    width: int
+    makes_terms: bool
+    blocks: tuple[Block, ...]
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Leaf:
+    name: str
+    sql: str
+    columns: frozenset[int]
+    bound: int
+    is_change: bool = False
+
+
+class Planner:
+    """Writes the SQL of one query."""
+
+    def __init__(
+        self, cluster: Cluster, reader: Reader, query: Query, knowledge: Knowledge
+    ) -> None:
+        self._cluster = cluster
+        self._reader = reader
+        self._query = query
+        self._knowledge = knowledge
+        self._blocks: list[Block] = []
+        self._steps: list[str] = []
+        self._bound: set[int] = set()
+        self._described: set[int] = set()
+        """Columns whose kind and text are at hand, as `k…` and `t…`."""
+        self._made: list[int] = []
+        """Columns whose values may be new constants."""
+        self._sql = "SELECT 0L AS unit"
+
+    def plan(self) -> QueryPlan | None:
+        """The plan, or None if the query certainly has no match."""
+        leaves = self._leaves()
+        if leaves is None:
+            return None
+        self._join(leaves)
+        waiting = list(self._query.negative)
+        waiting = self._reject(waiting)
+        for number, step in enumerate(self._query.computations):
+            self._compute(number, step)
+            waiting = self._reject(waiting)
+        head = self._query.head
+        width = width_of(len(head.operands))
+        tag = self._cluster.tag(head.relation)
+        columns = [self._value(operand) for operand in head.operands] or ["0L"]
+        names = [f"{tag}L AS tag"]
+        names += [f"{value} AS c{at}" for at, value in enumerate(columns)]
+        made = [index for index in self._made if Column(index) in head.operands]
+        if made:
+            names.append(f"{_terms(made)} AS terms")
+        return QueryPlan(
+            sql=f"SELECT {', '.join(names)} FROM ({self._sql})",  # noqa: S608
+            width=width,
+            makes_terms=bool(made),
+            blocks=tuple(self._blocks),
+            steps=tuple(self._steps),
+        )
+
+    # ---------------------------------------------------------------------- joins
+
+    def _leaves(self) -> list[_Leaf] | None:
+        leaves = []
+        for number, pattern in enumerate(self._query.positive):
+            source = self._reader.source(pattern)
+            if not source.bound:
+                return None
+            self._blocks += source.rows.blocks
+            columns, where = _match(pattern, self._cluster)
+            names = [f"c{at} AS v{index}" for index, at in columns.items()]
+            sql = (
+                f"SELECT {', '.join(names) or f'0L AS u{number}'} "  # noqa: S608
+                f"FROM ({source.rows.query(len(pattern.operands))}) WHERE {where}"
+            )
+            leaves.append(
+                _Leaf(
+                    f"{pattern.relation} ({pattern.role.name.lower()})",
+                    sql,
+                    frozenset(columns),
+                    source.bound,
+                    pattern is self._query.changed,
+                )
+            )
+        inline = self._query.inline
+        if inline is not None:
+            if not inline.rows:
+                return None
+            indexes = frozenset(column.index for column in inline.columns)
+            sql = f"SELECT * FROM {self._inline_view()}"  # noqa: S608
+            leaves.append(_Leaf("inline rows", sql, indexes, len(inline.rows)))
+        return leaves
+
+    def _inline_view(self) -> str:
+        knowledge, inline = self._knowledge, self._query.inline
+        if knowledge.inline is None and inline is not None:
+            columns = [
+                pa.array(self._cluster.dictionary.encode_constants(column), pa.int64())
+                for column in zip(*inline.rows, strict=True)
+            ]
+            names = [f"v{column.index}" for column in inline.columns]
+            table = pa.table(columns, names=names)
+            knowledge.inline = self._cluster.register_table(table)
+        return str(knowledge.inline)
+
+    def _join(self, leaves: list[_Leaf]) -> None:
+        estimate = 0
+        while leaves:
+            leaf = min(leaves, key=self._rank)
+            leaves.remove(leaf)
+            if not self._bound and not self._steps:
+                self._sql, estimate = leaf.sql, leaf.bound
+                self._steps.append(f"scan {leaf.name}, {leaf.bound:,} rows")
+            else:
+                estimate = self._join_one(leaf, estimate)
+            self._bound |= leaf.columns
+
+    def _rank(self, leaf: _Leaf) -> tuple[bool, bool, int]:
+        connected = bool(leaf.columns & self._bound)
+        return not leaf.is_change, not connected, leaf.bound
+
+    def _join_one(self, leaf: _Leaf, estimate: int) -> int:
+        shared = sorted(leaf.columns & self._bound)
+        if leaf.bound <= BROADCAST:
+            hint, how = "/*+ BROADCAST(r) */", "broadcast"
+        elif estimate <= SMALL_CHANGE:
+            hint, how = "/*+ BROADCAST(l) */", "broadcast what was found"
+        else:
+            hint, how = "/*+ SHUFFLE_HASH(r) */", "shuffle"
+        columns = sorted(self._bound | leaf.columns)
+        names = ", ".join(f"v{index}" for index in columns) or "0L AS unit"
+        if shared:
+            on = f"JOIN ({leaf.sql}) r USING ({', '.join(f'v{i}' for i in shared)})"
+        else:
+            on = f"CROSS JOIN ({leaf.sql}) r"
+        self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
+        keys = ", ".join(f"?{index}" for index in shared) or "nothing"
+        self._steps.append(f"join {leaf.name} on {keys}, {leaf.bound:,} rows, {how}")
+        return estimate * 10
+
+    # ------------------------------------------------------------------ negation
+
+    def _reject(self, waiting: list[Pattern]) -> list[Pattern]:
+        """Take out what negative patterns match; returns those not bound so far."""
+        rest = []
+        for pattern in waiting:
+            columns = {o.index for o in pattern.operands if isinstance(o, Column)}
+            if columns <= self._bound:
+                self._reject_one(pattern)
+            else:
+                rest.append(pattern)
+        return rest
+
+    def _reject_one(self, pattern: Pattern) -> None:
+        source = self._reader.source(pattern)
+        if not source.bound:
+            return
+        self._blocks += source.rows.blocks
+        columns, where = _match(pattern, self._cluster)
+        rows = f"({source.rows.query(len(pattern.operands))}) WHERE {where}"
+        if columns:
+            names = ", ".join(f"c{at}" for at in columns.values())
+            on = " AND ".join(f"l.v{i} = r.c{at}" for i, at in columns.items())
+            right = f"SELECT {names} FROM {rows}"  # noqa: S608
+        else:
+            right, on = f"SELECT 1 AS one FROM {rows} LIMIT 1", "true"  # noqa: S608
+        is_small = source.bound <= BROADCAST or not columns
+        hint = "/*+ BROADCAST(r) */" if is_small else "/*+ SHUFFLE_HASH(r) */"
+        self._sql = (
+            f"SELECT {hint} l.* FROM ({self._sql}) l "  # noqa: S608
+            f"LEFT ANTI JOIN ({right}) r ON {on}"
+        )
+        self._steps.append(f"reject {pattern.relation}, {source.bound:,} rows")
+
+    # -------------------------------------------------------------- computations
+
+    def _compute(self, number: int, step: Compute | Require) -> None:
+        self._steps.append(f"compute {step}")
+        knowledge = self._knowledge
+        if not knowledge.by_definition and self._compute_small(step):
+            return
+        knowledge.by_definition = True
+        match step:
+            case Compute(target=Column(index=index), expression=expression):
+                call = self._call(number, step, expression)
+                inner = f"SELECT *, {call} AS s{index} FROM ({self._sql})"  # noqa: S608
+                self._sql = (
+                    f"SELECT *, s{index}.id AS v{index}, s{index}.kind AS k{index}, "  # noqa: S608
+                    f"s{index}.text AS t{index} FROM ({inner})"
+                )
+                self._bound.add(index)
+                self._described.add(index)
+                self._made.append(index)
+            case Require(expression=Apply(function="=" | "!=") as equality) if all(
+                not isinstance(each, Apply) for each in equality.arguments
+            ):
+                condition = small_condition(equality, knowledge.mark)
+                self._sql = f"SELECT * FROM ({self._sql}) WHERE {condition}"  # noqa: S608
+            case Require(expression=expression):
+                call = self._call(number, step, expression)
+                self._sql = f"SELECT * FROM ({self._sql}) WHERE {call}"  # noqa: S608
+
+    def _compute_small(self, step: Compute | Require) -> bool:
+        mark = self._knowledge.mark
+        match step:
+            case Compute(target=Column(index=index), expression=expression):
+                value = small_value(expression, mark)
+                if value is None:
+                    return False
+                if isinstance(expression, Constant):
+                    self._id(expression)
+                self._sql = f"SELECT *, {value} AS v{index} FROM ({self._sql})"  # noqa: S608
+                self._bound.add(index)
+            case Require(expression=expression):
+                condition = small_condition(expression, mark)
+                if condition is None:
+                    return False
+                self._sql = f"SELECT * FROM ({self._sql}) WHERE {condition}"  # noqa: S608
+        return True
+
+    def _call(
+        self, number: int, step: Compute | Require, expression: Expression
+    ) -> str:
+        """The call of a function in Python, with all it needs to know."""
+        used = sorted(columns_in(expression))
+        for index in used:
+            self._describe(index)
+        name = self._knowledge.functions.get(number)
+        if name is None:
+            name = f"evermat_{self._knowledge.mark}_{number}"
+            self._knowledge.functions[number] = name
+            self._register(name, step)
+        arguments = [f"v{i}, k{i}, t{i}" for i in used] or ["0L"]
+        return f"{name}({', '.join(arguments)})"
+
+    def _register(self, name: str, step: Compute | Require) -> None:
+        from pyspark.sql import functions  # noqa: PLC0415  slow to load
+
+        label = self._query.label
+        match step:
+            case Compute(expression=expression):
+                function, type_ = value_function(expression, label), VALUE_TYPE
+            case Require(expression=condition):
+                function, type_ = condition_function(condition, label), "boolean"
+        # Spark must not move it below joins and filters: it could fail there.
+        arrow_udf = getattr(functions, "arrow_udf")  # noqa: B009  not in the types
+        made = arrow_udf(function, type_).asNondeterministic()
+        self._cluster.session.udf.register(name, made)
+
+    def _describe(self, index: int) -> None:
+        if index in self._described:
+            return
+        terms = self._cluster.terms_view()
+        is_small = len(self._cluster.dictionary) <= BROADCAST
+        hint = "/*+ BROADCAST(r) */" if is_small else "/*+ SHUFFLE_HASH(r) */"
+        self._sql = (
+            f"SELECT {hint} l.*, r.kind AS k{index}, r.text AS t{index} "  # noqa: S608
+            f"FROM ({self._sql}) l LEFT JOIN {terms} r ON l.v{index} = r.id"
+        )
+        self._described.add(index)
+
+    # ------------------------------------------------------------------- operands
+
+    def _value(self, operand: Operand) -> str:
+        if isinstance(operand, Column):
+            return f"v{operand.index}"
+        return f"{self._id(operand)}L"
+
+    def _id(self, constant: Constant) -> int:
+        return self._cluster.dictionary.id_of(constant)
+
+
+def _match(pattern: Pattern, cluster: Cluster) -> tuple[dict[int, int], str]:
+    """Where each column of a pattern is first found, and the condition on rows."""
+    columns: dict[int, int] = {}
+    conditions = [f"tag = {cluster.tag(pattern.relation)}L"]
+    for at, operand in enumerate(pattern.operands):
+        if isinstance(operand, Constant):
+            conditions.append(f"c{at} = {constant_id(operand)}L")
+        elif operand.index in columns:
+            conditions.append(f"c{at} = c{columns[operand.index]}")
+        else:
+            columns[operand.index] = at
+    return columns, " AND ".join(conditions)
+
+
+def _terms(made: list[int]) -> str:
+    """The new constants of a head."""
+    parts = ", ".join(
+        f"named_struct('id', v{i}, 'kind', k{i}, 'text', t{i})" for i in made
+    )
+    return f"filter(array({parts}), term -> term.kind IS NOT NULL)"
+
+
+def united(plans: list[tuple[int, QueryPlan]], width: int) -> str:
+    """All matches of all queries, with the number of the query as `q`."""
+    makes_terms = any(plan.makes_terms for _, plan in plans)
+    parts = []
+    for number, plan in plans:
+        names = ["tag", *(f"c{at}" for at in range(plan.width))]
+        names += [f"0L AS c{at}" for at in range(plan.width, width)]
+        if makes_terms:
+            made = plan.makes_terms
+            names.append("terms" if made else f"CAST(NULL AS {TERMS_TYPE}) AS terms")
+        parts.append(f"SELECT {number} AS q, {', '.join(names)} FROM ({plan.sql})")  # noqa: S608
+    return " UNION ALL ".join(parts)

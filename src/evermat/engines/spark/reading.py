@@ -1,0 +1,99 @@
+"""What the patterns of queries read: a view for each role, worked out once per call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Difference, Intersection, Role, Union, Within
+from evermat.engines.spark.rows import Rows, no_rows
+from evermat.engines.spark.sets import Growing, Settled, Stored, rows_of
+
+if TYPE_CHECKING:
+    from evermat.algebra import Facts, Pattern, Views
+    from evermat.engines.spark.blocks import Cluster
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Rows in which a pattern finds its matches, among others perhaps.
+
+    Attributes:
+        bound: how many rows of the pattern's relation there are at most.
+    """
+
+    rows: Rows
+    bound: int
+
+
+class Reader:
+    """Finds the rows for patterns; for the length of one call of the engine."""
+
+    def __init__(self, cluster: Cluster, views: Views) -> None:
+        self._cluster = cluster
+        self._views = views
+        self._whole: dict[tuple[Role, bool], Rows | None] = {}
+        self._parts: dict[tuple[Role, bool, str], Source] = {}
+
+    def source(self, pattern: Pattern) -> Source:
+        """The rows that a pattern may match or, if negative, must not match."""
+        local = pattern.local and self._views.local is not None
+        key = (pattern.role, local, pattern.relation)
+        if key not in self._parts:
+            self._parts[key] = self._find(pattern, local=local)
+        return self._parts[key]
+
+    def _find(self, pattern: Pattern, *, local: bool) -> Source:
+        tag = self._cluster.tag(pattern.relation)
+        facts = self._facts(pattern, local=local)
+        if facts is None:
+            return Source(no_rows(self._cluster), 0)
+        # A view whose parts are all on the driver is sent to Spark once, with all its
+        # relations, however many patterns read it.
+        key = (pattern.role, local)
+        if key not in self._whole:
+            whole = _is_on_driver(facts)
+            self._whole[key] = rows_of(facts, self._cluster) if whole else None
+        rows = self._whole[key]
+        if rows is not None and rows.block is not None:
+            return Source(rows, rows.block.sizes.get(tag, 0))
+        rows = rows_of(facts, self._cluster, frozenset({tag}))
+        return Source(rows, rows.bound)
+
+    def _facts(self, pattern: Pattern, *, local: bool) -> Facts | None:
+        """The table at `evermat.algebra.Views`; None stands for no facts."""
+        views = self._views
+        positive = views.positive
+        if local and views.local is not None:
+            positive = views.local
+        match pattern.role:
+            case Role.UNCHANGED if views.delta_positive is not None:
+                return positive - views.delta_positive
+            case Role.ALL | Role.UNCHANGED:
+                return positive
+            case Role.CHANGED:
+                return views.delta_positive
+            case Role.ABSENT_BEFORE if views.delta_negative is not None:
+                return views.negative | views.delta_negative
+            case Role.ABSENT | Role.ABSENT_BEFORE:
+                return views.negative
+            case Role.CHANGED_ABSENT:
+                return views.delta_negative
+
+
+def _is_on_driver(facts: Facts) -> bool:
+    match facts:
+        case Settled():
+            return facts.block.table is not None
+        case Growing() | Stored():
+            return not facts.heap.contents.levels
+        case (
+            Union(left=left, right=right)
+            | Difference(left=left, right=right)
+            | Intersection(left=left, right=right)
+        ):
+            return _is_on_driver(left) and _is_on_driver(right)
+        case Within(facts=inner):
+            return _is_on_driver(inner)
+        case _:
+            return False

@@ -1,0 +1,262 @@
+"""Expressions for sets of rows: worked out at once where small, plans where large.
+
+Set operators over rows on the driver are carried out on the driver, with Arrow. Where
+one side is on the cluster, they become SQL text, in which the small side is broadcast.
+The text of a plan never contains the plan of another round: blocks are scanned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.engines.spark.blocks import (
+    Block,
+    appended,
+    chosen,
+    common,
+    distinct,
+    key_columns,
+    key_names,
+    local_block,
+    without,
+)
+from evermat.engines.spark.ids import constant_id
+from evermat.values import Constant
+
+if TYPE_CHECKING:
+    from evermat.algebra import Region
+    from evermat.engines.spark.blocks import Cluster
+
+BROADCAST = 300_000
+"""Rows up to which the smaller side of a join is sent to all executors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Distinct rows: a block on the driver, or a plan.
+
+    Attributes:
+        bound: there are at most so many rows.
+        sql: a query for `tag`, `c0`, …; None for rows on the driver.
+        keeps: blocks whose views the plan names, so that they stay.
+    """
+
+    cluster: Cluster
+    width: int
+    bound: int
+    block: Block | None = None
+    sql: str | None = None
+    keeps: tuple[Block, ...] = ()
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The rows, if they are on the driver."""
+        return None if self.block is None else self.block.table
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks that a plan over these rows needs."""
+        return self.keeps if self.block is None else (self.block,)
+
+    def query(self, width: int | None = None) -> str:
+        """A query for the rows, with at least so many columns."""
+        width = self.width if width is None else max(width, self.width)
+        names = [
+            name if at <= self.width else f"0L AS {name}"
+            for at, name in enumerate(key_columns(width))
+        ]
+        source = self.block.view if self.block is not None else f"({self.sql})"
+        return f"SELECT {', '.join(names)} FROM {source}"  # noqa: S608
+
+
+def local_rows(cluster: Cluster, table: pa.Table) -> Rows:
+    """Rows on the driver."""
+    return block_rows(local_block(cluster, table))
+
+
+def block_rows(block: Block, tags: frozenset[int] | None = None) -> Rows:
+    """The rows of a block, or those of some relations."""
+    cluster = block.cluster
+    if tags is not None and tags >= block.sizes.keys():
+        tags = None
+    if block.table is not None:
+        if tags is not None:
+            block = local_block(cluster, chosen(block.table, tags))
+        return Rows(cluster, block.width, block.size, block)
+    bound = sum(n for tag, n in block.sizes.items() if tags is None or tag in tags)
+    names = ", ".join(key_columns(block.width))
+    sql = f"SELECT {names} FROM {block.view}"  # noqa: S608
+    if tags is not None:
+        sql = f"{sql} WHERE tag IN ({_list(tags)})"
+    return Rows(cluster, block.width, bound, None, sql, (block,))
+
+
+def no_rows(cluster: Cluster) -> Rows:
+    """No rows."""
+    empty = pa.table({"tag": pa.array([], pa.int64()), "c0": pa.array([], pa.int64())})
+    return local_rows(cluster, empty)
+
+
+def _list(numbers: frozenset[int]) -> str:
+    return ", ".join(f"{number}L" for number in sorted(numbers) or [-1])
+
+
+# ---------------------------------------------------------------------- operators
+
+
+def difference(left: Rows, right: Rows) -> Rows:
+    """Rows of the left side that the right side does not have."""
+    if not left.bound or not right.bound:
+        return left
+    if left.table is not None:
+        if right.table is None:
+            # The large side is searched for the small one, not the other way round.
+            right = local_rows(right.cluster, work_out(intersection(left, right)))
+        return _local(left, without(left.table, right.table))
+    return _sql_join(left, right, "ANTI", left.bound)
+
+
+def intersection(left: Rows, right: Rows) -> Rows:
+    """Rows of both sides."""
+    if not left.bound or not right.bound:
+        return no_rows(left.cluster)
+    if left.table is not None and right.table is not None:
+        return _local(left, common(left.table, right.table))
+    if right.bound > left.bound:
+        left, right = right, left
+    return _sql_join(left, right, "SEMI", right.bound)
+
+
+def union(left: Rows, right: Rows) -> Rows:
+    """Rows of either side."""
+    if not left.bound:
+        return right
+    if not right.bound:
+        return left
+    if left.table is not None and right.table is not None:
+        tables = [left.table, right.table]
+        narrow = [table.select(key_names(table)) for table in tables]
+        return _local(left, distinct(appended(narrow)))
+    if right.bound > left.bound:
+        left, right = right, left
+    return concatenated([difference(left, right), right])
+
+
+def concatenated(parts: list[Rows]) -> Rows:
+    """Rows of sets that have none in common."""
+    parts = [part for part in parts if part.bound]
+    if len(parts) == 1:
+        return parts[0]
+    width = max(part.width for part in parts)
+    return Rows(
+        cluster=parts[0].cluster,
+        width=width,
+        bound=sum(part.bound for part in parts),
+        sql=" UNION ALL ".join(part.query(width) for part in parts),
+        keeps=tuple(block for part in parts for block in part.blocks),
+    )
+
+
+def within(rows: Rows, region: Region) -> Rows:
+    """Rows that lie in a region."""
+    cluster = rows.cluster
+    tags = frozenset(
+        cluster.tags[name] for name in region.relations if name in cluster.tags
+    )
+    shapes = _shapes(cluster, region)
+    if rows.table is not None:
+        table = rows.table
+        parts = [chosen(table, tags)]
+        rest = table.filter(
+            pc.invert(pc.is_in(table["tag"], pa.array(sorted(tags), pa.int64())))
+        )
+        parts += [_fitting(rest, names, keys) for names, keys in shapes.items()]
+        return _local(rows, distinct(appended(parts)))
+    conditions = [f"tag IN ({_list(tags)})"]
+    for names, keys in shapes.items():
+        values = ", ".join(f"({', '.join(f'{k}L' for k in key)})" for key in keys)
+        conditions.append(f"({', '.join(names)}) IN ({values})")
+    sql = f"SELECT * FROM ({rows.sql}) WHERE {' OR '.join(conditions)}"  # noqa: S608
+    return Rows(cluster, rows.width, rows.bound, None, sql, rows.keeps)
+
+
+def _shapes(
+    cluster: Cluster, region: Region
+) -> dict[tuple[str, ...], list[tuple[int, ...]]]:
+    """Shapes by the columns that they fix."""
+    groups: dict[tuple[str, ...], list[tuple[int, ...]]] = {}
+    for shape in region.shapes:
+        if shape.relation in cluster.tags:
+            fixed = [
+                (f"c{at}", constant_id(operand))
+                for at, operand in enumerate(shape.operands)
+                if isinstance(operand, Constant)
+            ]
+            names = ("tag", *(name for name, _ in fixed))
+            key = (cluster.tags[shape.relation], *(value for _, value in fixed))
+            groups.setdefault(names, []).append(key)
+    return groups
+
+
+def _fitting(
+    table: pa.Table, names: tuple[str, ...], keys: list[tuple[int, ...]]
+) -> pa.Table:
+    if not set(names) <= set(table.column_names) or not table.num_rows:
+        return table.slice(0, 0)
+    columns = [pa.array(column, pa.int64()) for column in zip(*set(keys), strict=True)]
+    wanted = pa.table(columns, names=list(names))
+    return table.join(wanted, list(names), join_type="left semi", use_threads=False)
+
+
+def _local(like: Rows, table: pa.Table) -> Rows:
+    return local_rows(like.cluster, table)
+
+
+def _sql_join(left: Rows, right: Rows, how: str, bound: int) -> Rows:
+    width = max(left.width, right.width)
+    hint = "BROADCAST" if right.bound <= BROADCAST else "SHUFFLE_HASH"
+    on = " AND ".join(f"l.{name} = r.{name}" for name in key_columns(width))
+    sql = (
+        f"SELECT /*+ {hint}(r) */ l.* FROM ({left.query(width)}) l "  # noqa: S608
+        f"LEFT {how} JOIN ({right.query(width)}) r ON {on}"
+    )
+    keeps = left.blocks + right.blocks
+    return Rows(left.cluster, width, bound, None, sql, keeps)
+
+
+# -------------------------------------------------------------------- working out
+
+
+def work_out(rows: Rows) -> pa.Table:
+    """The rows on the driver, however many there are."""
+    if rows.table is not None:
+        return rows.table
+    return rows.cluster.collect(str(rows.sql))
+
+
+def settled_block(rows: Rows) -> Block:
+    """The rows as a block, on the driver if there are few."""
+    if rows.block is not None:
+        return rows.block
+    if rows.bound <= rows.cluster.small:
+        return local_block(rows.cluster, work_out(rows))
+    block = rows.cluster.checkpoint(str(rows.sql), rows.width)
+    return brought_home(block)
+
+
+def brought_home(block: Block) -> Block:
+    """The same block, on the driver if it turned out to be small."""
+    if block.table is not None or block.size > block.cluster.small:
+        return block
+    return local_block(block.cluster, block.cluster.collect(f"TABLE {block.view}"))
+
+
+def partitioned(rows: Rows) -> Block:
+    """The rows as a block on the cluster, partitioned by all columns."""
+    keys = ", ".join(key_columns(rows.width))
+    sql = f"SELECT * FROM ({rows.query()}) DISTRIBUTE BY {keys}"  # noqa: S608
+    return rows.cluster.checkpoint(sql, rows.width)

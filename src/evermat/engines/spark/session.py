@@ -1,0 +1,106 @@
+"""Spark sessions: finding Java, starting a local session, settings of our own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    # A checkpoint remembers how its rows are partitioned only without adaptive
+    # execution. With it, every round would shuffle all facts of a relation again.
+    "spark.sql.adaptive.enabled": "false",
+    # Sizes are known here and hints are given; Spark would guess.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Loops over a queried plan would compile, run once and forget.
+    "spark.sql.codegen.cache.maxEntries": "1000",
+}
+"""Settings of the engine's session; those of the session it was given stay."""
+
+LOCAL_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.memory": "4g",
+    "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
+}
+"""Settings of a session that is started here."""
+
+
+class SparkSetupError(EvermatError, RuntimeError):
+    """Spark cannot be started."""
+
+    code: ClassVar[str] = "EM605"
+
+
+def missing_part() -> str | None:
+    """What has to be installed before Spark can run, or None."""
+    if importlib.util.find_spec("pyspark") is None:
+        return 'PySpark is not installed: pip install "evermat[spark]"'
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return None
+    if shutil.which("java") is None:
+        return "Java is not installed: Spark 4 needs Java 17 or newer, or JAVA_HOME"
+    return None
+
+
+def find_session() -> SparkSession:
+    """The active session, or a new one on all cores of this machine.
+
+    The master of a new session is taken from EVERMAT_SPARK_MASTER where that is set.
+
+    Raises:
+        SparkSetupError: PySpark or Java is missing, or Spark does not start.
+    """
+    missing = missing_part()
+    if missing is not None:
+        raise SparkSetupError("the Spark engine cannot start", help=missing)
+    with warnings.catch_warnings():
+        # PySpark warns of new versions of pandas, which this engine does not use.
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession  # noqa: PLC0415  slow, and optional
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    master = os.environ.get("EVERMAT_SPARK_MASTER", "local[*]")
+    builder = SparkSession.builder.master(master).appName("evermat")
+    builder = builder.config("spark.pyspark.python", sys.executable)
+    warehouse = str(Path(tempfile.gettempdir()) / "evermat-warehouse")
+    builder = builder.config("spark.sql.warehouse.dir", warehouse)
+    for name, value in LOCAL_SETTINGS.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise SparkSetupError(
+            f"Spark did not start on `{master}`: {error}",
+            help="check JAVA_HOME (Java 17 or newer) and the master",
+        ) from error
+
+
+def own_session(session: SparkSession) -> SparkSession:
+    """A session on the same cluster with settings and view names of its own."""
+    own = session.newSession()
+    for name, value in SETTINGS.items():
+        if own.conf.isModifiable(name):
+            own.conf.set(name, value)
+    parallelism = own.sparkContext.defaultParallelism
+    own.conf.set("spark.sql.shuffle.partitions", str(parallelism))
+    if own.sparkContext.getCheckpointDir() is None:
+        folder = tempfile.mkdtemp(prefix="evermat-checkpoints-")
+        own.sparkContext.setCheckpointDir(folder)
+    return own

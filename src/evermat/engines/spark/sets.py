@@ -1,0 +1,338 @@
+"""Sets of facts: settled, growing and stored, and what views of them come to.
+
+A growing or stored set is a *heap*: a table on the driver, and levels on the cluster.
+Facts that leave a level are kept beside it as *holes*, so that a small change writes
+little; a level with many holes is written anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, cast
+
+from evermat.algebra import (
+    Counts,
+    Difference,
+    EngineUseError,
+    GrowingFacts,
+    Intersection,
+    SettledFacts,
+    StoredFacts,
+    Union,
+    Within,
+    require_bounded,
+)
+from evermat.engines.spark.blocks import Block, appended, key_names, local_block
+from evermat.engines.spark.rows import (
+    Rows,
+    block_rows,
+    concatenated,
+    difference,
+    intersection,
+    no_rows,
+    partitioned,
+    settled_block,
+    union,
+    within,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evermat.algebra import Facts, Region
+    from evermat.engines.spark.blocks import Cluster
+
+MANY_LEVELS = 8
+"""Levels beyond which all but the largest are merged."""
+MANY_HOLES = 5
+"""A level is written anew if one in so many of its facts is a hole."""
+
+_serials = count()
+
+Tags = frozenset[int] | None
+"""Relations by their numbers; None for all of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """Facts on the cluster, and some that are no longer among them."""
+
+    block: Block
+    holes: Rows
+
+    def rows(self, tags: Tags) -> Rows:
+        """The facts that are left."""
+        return difference(block_rows(self.block, tags), self.holes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """What a heap holds at one moment."""
+
+    levels: tuple[Level, ...] = ()
+    local: Block | None = None
+
+
+class Heap:
+    """A set of rows that changes in place."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.contents = Contents()
+        self.serial = next(_serials)
+        self.version = 0
+
+    @property
+    def moment(self) -> tuple[int, int]:
+        """This heap as it is now, to be compared with."""
+        return self.serial, self.version
+
+    def set(self, contents: Contents) -> None:
+        """Replace what there is."""
+        self.contents = contents
+        self.version += 1
+
+    def rows(self, tags: Tags = None) -> Rows:
+        """The rows, or those of some relations."""
+        parts = [
+            level.rows(tags)
+            for level in self.contents.levels
+            if tags is None or not tags.isdisjoint(level.block.sizes)
+        ]
+        local = self.contents.local
+        if local is not None:
+            parts.append(block_rows(local, tags))
+        parts = [part for part in parts if part.bound]
+        return concatenated(parts) if parts else no_rows(self.cluster)
+
+    def has_holes(self) -> bool:
+        """Whether sizes of levels are only bounds."""
+        return any(level.holes.bound for level in self.contents.levels)
+
+    def size(self, tag: int) -> int:
+        """How many rows a relation has, at most if there are holes."""
+        blocks = [level.block for level in self.contents.levels]
+        if self.contents.local is not None:
+            blocks.append(self.contents.local)
+        return sum(block.sizes.get(tag, 0) for block in blocks)
+
+    def tags(self) -> frozenset[int]:
+        """The relations that may have rows."""
+        blocks = [level.block for level in self.contents.levels]
+        if self.contents.local is not None:
+            blocks.append(self.contents.local)
+        return frozenset(tag for block in blocks for tag in block.sizes)
+
+    def add(self, block: Block) -> None:
+        """Add rows that are not there."""
+        if not block.size:
+            return
+        levels, local = self.contents.levels, self.contents.local
+        if block.table is None:
+            levels = (*levels, Level(block, no_rows(self.cluster)))
+        else:
+            tables = [block.table] if local is None else [local.table, block.table]
+            local = block if local is None else self._appended(tables)
+            if local.size > self.cluster.small:
+                level = Level(partitioned(block_rows(local)), no_rows(self.cluster))
+                levels, local = (*levels, level), None
+        self.set(self._merged(Contents(levels, local)))
+
+    def _appended(self, tables: list[pa.Table]) -> Block:
+        return local_block(self.cluster, appended(tables))
+
+    def remove(self, rows: Rows) -> None:
+        """Take rows out, whether they are there or not."""
+        if not rows.bound:
+            return
+        levels = tuple(self._with_holes(level, rows) for level in self.contents.levels)
+        local = self.contents.local
+        if local is not None:
+            local = settled_block(difference(block_rows(local), rows))
+        self.set(Contents(levels, local))
+
+    def _with_holes(self, level: Level, rows: Rows) -> Level:
+        holes = union(level.holes, block_rows(settled_block(rows)))
+        if holes.bound * MANY_HOLES <= level.block.size:
+            return Level(level.block, holes)
+        left = partitioned(Level(level.block, holes).rows(None))
+        return Level(left, no_rows(self.cluster))
+
+    def _merged(self, contents: Contents) -> Contents:
+        if len(contents.levels) <= MANY_LEVELS:
+            return contents
+        by_size = sorted(contents.levels, key=lambda level: level.block.size)
+        rows = concatenated([level.rows(None) for level in by_size[:-1]])
+        level = Level(partitioned(rows), no_rows(self.cluster))
+        return replace(contents, levels=(by_size[-1], level))
+
+
+class Stored(StoredFacts):
+    """A set that an engine keeps."""
+
+    __slots__ = ("heap",)
+
+    def __init__(self, heap: Heap) -> None:
+        self.heap = heap
+
+
+class Growing(GrowingFacts):
+    """A set of an update, changed in place."""
+
+    __slots__ = ("heap",)
+
+    def __init__(self, heap: Heap) -> None:
+        self.heap = heap
+
+    def add(self, facts: Facts) -> None:
+        """Add facts; what is already there is no error."""
+        require_bounded(facts)
+        settled = settle(facts, self.heap.cluster)
+        if self.heap.moment not in settled.apart:
+            settled = settle(settled - self, self.heap.cluster)
+        self.heap.add(settled.block)
+
+    def discard(self, facts: Facts) -> None:
+        """Take facts out; what is not there is no error."""
+        gone = intersection(self.heap.rows(), rows_of(facts, self.heap.cluster))
+        self.heap.remove(block_rows(settled_block(gone)))
+
+
+class Settled(SettledFacts):
+    """A fixed set.
+
+    Attributes:
+        apart: heaps at moments at which they had none of the facts.
+    """
+
+    __slots__ = ("apart", "block")
+
+    def __init__(
+        self, block: Block, apart: frozenset[tuple[int, int]] = frozenset()
+    ) -> None:
+        self.block = block
+        self.apart = apart
+
+    def is_empty(self) -> bool:
+        """Whether the set has no facts."""
+        return not self.block.size
+
+    def size(self) -> int:
+        """The number of facts."""
+        return self.block.size
+
+    def relations(self) -> frozenset[str]:
+        """The relations that have facts in the set."""
+        names = self.block.cluster.names
+        return frozenset(names[tag] for tag in self.block.sizes)
+
+
+class Counted(Counts):
+    """A multiset of facts: a block with a column `n`."""
+
+    __slots__ = ("_facts", "block")
+
+    def __init__(self, block: Block, facts: Settled | None = None) -> None:
+        self.block = block
+        self._facts = facts
+
+    @property
+    def facts(self) -> Settled:
+        """The facts, each once."""
+        if self._facts is None:
+            block, table = self.block, self.block.table
+            if table is not None:
+                block = local_block(block.cluster, table.select(key_names(table)))
+            self._facts = Settled(block)
+        return self._facts
+
+
+# -------------------------------------------------------------------------- views
+
+
+def rows_of(facts: Facts, cluster: Cluster, tags: Tags = None) -> Rows:
+    """The rows of a view as of now, or those of some relations."""
+    match facts:
+        case Settled():
+            return block_rows(facts.block, tags)
+        case Growing() | Stored():
+            return facts.heap.rows(tags)
+        case Union(left=left, right=right):
+            return union(rows_of(left, cluster, tags), rows_of(right, cluster, tags))
+        case Difference(left=left, right=right):
+            rows = rows_of(left, cluster, tags)
+            return difference(rows, _rows_beside(rows, right, tags))
+        case Intersection(left=left, right=right):
+            rows = rows_of(left, cluster, tags)
+            return intersection(rows, _rows_beside(rows, right, tags))
+        case Within(facts=inner, region=region):
+            return _rows_within(inner, region, cluster, tags)
+    raise _foreign(facts)
+
+
+def _rows_beside(rows: Rows, facts: Facts, tags: Tags) -> Rows:
+    """The rows of a view that can be among some rows."""
+    if not rows.bound:
+        return rows
+    if rows.block is not None:
+        tags = frozenset(rows.block.sizes)
+    return rows_of(facts, rows.cluster, tags)
+
+
+def _rows_within(facts: Facts, region: Region, cluster: Cluster, tags: Tags) -> Rows:
+    touched = frozenset(
+        tag for tag, name in enumerate(cluster.names) if region.touches(name)
+    )
+    rows = rows_of(facts, cluster, touched if tags is None else touched & tags)
+    return within(rows, region) if rows.bound else rows
+
+
+def settle(facts: Facts, cluster: Cluster) -> Settled:
+    """Work out a view."""
+    if isinstance(facts, Settled):
+        return facts
+    apart = _apart(facts)
+    return Settled(settled_block(rows_of(facts, cluster)), apart)
+
+
+def _apart(facts: Facts) -> frozenset[tuple[int, int]]:
+    """Heaps that certainly have none of the facts of a view."""
+    match facts:
+        case Settled():
+            return facts.apart
+        case Difference(left=left, right=right):
+            return _apart(left) | _parts(right)
+        case Intersection(left=left, right=right):
+            return _apart(left) | _apart(right)
+        case Union(left=left, right=right):
+            return _apart(left) & _apart(right)
+        case Within(facts=inner):
+            return _apart(inner)
+    return frozenset()
+
+
+def _parts(facts: Facts) -> frozenset[tuple[int, int]]:
+    """Heaps all of whose facts a view has."""
+    match facts:
+        case Growing() | Stored():
+            return frozenset({facts.heap.moment})
+        case Union(left=left, right=right):
+            return _parts(left) | _parts(right)
+    return frozenset()
+
+
+def as_settled(facts: Facts) -> Settled:
+    """A set that this engine settled."""
+    if not isinstance(facts, Settled):
+        raise _foreign(facts)
+    return facts
+
+
+def _foreign(facts: Facts) -> EngineUseError:
+    return EngineUseError(f"`{type(facts).__name__}` is no set of this engine")
+
+
+def empty(cluster: Cluster) -> Settled:
+    """The empty set."""
+    return Settled(cast("Block", no_rows(cluster).block))

@@ -1,0 +1,190 @@
+"""The closure modules: transitive, symmetric–transitive, and along edges.
+
+Source: [hu2019], Sections 5 and 6, with the corrections of this project: no deletion
+returns a fact with a positive nonrecursive count, and every overdeleted fact leaves the
+external ones.
+
+Notation (left: the paper; right: this file)
+
+    X_R      `external`   facts with a count: given, or derived by other rules
+    Y_R      `certain`    external facts with a positive nonrecursive count
+    C_R      the components that `engine.close` finds
+
+All facts are paths of external ones (for the linear rules: an external fact, then edges
+of a lower stratum), so every method comes down to comparing two closures. An engine
+does this without matching rules, and without enumerating what both have in common.
+
+Unlike in the paper, a fact that follows from certain facts alone is never overdeleted.
+If no other rule of the component is recursive, all external facts are certain, and what
+is deleted is exactly what has to go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Closure, ClosureKind, Column, Pattern, Region
+from evermat.lang.closure_rules import ClosureSort, find_closures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from evermat.algebra import Facts, Operand, SettledFacts
+    from evermat.lang.closure_rules import ClosureRules, Form
+    from evermat.lang.syntax import Atom, Rule
+    from evermat.maintenance.modules import Stage
+
+_KINDS = {
+    ClosureSort.TRANSITIVE: ClosureKind.TRANSITIVE,
+    ClosureSort.SYMMETRIC: ClosureKind.SYMMETRIC,
+    ClosureSort.LEFT_LINEAR: ClosureKind.LEFT_LINEAR,
+    ClosureSort.RIGHT_LINEAR: ClosureKind.RIGHT_LINEAR,
+}
+
+
+def find_closure_modules(
+    rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
+) -> Iterator[ClosureModule]:
+    """The closures among the recursive rules of a stratum."""
+    return map(ClosureModule, find_closures(rules, is_local))
+
+
+def closure_of(found: ClosureRules) -> Closure:
+    """The closure that some rules describe, in terms of the algebra."""
+    edges = None if found.edges is None else _pattern(found.edges)
+    return Closure(_KINDS[found.sort], _pattern(found.form), edges, found.loops)
+
+
+def _pattern(form: Form) -> Pattern:
+    operands: dict[int, Operand] = dict(form.constants)
+    operands[form.source], operands[form.target] = Column(0), Column(1)
+    return Pattern(form.predicate, tuple(operands[at] for at in range(form.arity)))
+
+
+def region_of(pattern: Pattern) -> Region:
+    """The facts that a pattern fits."""
+    if any(not isinstance(operand, Column) for operand in pattern.operands):
+        return Region(shapes=(pattern,))
+    return Region(frozenset({pattern.relation}))
+
+
+class ClosureModule:
+    """The rules of one closure."""
+
+    def __init__(self, found: ClosureRules) -> None:
+        self.name = found.sort.value
+        self.rules = found.rules
+        self.found = found
+        self.closure = closure_of(found)
+        self.region = region_of(self.closure.pattern)
+        edges = self.closure.edges
+        self._edge_region = Region() if edges is None else region_of(edges)
+
+    # -- the paper's four functions
+
+    def derive(self, stage: Stage) -> SettledFacts:
+        """All paths of external facts."""
+        external = self._external(stage, stage.positive)
+        return stage.engine.close(self.closure, external | self._edges(stage.positive))
+
+    def add(self, stage: Stage, delta: SettledFacts) -> SettledFacts:
+        """New paths: those of all external facts that the others do not have."""
+        if not self._touches(delta):
+            return stage.engine.no_facts()
+        external = self._external(stage, stage.positive)
+        edges = self._edges(stage.positive)
+        return stage.engine.close(
+            self.closure,
+            external | edges,
+            without=stage.engine.settle(external - delta) | edges,
+        )
+
+    def diff(
+        self, stage: Stage, changed: SettledFacts, changed_absent: SettledFacts
+    ) -> SettledFacts:
+        """Paths along changed edges; the other kinds read nothing of lower strata."""
+        del changed_absent
+        engine = stage.engine
+        pattern = self.closure.edges
+        if pattern is None or pattern.relation not in changed.relations():
+            return engine.no_facts()
+        through = engine.settle(changed.within(self._edge_region))
+        external = self._external(stage, stage.positive)
+        edges = self._edges(stage.positive)
+        return engine.close(
+            self.closure,
+            external | edges,
+            without=self._certain(stage, external) | (edges - through),
+            through=through,
+        )
+
+    def delete(self, stage: Stage, delta: SettledFacts) -> SettledFacts:
+        """Paths through deleted facts, unless certain facts lead there too.
+
+        Edges that are lost below are still walked along: a path may lose a deleted
+        fact here and an edge there, and must not be missed on both occasions.
+        """
+        engine = stage.engine
+        if not self._touches(delta):
+            return engine.no_facts()
+        gone = engine.settle(delta.within(self.region))
+        external = self._external(stage, stage.positive)
+        lost = engine.close(
+            self.closure,
+            external | gone | self._edges(stage.before),
+            without=self._certain(stage, external) | self._edges(stage.positive),
+            through=gone,
+        )
+        return engine.settle(lost - gone)
+
+    def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
+        """Deleted facts to which the external facts that are left lead."""
+        engine = stage.engine
+        if not self._touches(deleted):
+            return engine.no_facts()
+        external = self._external(stage, stage.positive)
+        return engine.close_among(
+            self.closure,
+            external | self._edges(stage.positive),
+            deleted.within(self.region),
+        )
+
+    # -- beyond the paper
+
+    def prove(
+        self, stage: Stage, facts: SettledFacts, proved: Facts | None
+    ) -> SettledFacts:
+        """Facts to which certain and proved facts lead."""
+        engine = stage.engine
+        if not self._touches(facts):
+            return engine.no_facts()
+        sure: Facts = self._certain(stage, self._external(stage, stage.positive))
+        if proved is not None:
+            sure |= engine.settle(proved.within(self.region))
+        return engine.close_among(
+            self.closure,
+            sure | self._edges(stage.positive),
+            facts.within(self.region),
+        )
+
+    def bodies(self, stage: Stage, facts: SettledFacts) -> SettledFacts:
+        """External facts that are not certain: all others need no proof."""
+        engine = stage.engine
+        if not self._touches(facts):
+            return engine.no_facts()
+        return engine.nonrecursive_counts.zero(self._external(stage, stage.positive))
+
+    # -- what it reads
+
+    def _touches(self, facts: SettledFacts) -> bool:
+        return self.closure.pattern.relation in facts.relations()
+
+    def _external(self, stage: Stage, facts: Facts) -> SettledFacts:
+        return stage.engine.settle(stage.engine.counted(self.closure.pattern) & facts)
+
+    def _certain(self, stage: Stage, external: SettledFacts) -> SettledFacts:
+        return stage.engine.nonrecursive_counts.positive(external)
+
+    def _edges(self, facts: Facts) -> Facts:
+        """The edges, apart from facts of the closure itself; nothing if none."""
+        return facts.within(self._edge_region)

@@ -1,0 +1,273 @@
+"""MAT-MOD, DRed^c-MOD and B/F^c-MOD: modules together with ordinary rules.
+
+Source: [hu2019], Algorithms 2 and 3; B/F^c-MOD is what its conclusion leaves for later.
+
+Notation (left: the paper; right: this file)
+
+    Δ; Δᵢ            `delta`; `own[i]`, what module i derived in the last round
+    Add, Diff, …     see `evermat.maintenance.modules`
+    Π_nr; Π_r without Πᵢ  `stratum.nonrecursive`; `stratum.recursive`
+
+The ordinary recursive rules are the module that the paper calls seminaïve. It counts
+its derivations, so that an overdeleted fact with a recursive count comes back, and so
+that a fact of a module's region with a count is known to have support from outside.
+
+Where this differs from the paper:
+
+- Lines 23 and 25 keep only facts whose nonrecursive count has fallen to zero. A fact
+  that lost one of two nonrecursive derivations would be deleted for ever otherwise.
+- `Del` runs before the recursive counts of the round are lowered. A path that loses
+  two facts in two rounds is then met in the first of them.
+- Facts that surely hold are not overdeleted (`Module.prove`).
+- B/F^c-MOD looks for proofs before anything is deleted; the searches go through the
+  bodies of ordinary rules and through what modules name as bodies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.maintenance.affected import gained_counts, lost_counts
+from evermat.maintenance.backward_forward import Search
+from evermat.maintenance.backward_forward_counting import counted
+from evermat.maintenance.modules import Stage
+from evermat.rule_plans import derive_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evermat.algebra import Counts, Facts, SettledFacts
+    from evermat.maintenance.state import Changes, Run, Stratum
+
+
+# ------------------------------------------------------------------------ DRed^c-MOD
+
+
+def maintain(run: Run, stratum: Stratum) -> None:
+    """Bring a stratum with modules up to date by DRed^c-MOD (l. 17 to 19)."""
+    changes = run.changes()
+    with run.forwards("overdelete"):
+        overdelete(run, stratum, losses(run, stratum, changes))
+    with run.forwards("rederive"):
+        rederived = rederive(run, stratum)
+        run.report.rederived = sum(facts.size() for facts in rederived)
+    with run.forwards("insert"):
+        insert(run, stratum, gains(run, stratum, changes), rederived)
+
+
+def losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
+    """Facts that lost support from below, counted down (l. 23 to 25)."""
+    engine = run.engine
+    losers = [run.deletions_in(stratum)]
+    for counts in lost_counts(run, stratum.nonrecursive, changes):
+        engine.nonrecursive_counts.subtract(counts)
+        losers.append(counts.facts)
+    if not changes.are_empty():
+        stage = Stage(engine, run.materialised, run.materialised, run.materialised)
+        losers += [
+            module.diff(stage, changes.lost, changes.gained)
+            for module in stratum.modules
+        ]
+    for counts in lost_counts(run, stratum.recursive, changes):
+        engine.recursive_counts.subtract(counts)
+        losers.append(counts.facts)
+    return run.union(losers)
+
+
+def overdelete(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
+    """Delete what may have lost its support (l. 26 to 30).
+
+    Afterwards the recursive counts are the numbers of instances of ordinary rules over
+    I ∖ (D ∖ A) and I ∪ A, and no deleted fact has a nonrecursive derivation.
+    """
+    engine = run.engine
+    stage = _remaining(run)
+    nothing = engine.no_facts()
+    own = [nothing for _ in stratum.modules]
+    while True:
+        lost = engine.nonrecursive_counts.zero(candidates - run.deleted)
+        if not lost.is_empty():
+            kept = [module.prove(stage, lost, None) for module in stratum.modules]
+            lost = engine.settle(lost - run.union(kept))
+        delta = engine.settle(run.union([lost, *own]) - run.deleted)
+        if delta.is_empty():
+            return
+        run.round(delta)
+        own = [
+            engine.nonrecursive_counts.zero(
+                module.delete(stage, engine.settle(delta - mine)) - run.deleted
+            )
+            for module, mine in zip(stratum.modules, own, strict=True)
+        ]
+        candidates = nothing
+        if stratum.recursive.rules:
+            counts = _affected(run, stratum, delta)
+            engine.recursive_counts.subtract(counts)
+            candidates = counts.facts
+        run.delete(delta)
+
+
+def _affected(run: Run, stratum: Stratum, delta: SettledFacts) -> Counts:
+    # `deleted` must not contain `delta` yet: an instance may use two facts that fall
+    # in the same round.
+    return derive_counts(
+        run.engine,
+        stratum.recursive.delta,
+        positive=run.remaining,
+        negative=run.possible,
+        delta_positive=delta,
+    )
+
+
+def rederive(run: Run, stratum: Stratum) -> list[SettledFacts]:
+    """Overdeleted facts that still follow: by ordinary rules, by each module."""
+    engine = run.engine
+    deleted = engine.settle(run.deleted.within(stratum.region))
+    if deleted.is_empty():
+        return [deleted] * (1 + len(stratum.modules))
+    stage = _updated(run)
+    return [
+        engine.recursive_counts.positive(deleted),
+        *(module.rederive(stage, deleted) for module in stratum.modules),
+    ]
+
+
+def gains(run: Run, stratum: Stratum, changes: Changes) -> list[SettledFacts]:
+    """What the update gives, newly derives from below, or derives by new rules.
+
+    First what ordinary rules have to do with, then what each module derives (l. 32 to
+    35).
+    """
+    engine = run.engine
+    candidates = [run.insertions_in(stratum)]
+    for counts in gained_counts(
+        run, stratum.nonrecursive, stratum.new_nonrecursive, changes
+    ):
+        engine.nonrecursive_counts.add(counts)
+        candidates.append(counts.facts)
+    for counts in gained_counts(run, stratum.recursive, stratum.new_recursive, changes):
+        engine.recursive_counts.add(counts)
+        candidates.append(counts.facts)
+    stage = _updated(run)
+    derived = []
+    for module in stratum.modules:
+        if module in stratum.new_modules:
+            derived.append(module.derive(stage))
+        else:
+            derived.append(module.diff(stage, changes.gained, changes.lost))
+    return [run.union(candidates), *derived]
+
+
+def insert(
+    run: Run,
+    stratum: Stratum,
+    gained: Sequence[SettledFacts],
+    rederived: Sequence[SettledFacts],
+) -> None:
+    """Add facts and all that follows from them (l. 36 to 40).
+
+    Both sequences begin with what ordinary rules derive; then comes each module's part,
+    which the module itself need not look at again.
+    """
+    engine = run.engine
+    stage = _updated(run)
+    others: Facts = run.union([gained[0], rederived[0]])
+    own = [
+        engine.settle((one | other) - run.updated)
+        for one, other in zip(gained[1:], rederived[1:], strict=True)
+    ]
+    while True:
+        delta = engine.settle(run.union([others, *own]) - run.updated)
+        if delta.is_empty():
+            return
+        run.add(delta)
+        run.round(delta)
+        own = [
+            engine.settle(module.add(stage, engine.settle(delta - mine)) - run.updated)
+            for module, mine in zip(stratum.modules, own, strict=True)
+        ]
+        others = engine.no_facts()
+        if stratum.all_recursive.rules:
+            counts = derive_counts(
+                engine,
+                stratum.all_recursive.delta,
+                positive=run.updated,
+                negative=run.updated,
+                delta_positive=delta,
+            )
+            engine.recursive_counts.add(counts)
+            others = counts.facts
+
+
+# ------------------------------------------------------------------------- B/F^c-MOD
+
+
+def maintain_searching(run: Run, stratum: Stratum) -> None:
+    """Bring a stratum with modules up to date by B/F^c-MOD."""
+    changes = run.changes()
+    with run.forwards("delete"):
+        candidates = losses_uncounted(run, stratum, changes)
+    delete_unproved(run, stratum, candidates)
+    with run.forwards("delete"):
+        # What was deleted is known now, and with it the instances that are gone.
+        for counts in lost_counts(run, stratum.recursive, run.changes()):
+            run.engine.recursive_counts.subtract(counts)
+    with run.forwards("insert"):
+        nothing = run.engine.no_facts()
+        insert(
+            run,
+            stratum,
+            gains(run, stratum, changes),
+            [nothing] * (1 + len(stratum.modules)),
+        )
+
+
+def losses_uncounted(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
+    """Like `losses`, but recursive counts stay: external facts are the old ones."""
+    engine = run.engine
+    losers = [run.deletions_in(stratum)]
+    for counts in lost_counts(run, stratum.nonrecursive, changes):
+        engine.nonrecursive_counts.subtract(counts)
+        losers.append(counts.facts)
+    if not changes.are_empty():
+        stage = Stage(engine, run.materialised, run.materialised, run.materialised)
+        losers += [
+            module.diff(stage, changes.lost, changes.gained)
+            for module in stratum.modules
+        ]
+        losers += [
+            counts.facts for counts in lost_counts(run, stratum.recursive, changes)
+        ]
+    return run.union(losers)
+
+
+def delete_unproved(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
+    """Delete the candidates and what depends on them, unless proved."""
+    engine = run.engine
+    stage = _remaining(run)
+    search = Search(run, stratum, counted)
+    while True:
+        batch = engine.settle(candidates - run.deleted)
+        if batch.is_empty():
+            return
+        delta = search.check(batch)
+        if delta.is_empty():
+            return
+        run.round(delta)
+        with run.forwards("delete"):
+            following = [module.delete(stage, delta) for module in stratum.modules]
+            if stratum.recursive.rules:
+                following.append(_affected(run, stratum, delta).facts)
+            candidates = run.union(following)
+        run.delete(delta)
+
+
+# ----------------------------------------------------------------------------- views
+
+
+def _remaining(run: Run) -> Stage:
+    return Stage(run.engine, run.remaining, run.possible, run.materialised)
+
+
+def _updated(run: Run) -> Stage:
+    return Stage(run.engine, run.updated, run.updated, run.materialised)
