@@ -199,8 +199,7 @@ def compile_book(book: RuleBook, find: FindModules = no_modules) -> CompiledRule
     Raises:
         StratificationError: the program has recursion through negation.
     """
-    stratification = stratify(tuple(book.normal.values()))
-    plans = tuple(_with_modules(plan, find) for plan in plan_strata(stratification))
+    plans = compile_plans(tuple(book.normal.values()), find)
     return CompiledRules(
         book=book,
         plans=plans,
@@ -208,6 +207,13 @@ def compile_book(book: RuleBook, find: FindModules = no_modules) -> CompiledRule
         recursive=frozenset(rule for plan in plans for rule in plan.recursive.rules),
         modules=tuple(module for plan in plans for module in plan.modules),
     )
+
+
+def compile_plans(
+    rules: Sequence[Rule], find: FindModules = no_modules
+) -> tuple[ModularPlan, ...]:
+    """The strata of normal rules."""
+    return tuple(_with_modules(plan, find) for plan in plan_strata(stratify(rules)))
 
 
 def _with_modules(plan: StratumPlan, find: FindModules) -> ModularPlan:

@@ -20,7 +20,7 @@ from evermat.maintenance.algorithms import (
     AlgorithmError,
     require_algorithm,
 )
-from evermat.maintenance.choose import Choice, History, Situation, Work, choose
+from evermat.maintenance.choose import Choice, History, Situation, choose
 from evermat.maintenance.compiled_rules import RuleBook
 from evermat.maintenance.equality_insertion import LargerComponent
 from evermat.maintenance.equality_rules import EqualityProgram
@@ -246,7 +246,7 @@ class EqualityMaterialisation:
             return Choice(REMATERIALISE, "strings are literals from now on")
         if algorithm != AUTO:
             return Choice(algorithm, "asked for")
-        if not self._history.facts:
+        if not self._history.given:
             return Choice(REMATERIALISE, "there were no facts before")
         situation = Situation(
             withdrawn=job.deletions.size(),
@@ -256,9 +256,9 @@ class EqualityMaterialisation:
             has_counters=False,
         )
         choice = choose(situation, self._history)
-        if choice.algorithm == "bf":
-            return replace(choice, reason="few facts change")
-        return choice
+        if choice.algorithm == REMATERIALISE:
+            return choice
+        return replace(choice, algorithm="bf", reason="few facts change")
 
     def _maintain(
         self,
@@ -356,15 +356,7 @@ class EqualityMaterialisation:
             self._program = EqualityProgram.of(plan.book, _visible(arities))
         self.representatives = representatives
         self._values = values_among(self.engine.relations())
-        report = outcome.report
-        facts = self._history.facts + report.inserted - report.deleted
-        instances = report.forward_instances + report.backward_instances
-        if plan.choice.algorithm == REMATERIALISE:
-            seconds = report.seconds
-            self._history = self._history.materialised(facts, instances, seconds)
-        else:
-            work = Work(report.deleted + report.inserted, instances)
-            self._history = self._history.maintained("bf", work, facts)
+        self._history = _learnt(self._history, plan, outcome.report)
 
     # -- what changed
 
@@ -497,6 +489,16 @@ class EqualityMaterialisation:
         for part in sets:
             union |= part
         return self.engine.settle(union)
+
+
+def _learnt(history: History, plan: _Plan, report: Report) -> History:
+    instances = report.forward_instances + report.backward_instances
+    history = history.counted(
+        given=report.inserted - report.deleted, facts=report.added - report.removed
+    )
+    if plan.choice.algorithm == REMATERIALISE:
+        return history.restarted(instances, report.seconds)
+    return history.maintained(report.deleted, instances, report.seconds)
 
 
 def _visible(arities: Mapping[str, int]) -> dict[str, int]:

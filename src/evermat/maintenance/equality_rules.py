@@ -24,19 +24,19 @@ from evermat.lang.equality import (
     rule_constants,
     without_equality,
 )
-from evermat.lang.strata import rules_behind, stratify
+from evermat.lang.strata import rules_behind
 from evermat.lang.syntax import Atom, Call, Condition
-from evermat.maintenance.compiled_rules import strata_of
-from evermat.rule_plans import compile_rules, plan_strata, region_of
+from evermat.maintenance.compiled_rules import compile_plans, strata_of
+from evermat.rule_plans import compile_rules, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from evermat.algebra import Region, Representatives
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.compiled_rules import RuleBook
+    from evermat.maintenance.compiled_rules import ModularPlan, RuleBook
     from evermat.maintenance.state import Strata
-    from evermat.rule_plans import RuleSet, StratumPlan
+    from evermat.rule_plans import RuleSet
     from evermat.values import Constant
 
 Values = dict["Constant", "Constant"]
@@ -164,11 +164,11 @@ class NormalRules:
             if rule in chosen and rule not in self._component
         )
 
-    def plans(self, chosen: frozenset[Rule]) -> tuple[StratumPlan, ...]:
+    def plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
         """The strata of the rules outside of the component."""
         rules = self.others(chosen)
         ordered = [rule for rule in dict.fromkeys(self._normal.values()) if rule in rules]
-        return plan_strata(stratify(ordered))
+        return compile_plans(ordered)
 
     def strata(self, chosen: frozenset[Rule], new: frozenset[Rule]) -> Strata:
         """The same for an update that adds some of the rules."""
