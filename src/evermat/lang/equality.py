@@ -38,7 +38,6 @@ from evermat.lang.syntax import (
     Rule,
     Term,
     Variable,
-    atom_variables,
     expression_variables,
 )
 from evermat.values import Constant, Kind
@@ -226,9 +225,7 @@ def _without_equality(rule: Rule) -> Rule | None:
             body.append(Condition(Call("!=", (left, right))))
         else:
             body.append(element)
-    bound = {
-        v for a in rule.positive_atoms() for v in atom_variables(a)
-    }
+    bound = {term for atom in rule.positive_atoms() for term in atom.arguments}
     unbound = [t for t in dict.fromkeys(terms) if t not in bound]
     known: list[BodyElement] = [Atom(CONSTANT, (term,)) for term in unbound]
     head = rule.head

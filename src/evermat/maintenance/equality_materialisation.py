@@ -351,9 +351,7 @@ class EqualityMaterialisation:
         self, plan: _Plan, representatives: Representatives, outcome: Outcome
     ) -> None:
         self._book = plan.book
-        if not plan.change.is_empty() or not self._program.rules:
-            arities = self.engine.relations()
-            self._program = EqualityProgram.of(plan.book, _visible(arities))
+        self._program = plan.program
         self.representatives = representatives
         self._values = values_among(self.engine.relations())
         self._history = _learnt(self._history, plan, outcome.report)
@@ -449,6 +447,8 @@ class EqualityMaterialisation:
         engine.declare(MOVED, 1)
         arities = _visible(engine.relations())
         program = EqualityProgram.of(book, arities)
+        for rule in program.rules:
+            engine.declare(rule.head.predicate, rule.head.arity)
         if set(program.rules) == set(self._program.rules):
             program = self._program
         return _Plan(book, change, program)
@@ -478,8 +478,6 @@ class EqualityMaterialisation:
         together = plan.program
         if not old <= new:
             together = EqualityProgram((*plan.program.rules, *self._program.rules))
-        if plan.program is not self._program and old == new:
-            together = self._program
         values = together.values(self.representatives)
         component = together.behind(values) | plan.component
         return EqualityJob(together, old, new, component, deletions, insertions)
