@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from evermat.engines import ENGINES, make_engine
+from evermat.engines import make_engine
 from evermat.lang.syntax import Atom, Program, Term
+from skeletons import scenario as hard_scenario
 from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, model_of, play
 
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
     from oracle import Fact
 
 PROGRAMS = Path(__file__).parent / "programs"
-BATCH = 100
-"""Scenarios drawn with one seed."""
+BATCH = 50
+"""Scenarios of each sort drawn with one seed."""
 
 
 def main() -> int:
     """Draw, play and save until the time is over; returns the number of failures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--engines", default="reference,embedded")
     parser.add_argument("--algorithms", default=",".join(ALGORITHMS))
     parser.add_argument("--seed", type=int, default=None, help="start here")
     parser.add_argument("--quick", action="store_true", help="save without shrinking")
@@ -48,7 +49,7 @@ def main() -> int:
     played = failures = 0
     while time.monotonic() < end:
         batch = Batch(options.engines.split(","), options.algorithms.split(","), end)
-        error = batch.run(number, phases)
+        error = batch.run_hard(number) or batch.run(number, phases)
         played += batch.played
         if error is not None and batch.failing is not None:
             failures += 1
@@ -71,8 +72,29 @@ class Batch:
         self.played = 0
         self.failing: Scenario | None = None
 
+    def run_hard(self, number: int) -> Exception | None:
+        """Play programs chosen by hand; returns what one of them failed with."""
+        for turn in range(BATCH):
+            if time.monotonic() > self.end:
+                break
+            try:
+                self._play(hard_scenario(number * BATCH + turn))
+            except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
+                return error
+        return None
+
+    def _play(self, scenario: Scenario) -> None:
+        self.played += 1
+        for engine in self.engines:
+            try:
+                play(scenario, self.algorithms, partial(make_engine, engine))
+            except Exception as error:
+                error.add_note(f"engine: {engine}")
+                self.failing = scenario
+                raise
+
     def run(self, number: int, phases: Iterable[Phase]) -> Exception | None:
-        """Play until something fails; returns what it failed with."""
+        """Play random programs; returns what the smallest one failed with."""
 
         @seed(number)
         @settings(
@@ -86,14 +108,7 @@ class Batch:
         def play_all(scenario: Scenario) -> None:
             if self.failing is None and time.monotonic() > self.end:
                 return
-            self.played += 1
-            for engine in self.engines:
-                try:
-                    play(scenario, self.algorithms, partial(make_engine, engine))
-                except Exception as error:
-                    error.add_note(f"engine: {engine}")
-                    self.failing = scenario
-                    raise
+            self._play(scenario)
 
         try:
             play_all()

@@ -253,8 +253,9 @@ class KnowledgeBase:
     def contains(self, predicate: str, row: Sequence[object]) -> bool:
         """Whether a fact holds."""
         known = self._catalogue.require(predicate)
-        self._catalogue.check(predicate, len(row))
-        table = table_of_rows([tuple(row)], known.arity)
+        if isinstance(row, tuple | list):
+            self._catalogue.check(predicate, len(row))
+        table = table_of_rows([row], known.arity)
         found = self._engine.find(predicate, table) & self._engine.materialised
         return not self._engine.settle(found).is_empty()
 

@@ -119,13 +119,13 @@ def _render_labels(labels: tuple[Label, ...]) -> list[str]:
     blank = " " * width
     main = labels[0].span
     lines = [f"{blank}--> {main.source.name}:{main.line}:{main.column}", f"{blank} |"]
-    shown: tuple[str, int] | None = None
+    shown: tuple[Source, int] | None = None
     window = _Window("", 1)
     for label in _in_reading_order(labels):
         span = label.span
-        here = (span.source.name, span.line)
+        here = (span.source, span.line)
         if here != shown:
-            if shown is not None and span.source.name != shown[0]:
+            if shown is not None and span.source != shown[0]:
                 lines.append(f"{blank}::: {span.source.name}:{span.line}:{span.column}")
             window = _Window(span.line_text, span.column)
             lines.append(f"{span.line:>{width}} | {window.text}".rstrip())
@@ -162,11 +162,12 @@ class _Window:
 
 
 def _in_reading_order(labels: tuple[Label, ...]) -> list[Label]:
-    main = labels[0].span.source.name
+    main = labels[0].span.source
 
     def key(label: Label) -> tuple[bool, str, int]:
         span = label.span
-        return (span.source.name != main, span.source.name, span.start)
+        # Texts that are not files may share a name: all are called `<rules>`.
+        return (span.source != main, span.source.name, span.start)
 
     return sorted(labels, key=key)
 

@@ -123,7 +123,12 @@ def test_uneven_columns_are_refused() -> None:
         rows_from({"a": [1, 2], "b": [1]})
 
 
-@pytest.mark.parametrize("given", ["edge.csv", b"x", 7, None, {"a": 1}])
+def test_a_text_may_be_meant_as_a_file() -> None:
+    with pytest.raises(NotRowsError, match=r"write Path\('edge.csv'\)"):
+        rows_from("edge.csv")
+
+
+@pytest.mark.parametrize("given", [b"x", 7, None, {"a": 1}])
 def test_other_objects_are_refused(given: object) -> None:
     with pytest.raises(NotRowsError, match="cannot take rows from a value of type"):
         rows_from(given)

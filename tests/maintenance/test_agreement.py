@@ -17,25 +17,25 @@ from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, WITHOUT_COUNTERS, Tracked, play
 
 
-@pytest.mark.parametrize("seed", range(0, 200, 10))
+@pytest.mark.parametrize("seed", range(0, 120, 10))
 def test_oracle_hard_programs(seed: int, engine_name: str) -> None:
     for number in range(seed, seed + 10):
         play(hard_scenario(number), ALGORITHMS, partial(make_engine, engine_name))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(scenario=scenarios())
 def test_oracle_facts_change(scenario: Scenario, engine_name: str) -> None:
     play(scenario, ALGORITHMS, partial(make_engine, engine_name))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(scenario=scenarios(change_rules=True))
 def test_oracle_facts_and_rules_change(scenario: Scenario, engine_name: str) -> None:
     play(scenario, ALGORITHMS, partial(make_engine, engine_name))
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(
     scenario=scenarios(change_rules=True), algorithm=st.sampled_from(WITHOUT_COUNTERS)
 )
@@ -48,7 +48,7 @@ def test_oracle_without_counters(
         tracked.apply(update, algorithm)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     scenario=scenarios(max_updates=6, change_rules=True),
     turns=st.lists(st.sampled_from(ALGORITHMS), min_size=6, max_size=6),
@@ -62,7 +62,7 @@ def test_agree_algorithms_can_take_turns(
         tracked.apply(update, algorithm)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(
     scenario=scenarios(max_updates=2, change_rules=True),
     algorithm=st.sampled_from(ALGORITHMS),

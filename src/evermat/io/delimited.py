@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -202,6 +203,7 @@ class _Texts:
             if expected is None:
                 expected = len(fields)
             if len(fields) != expected:
+                self._refuse_open_quote(contents, fields[-1])
                 found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
                 place = fields[min(expected, len(fields) - 1)]
                 remark = "one too many" if len(fields) > expected else "ends here"
@@ -233,8 +235,15 @@ class _Texts:
         if not tail.endswith(b'"' + last) or (not last and tail.endswith(b'""')):
             return
         contents = self._contents()
-        start = len(contents) - len(last.decode()) - 1
-        raise MalformedFileError(
+        raise self._open_quote(contents, len(contents) - len(last.decode()) - 1)
+
+    def _refuse_open_quote(self, contents: str, field: tuple[int, int]) -> None:
+        text = contents[slice(*field)]
+        if self.dialect.quoting and re.fullmatch(r'"(?:[^"]|"")*', text):
+            raise self._open_quote(contents, field[0])
+
+    def _open_quote(self, contents: str, start: int) -> MalformedFileError:
+        return MalformedFileError(
             "this quote is never closed",
             labels=(label_between(self.file.path, contents, start, start + 1),),
             help="close it, or say `quoting=False` if quotes are ordinary characters",

@@ -34,6 +34,13 @@ class NotRowsError(EvermatError, TypeError):
     code = "EM719"
 
     def __init__(self, given: object) -> None:
+        if isinstance(given, str):
+            super().__init__(
+                f"a text is not rows: {given!r}",
+                help=f"write [({given!r},)] for a single row; to read a file, write "
+                f"Path({given!r})",
+            )
+            return
         super().__init__(
             f"cannot take rows from a value of type `{type(given).__name__}`",
             help="give tuples, a mapping from names to columns, or a frame of pandas, "

@@ -232,13 +232,16 @@ class StatementReader(ExpressionReader):
                 labels=(Label(end, "after this"),),
                 help="end a statement with a dot, separate body atoms with a comma",
             )
-        advice = _SEPARATORS.get(token.text) if what == "a head" else _COMMA
+        advice = _SEPARATORS.get(token.text)
+        if what != "a head":
+            advice = _SECOND_BODY if token.kind == ":-" else _COMMA
         if token.kind == "unknown":
             advice = None
         return self.unexpected(f"{expected} after {what}", help=advice)
 
 
 _COMMA = "separate body atoms with a comma"
+_SECOND_BODY = "end the statement before with a dot; a question has no head and no `:-`"
 _SEPARATORS = {
     "<": "the sign between head and body is `:-`",
     "-": "the sign between head and body is `:-`",
