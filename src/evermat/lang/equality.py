@@ -147,17 +147,23 @@ def without_equality(
     Raises:
         EqualityError: a rule that would mean something else then.
     """
+    changed = dict.fromkeys(without_equality_in(rules))
+    for bridge in bridges(arities):
+        changed.setdefault(bridge)
+    if any(atom.predicate == CONSTANT for r in changed for atom in r.positive_atoms()):
+        for rule in constants_of(arities):
+            changed.setdefault(rule)
+    return tuple(changed)
+
+
+def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The same, without the rules that define what the others refer to."""
     changed: dict[Rule, None] = {}
     for rule in rules:
         for twin in _twins(rule):
             plain = _without_equality(twin)
             if plain is not None:
                 changed.setdefault(plain)
-    for bridge in bridges(arities):
-        changed.setdefault(bridge)
-    if any(atom.predicate == CONSTANT for r in changed for atom in r.positive_atoms()):
-        for rule in constants_of(arities):
-            changed.setdefault(rule)
     return tuple(changed)
 
 

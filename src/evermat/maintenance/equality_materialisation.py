@@ -112,6 +112,8 @@ class EqualityMaterialisation:
         self._program = EqualityProgram(())
         self._history = History()
         self._values = values_among(engine.relations())
+        self._is_foreign = False
+        """Whether the engine's counts are those of another way to maintain it."""
 
     @classmethod
     def taking_over(
@@ -127,6 +129,7 @@ class EqualityMaterialisation:
         Its next update must be a rematerialisation.
         """
         new = cls(engine, budget=budget, progress=progress)
+        new._is_foreign = True
         new._book, _ = new._book.change(remove=(), add=rules)
         return new
 
@@ -352,6 +355,7 @@ class EqualityMaterialisation:
     ) -> None:
         self._book = plan.book
         self._program = plan.program
+        self._is_foreign = False
         self.representatives = representatives
         self._values = values_among(self.engine.relations())
         self._history = _learnt(self._history, plan, outcome.report)
@@ -465,9 +469,8 @@ class EqualityMaterialisation:
             for relation, table in request.delete.items()
             if table.num_rows
         )
-        given = given_among(engine, unwanted)
-        deletions = engine.settle(given - wanted)
-        insertions = engine.settle(wanted - given_among(engine, wanted))
+        deletions = engine.settle(self._given(unwanted) - wanted)
+        insertions = engine.settle(wanted - self._given(wanted))
         rows = sum(table.num_rows for table in request.delete.values())
         plan.ignored = Ignored(
             deletions=rows - deletions.size(),
@@ -481,6 +484,11 @@ class EqualityMaterialisation:
         values = together.values(self.representatives)
         component = together.behind(values) | plan.component
         return EqualityJob(together, old, new, component, deletions, insertions)
+
+    def _given(self, facts: SettledFacts) -> SettledFacts:
+        if self._is_foreign:
+            return self.engine.settle(facts & self.engine.explicit)
+        return given_among(self.engine, facts)
 
     def _union(self, sets: Iterable[SettledFacts]) -> SettledFacts:
         union: Facts = self.engine.no_facts()
