@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import oracle
 from engine_facts import facts_of, rows_of, tables
-from evermat.lang.equality import OWL_SAME_AS, SAME_AS, axioms
+from evermat.lang.equality import OWL_SAME_AS, axioms
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.parser import parse_program
-from evermat.lang.syntax import TRIPLE, Rule
+from evermat.lang.syntax import SAME_AS, TRIPLE, Rule
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.equality_state import given_among
 from evermat.values import IRI, Constant, constant
@@ -61,7 +61,7 @@ s(?x, ?y) :- same_as(?x, ?y), p(?x) .
 [?x, ?p, ?y] :- [?y, ?p, ?x], q(?p) .
 r(?x, ?y) :- [?x, :q, ?y] .
 [?x, :p, :a] :- p(?x) .
-""".replace(":p ≈ :q :-", "same_as(:p, :q) :-").replace("?x ≈ ?y", "same_as(?x, ?y)"))
+""")
 _UPPER = parse_program("""
 @prefix : <http://e.org/> .
 u(?x) :- p(?x), not q(?x) .

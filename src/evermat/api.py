@@ -16,7 +16,7 @@ import pyarrow as pa
 from evermat.algebra import Region, Views
 from evermat.catalogue import Catalogue
 from evermat.change import Change, check_sort, read_relation, split
-from evermat.columns import as_terms, empty_table, table_of_rows
+from evermat.columns import as_terms, constants, empty_table, table_of_rows
 from evermat.engines import make_engine
 from evermat.equality_change import expanded_outcome
 from evermat.equality_modes import (
@@ -26,9 +26,8 @@ from evermat.equality_modes import (
 )
 from evermat.equality_questions import ask_representatives, given_table
 from evermat.errors import EvermatError
-from evermat.lang.equality import SAME_AS
 from evermat.lang.normalise import rule_key
-from evermat.lang.syntax import TRIPLE, Atom, Term, Variable
+from evermat.lang.syntax import SAME_AS, TRIPLE, Atom, Term, Variable
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
@@ -38,7 +37,6 @@ from evermat.result import Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
 from evermat.update_requests import Request, by_predicate, check_request
-from evermat.values import constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -329,6 +327,16 @@ class KnowledgeBase:
         if isinstance(row, tuple | list):
             self._catalogue.check(predicate, len(row))
         table = table_of_rows([row], known.arity)
+        if isinstance(self._materialisation, EqualityMaterialisation):
+            terms = tuple(
+                Term(each)
+                for column in table.columns
+                for each in constants(as_terms(column))
+            )
+            question = question_of(
+                (Atom(predicate, terms),), text=predicate, catalogue=self._catalogue
+            )
+            return len(self._answer(question, raw=True)) > 0
         found = self._engine.find(predicate, table) & self._engine.materialised
         return not self._engine.settle(found).is_empty()
 

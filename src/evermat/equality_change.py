@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from evermat.change import read_relation, row_keys
 from evermat.columns import as_terms, table_of_rows
-from evermat.lang.equality import OWL_SAME_AS, SAME_AS
+from evermat.lang.equality import OWL_SAME_AS
 from evermat.lang.normalise import is_auxiliary
-from evermat.lang.syntax import TRIPLE
+from evermat.lang.syntax import SAME_AS, TRIPLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from evermat.columns import as_terms
 from evermat.errors import EvermatError
-from evermat.lang.equality import OWL_SAME_AS, SAME_AS, axioms, mentions_equality
+from evermat.lang.equality import OWL_SAME_AS, axioms, mentions_equality
 from evermat.lang.normalise import rule_key
-from evermat.lang.syntax import TRIPLE
+from evermat.lang.syntax import SAME_AS, TRIPLE
 from evermat.values import Kind
 
 if TYPE_CHECKING:

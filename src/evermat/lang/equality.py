@@ -27,6 +27,7 @@ from evermat.errors import EvermatError, Label
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.renaming import substitute_rule
 from evermat.lang.syntax import (
+    SAME_AS,
     TRIPLE,
     Assignment,
     Atom,
@@ -42,8 +43,6 @@ from evermat.lang.syntax import (
 )
 from evermat.values import Constant, Kind
 
-SAME_AS = "same_as"
-"""The predicate of equality."""
 OWL_SAME_AS = Constant(Kind.IRI, "http://www.w3.org/2002/07/owl#sameAs")
 """The predicate of equality in triples."""
 SAME = "~same"
