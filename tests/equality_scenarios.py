@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from random import Random
 
-    from evermat.algebra import Engine
+    from evermat.algebra import EqualityEngine
     from evermat.maintenance.state import Outcome
     from oracle import Fact
 
@@ -114,9 +114,10 @@ def _stratified(rules: list[Rule]) -> list[Rule]:
     return [
         rule
         for rule in rules
-        if not (rule.head.predicate == "v" and any(
-            a.predicate == "u" for a in rule.negated_atoms()
-        ))
+        if not (
+            rule.head.predicate == "v"
+            and any(a.predicate == "u" for a in rule.negated_atoms())
+        )
     ]
 
 
@@ -152,13 +153,13 @@ def expected(rules: Iterable[Rule], facts: Iterable[Fact]) -> set[Fact]:
 class TrackedEquality:
     """Applies updates and compares with what they must lead to."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: EqualityEngine) -> None:
         self.materialisation = EqualityMaterialisation(engine)
         self.rules: tuple[Rule, ...] = ()
         self.explicit: frozenset[Fact] = frozenset()
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> EqualityEngine:
         return self.materialisation.engine
 
     def apply(self, update: Update, algorithm: str) -> Outcome:
@@ -235,13 +236,17 @@ def _is_equality(fact: Fact) -> bool:
 
 
 def play(
-    scenario: Scenario, algorithms: Iterable[str], new_engine: Callable[[], Engine]
+    scenario: Scenario,
+    algorithms: Iterable[str],
+    new_engine: Callable[[], EqualityEngine],
 ) -> None:
     """Run through a scenario once for each algorithm."""
     for algorithm in algorithms:
         tracked = TrackedEquality(new_engine())
         try:
-            tracked.apply(Update(insert=scenario.facts, add_rules=scenario.rules), "remat")
+            tracked.apply(
+                Update(insert=scenario.facts, add_rules=scenario.rules), "remat"
+            )
             for update in scenario.updates:
                 tracked.apply(update, algorithm)
         except Exception as error:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard
 
 from evermat.errors import EvermatError
 from evermat.values import Constant, Kind
@@ -506,6 +506,7 @@ class UnequalValuesError(EvermatError, ValueError):
     def __init__(
         self, left: Constant, right: Constant, derivation: Sequence[str] = ()
     ) -> None:
+        left, right = sorted((left, right), key=str)
         self.left = left
         self.right = right
         self.derivation = tuple(derivation)
@@ -518,8 +519,9 @@ class UnequalValuesError(EvermatError, ValueError):
 
 
 class Representatives(Protocol):
-    """Which constants are equal: each clique of equal constants has one that stands
-    for it, a value if there is one.
+    """Which constants are equal, and what stands for them.
+
+    Each clique of equal constants has one that stands for it, a value if there is one.
 
     A constant that nothing was said about stands for itself. Engines for the same
     constants can exchange these objects.
@@ -637,73 +639,6 @@ class Engine(Protocol):
     def once(self, facts: SettledFacts) -> Counts:
         """The multiset that holds each of the facts once."""
 
-    # -- equality
-
-    def representatives(self) -> Representatives:
-        """Cliques of equal constants, none of them with two members yet."""
-
-    def merge(
-        self,
-        representatives: Representatives,
-        equalities: SettledFacts,
-        lost: str,
-        values: frozenset[Kind],
-    ) -> SettledFacts:
-        """Make the two constants of each binary fact equal.
-
-        Args:
-            representatives: is changed.
-            equalities: facts of one binary relation.
-            lost: the unary relation of the facts that are returned.
-            values: the kinds of constants that are never equal to each other.
-
-        Returns:
-            The constants that stood for a clique and do so no longer.
-
-        Raises:
-            UnequalValuesError: two values would be equal; the cliques may have changed.
-        """
-
-    def restore(
-        self,
-        representatives: Representatives,
-        members: SettledFacts,
-        source: Representatives,
-    ) -> None:
-        """Take the second constants of binary facts to be what `source` says."""
-
-    def members(
-        self, nodes: SettledFacts, representatives: Representatives
-    ) -> SettledFacts:
-        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
-
-    def moved(
-        self, before: Representatives, after: Representatives, relation: str
-    ) -> SettledFacts:
-        """The constants whose representative differs, as facts of a unary relation."""
-
-    def rewrite(
-        self, facts: SettledFacts, representatives: Representatives
-    ) -> SettledFacts:
-        """The facts with every constant replaced by its representative."""
-
-    def rewritten_into(
-        self, facts: SettledFacts, representatives: Representatives, target: Facts
-    ) -> SettledFacts:
-        """Those of the facts that `rewrite` takes to a fact of a view."""
-
-    def originals(
-        self, facts: SettledFacts, representatives: Representatives
-    ) -> SettledFacts:
-        """The explicit facts that `rewrite` takes to one of the facts.
-
-        They are looked up among the explicit facts of the cliques; the product of the
-        cliques, which can be huge, is not walked through.
-        """
-
-    def expanded_count(self, relation: str, representatives: Representatives) -> int:
-        """How many facts the materialised facts of a relation stand for."""
-
     # -- closures
 
     def counted(self, pattern: Pattern) -> SettledFacts:
@@ -783,3 +718,77 @@ class Engine(Protocol):
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """For each relation: facts, given facts, bytes, indexes."""
+
+
+class EqualityEngine(Engine, Protocol):
+    """An engine that can let one constant stand for all that are equal to it."""
+
+    def representatives(self) -> Representatives:
+        """Cliques of equal constants, none of them with two members yet."""
+
+    def merge(
+        self,
+        representatives: Representatives,
+        equalities: SettledFacts,
+        lost: str,
+        values: frozenset[Kind],
+    ) -> SettledFacts:
+        """Make the two constants of each binary fact equal.
+
+        Args:
+            representatives: is changed.
+            equalities: facts of one binary relation.
+            lost: the unary relation of the facts that are returned.
+            values: the kinds of constants that are never equal to each other.
+
+        Returns:
+            The constants that stood for a clique and do so no longer.
+
+        Raises:
+            UnequalValuesError: two values would be equal; the cliques may have changed.
+        """
+
+    def restore(
+        self,
+        representatives: Representatives,
+        members: SettledFacts,
+        source: Representatives,
+    ) -> None:
+        """Take the second constants of binary facts to be what `source` says."""
+
+    def members(
+        self, nodes: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+
+    def moved(
+        self, before: Representatives, after: Representatives, relation: str
+    ) -> SettledFacts:
+        """The constants whose representative differs, as facts of a unary relation."""
+
+    def rewrite(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """The facts with every constant replaced by its representative."""
+
+    def rewritten_into(
+        self, facts: SettledFacts, representatives: Representatives, target: Facts
+    ) -> SettledFacts:
+        """Those of the facts that `rewrite` takes to a fact of a view."""
+
+    def originals(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """The explicit facts that `rewrite` takes to one of the facts.
+
+        They are looked up among the explicit facts of the cliques; the product of the
+        cliques, which can be huge, is not walked through.
+        """
+
+    def expanded_count(self, relation: str, representatives: Representatives) -> int:
+        """How many facts the materialised facts of a relation stand for."""
+
+
+def can_rewrite(engine: Engine) -> TypeGuard[EqualityEngine]:
+    """Whether an engine keeps representatives of equal constants."""
+    return hasattr(engine, "representatives")

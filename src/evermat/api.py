@@ -23,6 +23,7 @@ from evermat.equality_modes import (
     asks_for_equality,
     check_equality,
     missing_axioms,
+    require_rewriting,
 )
 from evermat.equality_questions import ask_representatives, given_table
 from evermat.errors import EvermatError
@@ -89,7 +90,7 @@ class KnowledgeBase:
     [('b',)]
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all but the rules by name
         self,
         rules: RuleInput | Iterable[RuleInput] | None = None,
         *,
@@ -122,7 +123,9 @@ class KnowledgeBase:
         check_equality(equality)
         chosen = make_engine(engine) if isinstance(engine, str) else engine
         self._materialisation: Materialisation | EqualityMaterialisation = (
-            EqualityMaterialisation(chosen, budget=budget, progress=progress)
+            EqualityMaterialisation(
+                require_rewriting(chosen), budget=budget, progress=progress
+            )
             if equality == "rewrite"
             else Materialisation(
                 chosen, counters=counters, budget=budget, progress=progress
@@ -294,13 +297,14 @@ class KnowledgeBase:
         return Result(table, known.columns)
 
     def _expanded_facts(self, known: Predicate, sort: Sort) -> Result:
+        engine = require_rewriting(self._engine)
         if sort == "explicit":
-            given = given_table(self._engine, known.name, known.arity)
+            given = given_table(engine, known.name, known.arity)
             return Result(given, known.columns)
         everything = self._everything(known)
         if sort == "all":
             return everything
-        given = given_table(self._engine, known.name, known.arity)
+        given = given_table(engine, known.name, known.arity)
         return Result(split(everything.to_terms(), given, sort), known.columns)
 
     def _everything(self, known: Predicate) -> Result:
@@ -460,7 +464,10 @@ class KnowledgeBase:
         if not is_first or not isinstance(kept, Materialisation):
             return kept, usual
         new = EqualityMaterialisation.taking_over(
-            kept.engine, kept.given_rules, budget=kept.budget, progress=kept.progress
+            require_rewriting(kept.engine),
+            kept.given_rules,
+            budget=kept.budget,
+            progress=kept.progress,
         )
         new.require_algorithm(self._algorithm)
         new.require_algorithm(usual)

@@ -45,7 +45,10 @@ class Side:
     """
 
     def __init__(
-        self, facts: Snapshot, representatives: Representatives, arities: Mapping[str, int]
+        self,
+        facts: Snapshot,
+        representatives: Representatives,
+        arities: Mapping[str, int],
     ) -> None:
         self.facts = facts
         self.representatives = representatives
@@ -88,7 +91,9 @@ class Side:
         if name == SAME_AS:
             return pairs
         middle = table_of_rows([(OWL_SAME_AS,)] * pairs.num_rows, 1).column(0)
-        return pa.table([pairs.column(0), middle, pairs.column(1)], names=["0", "1", "2"])
+        return pa.table(
+            [pairs.column(0), middle, pairs.column(1)], names=["0", "1", "2"]
+        )
 
 
 class Gone:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import pyarrow.compute as pc
 
+from evermat.algebra import can_rewrite
 from evermat.columns import as_terms
 from evermat.errors import EvermatError
 from evermat.lang.equality import OWL_SAME_AS, axioms, mentions_equality
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from evermat.algebra import Engine, EqualityEngine
     from evermat.catalogue import Catalogue
     from evermat.lang.syntax import Rule
     from evermat.update_requests import CheckedRequest
@@ -46,6 +48,22 @@ def check_equality(mode: object) -> None:
             f"there is no way to treat equality called {mode!r}",
             help='use "off", "axioms", "rewrite" or "auto"',
         )
+
+
+class NoRewritingError(EvermatError, NotImplementedError):
+    """An engine that cannot keep representatives of equal constants."""
+
+    code: ClassVar[str] = "EM561"
+
+
+def require_rewriting(engine: Engine) -> EqualityEngine:
+    """Refuse an engine that cannot rewrite equality."""
+    if not can_rewrite(engine):
+        raise NoRewritingError(
+            f"the engine `{engine.name}` cannot rewrite equality",
+            help='use `equality="axioms"`, or `equality="off"`',
+        )
+    return engine
 
 
 def asks_for_equality(request: CheckedRequest) -> bool:

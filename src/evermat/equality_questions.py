@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from evermat.algebra import Region, Views
-from evermat.columns import empty_table, table_of_rows
+from evermat.columns import empty_table
 from evermat.lang.equality import (
     CONSTANT,
     constants_of,
@@ -22,13 +20,16 @@ from evermat.lang.equality import (
 )
 from evermat.lang.normalise import normalise
 from evermat.lang.syntax import Atom, Rule, Term, Variable
+from evermat.maintenance.equality_state import given_among
 from evermat.questions import ANSWER, query_of
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evermat.algebra import Engine, Facts, Representatives
+    import pyarrow as pa
+
+    from evermat.algebra import EqualityEngine, Facts
     from evermat.lang.syntax import BodyElement
     from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 
@@ -50,7 +51,7 @@ def ask_representatives(
     return table if columns else table.select([])
 
 
-def _ask(engine: Engine, rules: tuple[Rule, ...], arity: int) -> pa.Table:
+def _ask(engine: EqualityEngine, rules: tuple[Rule, ...], arity: int) -> pa.Table:
     arities = engine.relations()
     needs_constants = any(
         atom.predicate == CONSTANT
@@ -80,7 +81,7 @@ def _ask(engine: Engine, rules: tuple[Rule, ...], arity: int) -> pa.Table:
         engine.rollback()
 
 
-def _constants(engine: Engine, arities: Mapping[str, int]) -> Facts:
+def _constants(engine: EqualityEngine, arities: Mapping[str, int]) -> Facts:
     """Every constant that occurs in a fact."""
     facts: Facts = engine.no_facts()
     everything = engine.materialised
@@ -90,10 +91,8 @@ def _constants(engine: Engine, arities: Mapping[str, int]) -> Facts:
     return facts
 
 
-def given_table(engine: Engine, predicate: str, arity: int) -> pa.Table:
+def given_table(engine: EqualityEngine, predicate: str, arity: int) -> pa.Table:
     """The facts of a predicate that were given, as they were given."""
-    from evermat.maintenance.equality_state import given_among  # noqa: PLC0415
-
     region = Region(frozenset({predicate}))
     snapshot = engine.snapshot(engine.explicit.within(region))
     if not snapshot.relations().get(predicate):
@@ -107,12 +106,3 @@ def given_table(engine: Engine, predicate: str, arity: int) -> pa.Table:
     if not given.relations().get(predicate):
         return empty_table(arity)
     return given.read(predicate)
-
-
-def is_normal_fact(
-    engine: Engine, representatives: Representatives, name: str, row: tuple[object, ...]
-) -> bool:
-    """Whether the fact that stands for a row holds."""
-    table = representatives.normalised(table_of_rows([row], len(row)))
-    found = engine.find(name, table) & engine.materialised
-    return not engine.settle(found).is_empty()

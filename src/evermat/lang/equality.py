@@ -18,10 +18,9 @@ brought into a form in which equality occurs in heads only:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, Label
 from evermat.lang.normalise import is_auxiliary
@@ -42,6 +41,9 @@ from evermat.lang.syntax import (
     expression_variables,
 )
 from evermat.values import Constant, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 OWL_SAME_AS = Constant(Kind.IRI, "http://www.w3.org/2002/07/owl#sameAs")
 """The predicate of equality in triples."""
@@ -167,7 +169,7 @@ def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def _twins(rule: Rule) -> Iterator[Rule]:
-    """A rule, and its cases in which triples with variable predicates are equalities."""
+    """A rule, and its cases in which triples of any predicate are equalities."""
     choices: list[tuple[Variable, ...]] = []
     for atom in rule.negated_atoms():
         if _open_predicate(atom) is not None:
@@ -245,9 +247,7 @@ def _ordered(body: Sequence[BodyElement]) -> Iterator[BodyElement]:
     yield from (each for each in body if isinstance(each, Negation))
 
 
-def _drop(
-    rule: Rule, atom: Atom
-) -> tuple[Rule, Expression, Mapping[str, Expression]]:
+def _drop(rule: Rule, atom: Atom) -> tuple[Rule, Expression, Mapping[str, Expression]]:
     """Take an equality out of a body: its two sides become one."""
     left, right = _sides(atom)
     rest = tuple(element for element in rule.body if element is not atom)
@@ -361,7 +361,9 @@ def _constants(expression: Expression) -> Iterator[Constant]:
             return
 
 
-def replace_constants(rule: Rule, values: Mapping[Constant, Constant]) -> Rule:
+def replace_constants(  # noqa: C901  one case for each sort of element
+    rule: Rule, values: Mapping[Constant, Constant]
+) -> Rule:
     """The rule with some constants replaced by others."""
     if not any(c in values for e in _expressions(rule) for c in _constants(e)):
         return rule
@@ -378,17 +380,17 @@ def replace_constants(rule: Rule, values: Mapping[Constant, Constant]) -> Rule:
     def atom(old: Atom) -> Atom:
         return replace(old, arguments=tuple(map(new, old.arguments)))
 
-    body: list[BodyElement] = []
-    for element in rule.body:
+    def part(element: BodyElement) -> BodyElement:
         match element:
             case Atom():
-                body.append(atom(element))
+                return atom(element)
             case Negation(atom=inner):
-                body.append(replace(element, atom=atom(inner)))
+                return replace(element, atom=atom(inner))
             case Condition(expression=call):
                 arguments = tuple(map(new, call.arguments))
-                expression = replace(call, arguments=arguments)
-                body.append(replace(element, expression=expression))
+                return replace(element, expression=replace(call, arguments=arguments))
             case Assignment(expression=value):
-                body.append(replace(element, expression=new(value)))
-    return replace(rule, heads=tuple(map(atom, rule.heads)), body=tuple(body))
+                return replace(element, expression=new(value))
+
+    heads = tuple(map(atom, rule.heads))
+    return replace(rule, heads=heads, body=tuple(map(part, rule.body)))

@@ -72,6 +72,7 @@ def _substitute_element(
 
 
 def substitute_rule(rule: Rule, substitution: Mapping[str, Expression]) -> Rule:
+    """The rule with expressions in place of variables."""
     return replace(
         rule,
         heads=tuple(substitute_atom(head, substitution) for head in rule.heads),

@@ -6,7 +6,7 @@ step works on a set of facts.
 Notation (left: the paper; right: this file)
 
     π, I         `old`, `engine.materialised`    before the update
-    γ            `new`                           equalities that are proved
+    π'            `new`                           equalities that are proved
     D; O         `doubtful`; `run.deleted`       the latter are those not all proved
     C; P ∖ P̂     `checked`; `proved`
     Y            `delayed`, `delayed_images`     proved, but nobody asked so far
@@ -15,7 +15,7 @@ Notation (left: the paper; right: this file)
     c ≈ c        `~same(c, c)`                   for cliques of two and more
 
 Facts of I stand for all facts that differ only in equal constants. A fact of I is
-proved here if its cliques are proved *whole* and its one image under γ is; the paper
+proved here if its cliques are proved *whole* and its one image under π' is; the paper
 would also call it proved if each of its several images is. The difference is some facts
 that are looked at once more, and saves walking through products of cliques.
 
@@ -197,7 +197,9 @@ class Deletion:
         if self.old.is_identity() or found.is_empty():
             return found
         open_nodes = self.run.materialised - self.whole
-        broken = engine.derive(self.setting.mentions.with_nodes, _over(found, open_nodes))
+        broken = engine.derive(
+            self.setting.mentions.with_nodes, _over(found, open_nodes)
+        )
         return engine.settle(found - broken)
 
     # ------------------------------------------------------------- forward chaining
@@ -230,7 +232,7 @@ class Deletion:
                 )
 
     def _sure(self, facts: SettledFacts) -> SettledFacts:
-        """Given facts that the facts stand for, and those proved before (l. 36 to 40)."""
+        """Given facts behind the facts, and those proved before (l. 36 to 40)."""
         engine = self.engine
         given = self.given.kept(engine.originals(facts, self.old))
         late = engine.rewritten_into(self.delayed_images, self.old, facts)

@@ -17,13 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Region
+from evermat.algebra import Region, UnequalValuesError
 from evermat.lang.equality import SAME
+from evermat.maintenance.contradictions import explained
 from evermat.maintenance.equality_state import LOST, find
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
-    from evermat.algebra import Engine, Facts, Representatives, SettledFacts
+    from evermat.algebra import EqualityEngine, Facts, Representatives, SettledFacts
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_rules import EqualityProgram, NormalRules
     from evermat.maintenance.equality_state import Mentions
@@ -51,7 +52,7 @@ class Setting:
         values: the kinds of constants that are never equal.
     """
 
-    engine: Engine
+    engine: EqualityEngine
     run: Run
     program: EqualityProgram
     component: frozenset[Rule]
@@ -125,7 +126,10 @@ class Insertion:
         """
         setting, engine = self.setting, self.setting.engine
         before = setting.rules(self.representatives)
-        lost = engine.merge(self.representatives, equalities, LOST, setting.values)
+        try:
+            lost = engine.merge(self.representatives, equalities, LOST, setting.values)
+        except UnequalValuesError as error:
+            raise explained(error, engine, self.rules, equalities, self.facts) from None
         if lost.is_empty():
             return engine.no_facts()
         after = setting.rules(self.representatives)

@@ -7,9 +7,9 @@ holds one fact for all facts that differ only in equal constants.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from evermat.algebra import EngineUseError
 from evermat.lang.equality import SAME
@@ -43,7 +43,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import Engine, Facts, Representatives, SettledFacts, Snapshot
+    from evermat.algebra import (
+        EqualityEngine,
+        Facts,
+        Representatives,
+        SettledFacts,
+        Snapshot,
+    )
     from evermat.lang.syntax import Rule
     from evermat.maintenance.compiled_rules import RuleChange
     from evermat.maintenance.state import StratumReport
@@ -87,12 +93,22 @@ class _Plan:
         self.history = History()
 
 
+@dataclass(slots=True)
+class _Facts:
+    """What an update removed and added, and the given facts that it changed."""
+
+    removed: Snapshot
+    added: Snapshot
+    deleted: Snapshot
+    inserted: Snapshot
+
+
 class EqualityMaterialisation:
     """Facts, rules and all that follows; equal constants have one representative."""
 
     def __init__(
         self,
-        engine: Engine,
+        engine: EqualityEngine,
         *,
         budget: Budget | None = None,
         progress: Progress | None = None,
@@ -118,7 +134,7 @@ class EqualityMaterialisation:
     @classmethod
     def taking_over(
         cls,
-        engine: Engine,
+        engine: EqualityEngine,
         rules: Iterable[Rule],
         *,
         budget: Budget | None = None,
@@ -280,15 +296,13 @@ class EqualityMaterialisation:
         run = update.run
         lost, gained = run.changes()
         sides = self._sides(update, lost, gained)
-        outcome = self._outcome(
-            request,
-            plan,
-            engine.snapshot(lost),
-            engine.snapshot(gained),
-            job,
-            sides,
-            tuple(run.reports),
+        facts = _Facts(
+            removed=engine.snapshot(lost),
+            added=engine.snapshot(gained),
+            deleted=engine.snapshot(job.deletions),
+            inserted=engine.snapshot(job.insertions),
         )
+        outcome = self._outcome(request, plan, facts, sides, tuple(run.reports))
         if dry:
             engine.rollback()
             return outcome
@@ -306,7 +320,7 @@ class EqualityMaterialisation:
         dry: bool,
     ) -> Outcome:
         engine = self.engine
-        fresh = engine.fresh()
+        fresh = cast("EqualityEngine", engine.fresh())
         fresh.monitor = watch.monitor
         implied = implied_facts(engine, Mentions(engine.relations()))
         engine.copy_explicit(
@@ -321,33 +335,32 @@ class EqualityMaterialisation:
         update = EqualityUpdate(fresh, anew, identity, watch)
         update.materialise_component()
         reports = update.materialise_others(watch)
-        sides = self._sides_of_rebuilt(fresh, update.after)
-        given = (engine.snapshot(job.deletions), engine.snapshot(job.insertions))
-        if dry:
-            return self._dry_outcome(request, plan, job, fresh, sides, reports)
-        engine.rollback()
-        removed, added = engine.adopt(fresh)
-        strata = (*update.run.reports, *reports)
-        outcome = self._outcome(request, plan, removed, added, job, sides, strata)
-        outcome = replace(outcome, explicit_removed=given[0], explicit_added=given[1])
-        self._accept(plan, update.after, outcome)
-        return outcome
-
-    def _dry_outcome(
-        self,
-        request: _Request,
-        plan: _Plan,
-        job: EqualityJob,
-        fresh: Engine,
-        sides: CliqueChange,
-        reports: list[StratumReport],
-    ) -> Outcome:
-        engine = self.engine
-        removed = engine.snapshot(engine.no_facts())
-        outcome = self._outcome(
-            request, plan, removed, fresh.snapshot(fresh.no_facts()), job, sides, reports
+        facts = _Facts(
+            removed=engine.snapshot(engine.no_facts()),
+            added=engine.snapshot(engine.no_facts()),
+            deleted=engine.snapshot(job.deletions),
+            inserted=engine.snapshot(job.insertions),
         )
+        strata = (*update.run.reports, *reports)
+        moved = engine.moved(self.representatives, update.after, MOVED)
+        everything = None
+        if dry or not moved.is_empty():
+            # What facts stand for has changed, so all facts are compared if asked.
+            everything = CliqueChange(
+                self.representatives,
+                update.after,
+                engine.snapshot(engine.materialised),
+                fresh.snapshot(fresh.materialised),
+            )
         engine.rollback()
+        if dry and everything is not None:
+            return self._outcome(request, plan, facts, everything, strata)
+        facts.removed, facts.added = engine.adopt(fresh)
+        change = everything or CliqueChange(
+            self.representatives, update.after, facts.removed, facts.added
+        )
+        outcome = self._outcome(request, plan, facts, change, strata)
+        self._accept(plan, update.after, outcome)
         return outcome
 
     def _accept(
@@ -379,54 +392,35 @@ class EqualityMaterialisation:
             new_facts = find(engine, queries, new_marks, update.run.updated)
             old = engine.settle(lost | old_facts)
             new = engine.settle(gained | new_facts)
-        return CliqueChange(
-            before, after, engine.snapshot(old), engine.snapshot(new)
-        )
+        return CliqueChange(before, after, engine.snapshot(old), engine.snapshot(new))
 
-    def _sides_of_rebuilt(
-        self, fresh: Engine, after: Representatives
-    ) -> CliqueChange:
-        """Before adopting: the facts are all looked at, as rebuilding does anyway."""
-        engine = self.engine
-        return CliqueChange(
-            self.representatives,
-            after,
-            engine.snapshot(engine.materialised),
-            fresh.snapshot(fresh.materialised),
-        )
-
-    def _outcome(  # noqa: PLR0913  all that an outcome is made of
+    def _outcome(
         self,
         request: _Request,
         plan: _Plan,
-        removed: Snapshot,
-        added: Snapshot,
-        job: EqualityJob,
-        sides: CliqueChange,
-        strata: Iterable[StratumReport],
+        facts: _Facts,
+        change: CliqueChange,
+        strata: tuple[StratumReport, ...],
     ) -> Outcome:
-        engine = self.engine
-        is_open = plan.choice.algorithm != REMATERIALISE
-        nothing = engine.no_facts()
         return Outcome(
-            removed=removed,
-            added=added,
-            explicit_removed=engine.snapshot(job.deletions if is_open else nothing),
-            explicit_added=engine.snapshot(job.insertions if is_open else nothing),
+            removed=facts.removed,
+            added=facts.added,
+            explicit_removed=facts.deleted,
+            explicit_added=facts.inserted,
             report=Report(
                 algorithm=plan.choice.algorithm,
                 reason=plan.choice.reason,
-                strata=tuple(strata),
-                deleted=job.deletions.size(),
-                inserted=job.insertions.size(),
-                removed=sum(removed.relations().values()),
-                added=sum(added.relations().values()),
+                strata=strata,
+                deleted=_size(facts.deleted),
+                inserted=_size(facts.inserted),
+                removed=_size(facts.removed),
+                added=_size(facts.added),
                 ignored=plan.ignored,
                 removed_rules=len(plan.change.removed),
                 added_rules=len(plan.change.added),
                 seconds=perf_counter() - request.start,
             ),
-            cliques=sides,
+            cliques=change,
         )
 
     # -- reading requests
@@ -436,16 +430,7 @@ class EqualityMaterialisation:
         book, change = self._book.change(
             remove=request.remove_rules, add=request.add_rules
         )
-        for rule in book.normal.values() if change.added else ():
-            for atom in (rule.head, *rule.positive_atoms(), *rule.negated_atoms()):
-                engine.declare(atom.predicate, atom.arity)
-        known = engine.relations()
-        for relation in request.delete:
-            if relation not in known:
-                raise UnknownRelationError(relation)
-        for tables in (request.delete, request.insert):
-            for relation, table in tables.items():
-                engine.declare(relation, table.num_columns)
+        self._declare(request, book, change)
         engine.declare(SAME, 2)
         engine.declare(LOST, 1)
         engine.declare(MOVED, 1)
@@ -456,6 +441,20 @@ class EqualityMaterialisation:
         if set(program.rules) == set(self._program.rules):
             program = self._program
         return _Plan(book, change, program)
+
+    def _declare(self, request: _Request, book: RuleBook, change: RuleChange) -> None:
+        """Make relations of rules and rows known, and refuse what does not fit."""
+        engine = self.engine
+        for rule in book.normal.values() if change.added else ():
+            for atom in (rule.head, *rule.positive_atoms(), *rule.negated_atoms()):
+                engine.declare(atom.predicate, atom.arity)
+        known = engine.relations()
+        for relation in request.delete:
+            if relation not in known:
+                raise UnknownRelationError(relation)
+        for tables in (request.delete, request.insert):
+            for relation, table in tables.items():
+                engine.declare(relation, table.num_columns)
 
     def _read(self, request: _Request, plan: _Plan) -> EqualityJob:
         engine = self.engine
@@ -505,6 +504,10 @@ def _learnt(history: History, plan: _Plan, report: Report) -> History:
     if plan.choice.algorithm == REMATERIALISE:
         return history.restarted(instances, report.seconds)
     return history.maintained(report.deleted, instances, report.seconds)
+
+
+def _size(snapshot: Snapshot) -> int:
+    return sum(snapshot.relations().values())
 
 
 def _visible(arities: Mapping[str, int]) -> dict[str, int]:

@@ -120,9 +120,7 @@ class NormalRules:
         self, program: EqualityProgram, values: Values, component: frozenset[Rule]
     ) -> None:
         self.values = values
-        self._normal = {
-            rule: replace_constants(rule, values) for rule in program.rules
-        }
+        self._normal = {rule: replace_constants(rule, values) for rule in program.rules}
         self._component = component
         self._sets: dict[tuple[str, frozenset[Rule]], RuleSet] = {}
 
@@ -167,7 +165,9 @@ class NormalRules:
     def plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
         """The strata of the rules outside of the component."""
         rules = self.others(chosen)
-        ordered = [rule for rule in dict.fromkeys(self._normal.values()) if rule in rules]
+        ordered = [
+            rule for rule in dict.fromkeys(self._normal.values()) if rule in rules
+        ]
         return compile_plans(ordered)
 
     def strata(self, chosen: frozenset[Rule], new: frozenset[Rule]) -> Strata:
@@ -187,6 +187,4 @@ def _between_different(rule: Rule) -> Rule:
     """That a constant is equal to itself is no news."""
     if rule.head.predicate != SAME:
         return rule
-    return replace(
-        rule, body=(*rule.body, Condition(Call("!=", rule.head.arguments)))
-    )
+    return replace(rule, body=(*rule.body, Condition(Call("!=", rule.head.arguments))))

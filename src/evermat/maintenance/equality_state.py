@@ -4,7 +4,7 @@ Source: [motik2015equality], Section 2: the r-materialisation (π, I).
 
 Notation (left: the paper; right: the code)
 
-    π; γ         `representatives` before, and as they become
+    π; π'         `representatives` before, and as they become
     I            `engine.materialised`   representatives only (*normal* facts)
     E            facts that are given, as they were given
     c ≈ c        `~same(c, c)`, kept for cliques of two and more constants only
@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING
 
 from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
 from evermat.lang.equality import SAME
-from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import TRIPLE
 from evermat.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from evermat.algebra import Engine, Facts, Representatives, SettledFacts
+    from evermat.algebra import EqualityEngine, Facts, SettledFacts
 
 LOST = "~lost"
 """Constants that represent no longer."""
@@ -130,7 +129,7 @@ def _columns(arity: int) -> tuple[Column, ...]:
 
 
 def find(
-    engine: Engine, queries: QuerySet, marks: SettledFacts, within: Facts
+    engine: EqualityEngine, queries: QuerySet, marks: SettledFacts, within: Facts
 ) -> SettledFacts:
     """The facts of a view that some marks lead to."""
     if marks.is_empty():
@@ -142,7 +141,7 @@ class GivenFacts:
     """The facts that are given, before and after an update."""
 
     def __init__(
-        self, engine: Engine, deletions: SettledFacts, insertions: SettledFacts
+        self, engine: EqualityEngine, deletions: SettledFacts, insertions: SettledFacts
     ) -> None:
         self.engine = engine
         self.deletions = deletions
@@ -163,7 +162,7 @@ class GivenFacts:
         return engine.settle(self.kept(facts) | (facts & self.insertions))
 
 
-def given_among(engine: Engine, facts: Facts) -> SettledFacts:
+def given_among(engine: EqualityEngine, facts: Facts) -> SettledFacts:
     """Those of the facts that were given themselves."""
     explicit = engine.settle(facts & engine.explicit)
     if explicit.is_empty():
@@ -171,7 +170,7 @@ def given_among(engine: Engine, facts: Facts) -> SettledFacts:
     return engine.settle(explicit - engine.recursive_counts.positive(explicit))
 
 
-def implied_facts(engine: Engine, mentions: Mentions) -> SettledFacts:
+def implied_facts(engine: EqualityEngine, mentions: Mentions) -> SettledFacts:
     """All explicit facts that were not given themselves."""
     everything = engine.materialised
     nodes = engine.derive(mentions.every_node, Views(everything, everything))
@@ -179,18 +178,6 @@ def implied_facts(engine: Engine, mentions: Mentions) -> SettledFacts:
     return engine.recursive_counts.positive(found)
 
 
-def normal_explicit(engine: Engine) -> Facts:
+def normal_explicit(engine: EqualityEngine) -> Facts:
     """The representatives of given facts."""
     return engine.explicit & engine.materialised
-
-
-def is_hidden(relation: str) -> bool:
-    """Whether a relation is one of ours, that users should not see."""
-    return is_auxiliary(relation)
-
-
-def copy_of(engine: Engine, representatives: Representatives | None) -> Representatives:
-    """Representatives to work on."""
-    if representatives is None:
-        return engine.representatives()
-    return representatives.copy()

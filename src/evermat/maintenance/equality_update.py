@@ -36,7 +36,7 @@ from evermat.maintenance.state import Run, Strata, StratumReport, Update
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.algebra import Engine, Facts, Representatives, SettledFacts
+    from evermat.algebra import EqualityEngine, Facts, Representatives, SettledFacts
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_rules import EqualityProgram
     from evermat.maintenance.watch import Watch
@@ -84,15 +84,17 @@ class EqualityUpdate:
     """
 
     def __init__(
-        self, engine: Engine, job: EqualityJob, before: Representatives, watch: Watch
+        self,
+        engine: EqualityEngine,
+        job: EqualityJob,
+        before: Representatives,
+        watch: Watch,
     ) -> None:
         self.engine = engine
         self.job = job
         self.before = self.after = before
         nothing = engine.no_facts()
-        self.run = Run(
-            engine, _NO_STRATA, Update(nothing, nothing), nothing, watch
-        )
+        self.run = Run(engine, _NO_STRATA, Update(nothing, nothing), nothing, watch)
         self.given = GivenFacts(engine, job.deletions, job.insertions)
         relations = engine.relations()
         self.mentions = Mentions(relations)
@@ -151,8 +153,9 @@ class EqualityUpdate:
         with self.run.forwards("materialise"):
             insertion = Insertion(self.setting, self.job.new, self.after)
             known = frozenset(
-                rule for rule in self.job.new if rule.head.predicate == SAME
-                and len(rule.body) == 1
+                rule
+                for rule in self.job.new
+                if rule.head.predicate == SAME and len(rule.body) == 1
             )
             # Equalities that are given first: then fewer facts are rewritten twice.
             insertion.insert(insertion.apply(known))
@@ -210,9 +213,10 @@ class EqualityUpdate:
     def _nothing_changed(self, change: RuleChange) -> bool:
         run = self.run
         lost, gained = run.changes()
-        return all(
-            facts.is_empty() for facts in (run.withdrawn, run.given, lost, gained)
-        ) and change.is_empty()
+        return (
+            all(facts.is_empty() for facts in (run.withdrawn, run.given, lost, gained))
+            and change.is_empty()
+        )
 
     def _outside(self, facts: SettledFacts, region: Region) -> SettledFacts:
         return self.engine.settle(facts - facts.within(region))

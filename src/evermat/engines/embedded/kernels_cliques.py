@@ -51,8 +51,10 @@ def unite(parents: Ids, ranks: Flags, left: Ids, right: Ids) -> int:
 
 @kernel(int64(_ids))
 def flatten(parents: Ids) -> int:
-    """Let every constant point at its representative; returns how many do not stand
-    for themselves."""
+    """Let every constant point at its representative.
+
+    Returns how many constants do not stand for themselves.
+    """
     moved = 0
     for at in range(parents.size):
         one = parents[at]

@@ -39,9 +39,9 @@ class Cliques:
     def copy(self) -> Cliques:
         """The same cliques, to be changed on their own."""
         twin = Cliques(self._dictionary, self._parents.copy())
-        twin._moved = self._moved  # noqa: SLF001  an object of the same class
-        twin._inverse = self._inverse  # noqa: SLF001
-        twin._ids = self._ids  # noqa: SLF001
+        twin._moved = self._moved
+        twin._inverse = self._inverse
+        twin._ids = self._ids
         return twin
 
     def is_identity(self) -> bool:
@@ -167,11 +167,16 @@ class Cliques:
         roots = np.concatenate([self.map(left), self.map(right)])
         ranks = self._dictionary.ranks(values)
         conflict = kernels_cliques.unite(
-            self._parents, ranks, np.ascontiguousarray(left), np.ascontiguousarray(right)
+            self._parents,
+            ranks,
+            np.ascontiguousarray(left),
+            np.ascontiguousarray(right),
         )
         if conflict >= 0:
-            pair = (self._root(int(left[conflict])), self._root(int(right[conflict])))
-            raise UnequalValuesError(*map(self._dictionary.constant, pair))
+            raise UnequalValuesError(
+                self._dictionary.constant(self._root(int(left[conflict]))),
+                self._dictionary.constant(self._root(int(right[conflict]))),
+            )
         self._moved = kernels_cliques.flatten(self._parents)
         self._inverse = None
         lost = roots[self.map(roots) != roots]
@@ -198,6 +203,7 @@ class Cliques:
 
     def differences(self, other: Cliques) -> Ids:
         """The constants whose representative is another one there."""
-        size = max(self._parents.size, other._parents.size)  # noqa: SLF001
+        size = max(self._parents.size, other._parents.size)
         every = np.arange(size, dtype=np.uint32)
-        return every[self.map(every) != other.map(every)]
+        found: Ids = every[self.map(every) != other.map(every)]
+        return found

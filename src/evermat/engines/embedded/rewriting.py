@@ -77,7 +77,8 @@ def explicit_behind(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
 
 
 def _explicit(relation: Relation, rows: Rows) -> Rows:
-    return rows[(relation.status[rows] & EXPLICIT) != 0]
+    explicit: Rows = rows[(relation.status[rows] & EXPLICIT) != 0]
+    return explicit
 
 
 def _through_index(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
