@@ -9,7 +9,7 @@ from evermat.columns import constants, table_of_rows
 from evermat.values import constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -57,11 +57,13 @@ def facts_of(engine: Engine, facts: Facts) -> set[Fact]:
     return facts_in(engine.snapshot(facts))
 
 
-def stored_counts(engine: Engine) -> dict[Fact, tuple[int, int]]:
+def stored_counts(
+    engine: Engine, read: Callable[[str], pa.Table] | None = None
+) -> dict[Fact, tuple[int, int]]:
     """C_nr and C_r of every materialised fact."""
     found: dict[Fact, tuple[int, int]] = {}
     for relation, arity in engine.relations().items():
-        table = engine.read_counts(relation)
+        table = (read or engine.read_counts)(relation)
         rows = rows_of(table.select(range(arity)))
         nonrecursive = table.column("c_nr").to_pylist()
         recursive = table.column("c_r").to_pylist()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import oracle
 from engine_facts import facts_in, facts_of, stored_counts, tables
 from evermat.lang.normalise import is_auxiliary
+from evermat.maintenance.holding import Layered
 from evermat.maintenance.materialisation import Materialisation
 from strategies import Update
 
@@ -34,11 +35,16 @@ class Tracked:
         engine: Engine,
         *,
         counters: bool = True,
+        modules: bool = False,
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.materialisation = Materialisation(
-            engine, counters=counters, budget=budget, progress=progress
+            engine,
+            counters=counters,
+            modules=modules,
+            budget=budget,
+            progress=progress,
         )
         self.has_counters = counters
         self.rules: tuple[Rule, ...] = ()
@@ -109,10 +115,14 @@ class Tracked:
     def check_state(self) -> None:
         """Facts and counters are those computed from scratch."""
         engine, model = self.engine, self.model
-        assert hidden(facts_of(engine, engine.materialised)) == model.facts
+        reading = self.materialisation.reading
+        stored = engine.snapshot(engine.materialised)
+        held = {name: reading.snapshot(name) for name in engine.relations()}
+        snapshot = Layered(stored, {n: each for n, each in held.items() if each})
+        assert hidden(facts_in(snapshot)) == model.facts
         assert facts_of(engine, engine.explicit) == self.explicit
         if self.has_counters:
-            numbers = stored_counts(engine)
+            numbers = stored_counts(engine, reading.counts)
             expected = {
                 fact: (model.nonrecursive[fact], model.recursive[fact])
                 for fact in model.facts
@@ -127,11 +137,15 @@ def model_of(rules: tuple[Rule, ...], explicit: frozenset[Fact]) -> Model:
 
 
 def play(
-    scenario: Scenario, algorithms: Iterable[str], new_engine: Callable[[], Engine]
+    scenario: Scenario,
+    algorithms: Iterable[str],
+    new_engine: Callable[[], Engine],
+    *,
+    modules: bool = False,
 ) -> None:
     """Run through a scenario once for each algorithm."""
     for algorithm in algorithms:
-        tracked = Tracked(new_engine())
+        tracked = Tracked(new_engine(), modules=modules)
         try:
             tracked.load(scenario.rules, scenario.facts)
             for update in scenario.updates:

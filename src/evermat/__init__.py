@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         predicate,
         variables,
     )
+    from evermat.maintenance.modules import register_module
     from evermat.maintenance.watch import Budget, BudgetExceededError
     from evermat.result import Result
     from evermat.transaction import Transaction
@@ -58,6 +59,7 @@ __all__ = [
     "Variable",
     "parse_program",
     "predicate",
+    "register_module",
     "variables",
 ]
 
@@ -70,6 +72,7 @@ _HOMES = {
         *("Atom", "Negation", "Program", "Rule", "Variable"),
         *("predicate", "variables"),
     ),
+    "evermat.maintenance.modules": ("register_module",),
     "evermat.maintenance.watch": ("Budget", "BudgetExceededError"),
     "evermat.result": ("Result",),
     "evermat.transaction": ("Transaction",),

@@ -323,6 +323,28 @@ class Views:
     delta_negative: SettledFacts | None = None
     local: Facts | None = None
 
+    def read_by(self, pattern: Pattern) -> Facts | None:
+        """The facts that a pattern reads, by the table above; None if there are none.
+
+        For a negative pattern these are the facts that must not be there.
+        """
+        positive = self.positive
+        if pattern.local and self.local is not None:
+            positive = self.local
+        match pattern.role:
+            case Role.UNCHANGED if self.delta_positive is not None:
+                return positive - self.delta_positive
+            case Role.ALL | Role.UNCHANGED:
+                return positive
+            case Role.CHANGED:
+                return self.delta_positive
+            case Role.ABSENT_BEFORE if self.delta_negative is not None:
+                return self.negative | self.delta_negative
+            case Role.ABSENT | Role.ABSENT_BEFORE:
+                return self.negative
+            case Role.CHANGED_ABSENT:
+                return self.delta_negative
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -407,6 +429,14 @@ class EvaluationError(EvermatError, ArithmeticError):
 
     code: ClassVar[str] = "EM601"
 
+    def name_facts(
+        self, patterns: Iterable[Pattern], binding: Mapping[int, Constant]
+    ) -> None:
+        """Say to which facts the rule was applied; values not at hand are `_`."""
+        facts = [_instance_text(pattern, binding) for pattern in patterns]
+        if facts:
+            self.message += f"; the rule was applied to {', '.join(facts)}"
+
 
 class EngineUseError(EvermatError, RuntimeError):
     """A call that an engine must refuse: it would break or be far too costly."""
@@ -477,6 +507,14 @@ def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> 
                 f"({text})" if _is_infix(argument) else text
                 for argument, text in zip(arguments, texts, strict=True)
             )
+
+
+def _instance_text(pattern: Pattern, binding: Mapping[int, Constant]) -> str:
+    values = (
+        operand if isinstance(operand, Constant) else binding.get(operand.index, "_")
+        for operand in pattern.operands
+    )
+    return f"{pattern.relation}({', '.join(map(str, values))})"
 
 
 def _is_infix(expression: Expression) -> bool:
@@ -651,12 +689,14 @@ class Engine(Protocol):
         *,
         without: Facts | None = None,
         through: SettledFacts | None = None,
+        only: Pattern | None = None,
     ) -> SettledFacts:
         """The closure of facts, without the closure of other facts.
 
         Both views are read for external facts and for edges; stored sets are allowed.
         If `through` is given, only facts with a path through one of its facts are
-        needed, and whether others are among them is left open.
+        needed, and whether others are among them is left open. If `only` is given,
+        just those facts are wanted that have its constants.
         """
 
     def close_among(

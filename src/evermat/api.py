@@ -98,6 +98,7 @@ class KnowledgeBase:
         algorithm: str = "auto",
         equality: Equality = "auto",
         counters: bool = True,
+        modules: bool = True,
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -114,6 +115,9 @@ class KnowledgeBase:
                 fact is about equality.
             counters: keep the number of derivations of each fact, which the counting
                 algorithms need. Not kept where equality is rewritten.
+            modules: let rules that make a relation transitive, symmetric or reflexive
+                be handled as closures, not instance by instance. What follows is the
+                same, only sooner. Needs counters.
             budget: limits of every single update, and of the first materialisation.
             progress: is called after every round.
 
@@ -128,7 +132,11 @@ class KnowledgeBase:
             )
             if equality == "rewrite"
             else Materialisation(
-                chosen, counters=counters, budget=budget, progress=progress
+                chosen,
+                counters=counters,
+                modules=modules,
+                budget=budget,
+                progress=progress,
             )
         )
         self._materialisation.require_algorithm(algorithm)
@@ -153,6 +161,7 @@ class KnowledgeBase:
         data: Mapping[str, object] | None = None,
         *,
         rdf: str | Path | Iterable[str | Path] = (),
+        base: str | None = None,
     ) -> Change:
         """Insert the facts of many predicates at once.
 
@@ -161,11 +170,12 @@ class KnowledgeBase:
                 or the `Path` of a CSV, TSV, Parquet or Arrow file.
             rdf: RDF files; their triples become facts of `triple`, which rules write
                 as `[?s, ?p, ?o]`.
+            base: what relative IRIs in RDF files are relative to.
         """
         request = Request(insert=by_predicate(data))
         files = [rdf] if isinstance(rdf, str | Path) else rdf
         for path in files:
-            request.insert.setdefault(TRIPLE, []).append(read_rdf(path))
+            request.insert.setdefault(TRIPLE, []).append(read_rdf(path, base=base))
         return self._change(request)
 
     def insert(self, predicate: str, rows: object) -> Change:
@@ -263,7 +273,11 @@ class KnowledgeBase:
     def _answer(self, question: Question, *, raw: bool = False) -> Result:
         kept = self._materialisation
         if isinstance(kept, Materialisation):
-            return Result(ask(kept.engine, question), question.columns)
+            is_scratching = bool(question.auxiliaries)
+            patterns = question.patterns
+            with kept.reading.facts(patterns, is_scratching=is_scratching) as facts:
+                table = ask(kept.engine, question, facts)
+            return Result(table, question.columns)
         table = ask_representatives(kept, question.columns, question.body)
         representatives = None if raw else kept.representatives
         return Result(table, question.columns, representatives)
@@ -284,8 +298,15 @@ class KnowledgeBase:
         known = self._catalogue.require(predicate)
         check_sort(sort)
         engine = self._engine
-        if isinstance(self._materialisation, EqualityMaterialisation):
+        kept = self._materialisation
+        if isinstance(kept, EqualityMaterialisation):
             return self._expanded_facts(known, sort)
+        held = kept.reading.snapshot(predicate)
+        if held is not None and sort != "explicit":
+            table = read_relation(held, predicate, known.arity)
+            if sort == "derived":
+                table = split(table, self.facts(predicate, "explicit").to_terms(), sort)
+            return Result(table, known.columns)
         chosen: dict[str, Facts] = {
             "all": engine.materialised,
             "explicit": engine.explicit,
@@ -323,7 +344,7 @@ class KnowledgeBase:
             if predicate in {SAME_AS, TRIPLE}:
                 return len(self._everything(known))
             return kept.engine.expanded_count(predicate, kept.representatives)
-        return self._engine.size(self._engine.materialised, known.name)
+        return kept.reading.size(known.name)
 
     def contains(self, predicate: str, row: Sequence[object]) -> bool:
         """Whether a fact holds."""
@@ -331,7 +352,8 @@ class KnowledgeBase:
         if isinstance(row, tuple | list):
             self._catalogue.check(predicate, len(row))
         table = table_of_rows([row], known.arity)
-        if isinstance(self._materialisation, EqualityMaterialisation):
+        kept = self._materialisation
+        if isinstance(kept, EqualityMaterialisation):
             terms = tuple(
                 Term(each)
                 for column in table.columns
@@ -341,8 +363,7 @@ class KnowledgeBase:
                 (Atom(predicate, terms),), text=predicate, catalogue=self._catalogue
             )
             return len(self._answer(question, raw=True)) > 0
-        found = self._engine.find(predicate, table) & self._engine.materialised
-        return not self._engine.settle(found).is_empty()
+        return kept.reading.contains(predicate, table)
 
     def counters(self, predicate: str) -> Result:
         """The facts of a predicate with the number of their derivations.
@@ -361,7 +382,7 @@ class KnowledgeBase:
                 "this knowledge base keeps no counters",
                 help="make it with `counters=True`, which is the default",
             )
-        table = self._engine.read_counts(predicate)
+        table = self._materialisation.reading.counts(predicate)
         columns = (*known.columns, "c_nr", "c_r")
         terms = [as_terms(column) for column in table.columns]
         return Result(pa.table(terms, names=list(columns)), columns)
@@ -420,10 +441,15 @@ class KnowledgeBase:
     def _sizes(self) -> dict[str, dict[str, int]]:
         statistics = self._engine.statistics()
         nothing = {"facts": 0, "given": 0}
-        return {
+        sizes = {
             each.name: dict(statistics.get(each.name, nothing))
             for each in self._catalogue
         }
+        kept = self._materialisation
+        if isinstance(kept, Materialisation):
+            for name in kept.reading.held.intersection(sizes):
+                sizes[name]["facts"] = kept.reading.size(name)
+        return sizes
 
     def _check(self, request: Request) -> CheckedRequest:
         return check_request(

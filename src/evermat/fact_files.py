@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def read_fact_file(
-    path: Path, predicate: Predicate | None = None, *, header: bool | None = None
+    path: Path,
+    predicate: Predicate | None = None,
+    *,
+    header: bool | None = None,
+    base: str | None = None,
 ) -> pa.Table:
     """The rows of a file: a table, or triples.
 
@@ -29,10 +33,11 @@ def read_fact_file(
         predicate: gives columns their names and types, where it is known.
         header: whether a text file begins with a row of names. By default it does if
             that row holds the declared names.
+        base: what relative IRIs in RDF files are relative to.
     """
     file = data_file(path)
     if file.is_rdf:
-        return read_rdf(path)
+        return read_rdf(path, base=base)
     if predicate is None:
         return read_table(path, header=header)
     if predicate.has_names:

@@ -23,6 +23,7 @@ from evermat.fact_files import read_fact_file
 from evermat.io import rows_from
 from evermat.lang.column_types import COLUMN_TYPES
 from evermat.lang.syntax import Term
+from evermat.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -97,6 +98,8 @@ def together(name: str, tables: Sequence[pa.Table]) -> pa.Table:
 def _read(part: object, name: str, catalogue: Catalogue) -> pa.Table:
     if isinstance(part, Path):
         return read_fact_file(part, catalogue.get(name))
+    if isinstance(part, Result):
+        part = part.to_terms()
     try:
         # The arity matters to an empty list, which has no width of its own.
         return rows_from(part, arity=catalogue.arity(name), name=name)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import Engine, Facts, Query
+    from evermat.algebra import Engine, Facts, Pattern, Query
     from evermat.catalogue import Catalogue
     from evermat.lang.syntax import BodyElement
 
@@ -60,6 +60,18 @@ class Question:
     query: Query | None
     auxiliaries: tuple[Query, ...]
     body: tuple[BodyElement, ...] = ()
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """All patterns that facts are compared with."""
+        queries = self.auxiliaries
+        if self.query is not None:
+            queries = (self.query, *queries)
+        return tuple(
+            pattern
+            for query in queries
+            for pattern in (*query.positive, *query.negative)
+        )
 
 
 def read_question(
@@ -112,34 +124,25 @@ def query_of(rule: Rule) -> Query:
     return query
 
 
-def ask(engine: Engine, question: Question) -> pa.Table:
-    """The distinct answers, as term columns; without columns, one empty row or none."""
+def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table:
+    """The distinct answers, as term columns; without columns, one empty row or none.
+
+    Args:
+        engine: where the facts are. If the question has auxiliaries, a transaction
+            must be under way, which is to be rolled back.
+        question: the question.
+        facts: what it is about.
+    """
     if question.query is None:
         return empty_table(len(question.columns))
-    everything = engine.materialised
-    if question.auxiliaries:
-        table = _ask_with_auxiliaries(engine, question, question.query)
-    else:
-        views = Views(positive=everything, negative=everything)
-        table = engine.answer(question.query, views)
+    negative = facts
+    for query in question.auxiliaries:
+        relation = query.head.relation
+        engine.declare(relation, len(query.head.operands))
+        rows = engine.answer(query, Views(positive=facts, negative=facts))
+        negative = negative | engine.intern(relation, rows)
+    table = engine.answer(question.query, Views(positive=facts, negative=negative))
     return table if question.columns else table.select([])
-
-
-def _ask_with_auxiliaries(engine: Engine, question: Question, asked: Query) -> pa.Table:
-    engine.begin()
-    try:
-        everything: Facts = engine.materialised
-        views = Views(positive=everything, negative=everything)
-        negative = everything
-        for query in question.auxiliaries:
-            relation = query.head.relation
-            engine.declare(relation, len(query.head.operands))
-            rows = engine.answer(query, views)
-            negative = negative | engine.intern(relation, rows)
-        views = Views(positive=everything, negative=negative)
-        return engine.answer(asked, views)
-    finally:
-        engine.rollback()
 
 
 def _atoms(body: tuple[BodyElement, ...]) -> Iterator[Atom]:

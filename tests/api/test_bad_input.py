@@ -73,6 +73,17 @@ def test_rules_that_are_wrong(kb: KnowledgeBase, rules: str, message: str) -> No
         assert "p(?" in text  # the rule is named
 
 
+def test_a_computation_that_fails_names_the_rule_and_the_fact(
+    kb: KnowledgeBase,
+) -> None:
+    rule = "share(?who, ?q) :- sale(?who, ?n, ?of), ?q = ?n / (?of - 2) ."
+    sales = [("ann", 4, 1), ("bob", 7, 2), ("cem", 9, 5)]
+    text = refused(kb, lambda: kb.update(insert={"sale": sales}, add_rules=rule))
+    assert "`7 / (2 - 2)`" in text
+    assert 'sale("bob", 7, 2)' in text
+    assert rule in text
+
+
 def test_places_in_texts_of_the_same_name_are_kept_apart(kb: KnowledgeBase) -> None:
     rule = "edge(?x, ?x) :- edge(?x, _), not reach(?x, ?x) ."
     text = refused(kb, lambda: kb.update(add_rules=rule))
@@ -163,8 +174,8 @@ def test_files_that_are_not_there(kb: KnowledgeBase, tmp_path: Path) -> None:
 def test_requests_that_are_wrong(
     kb: KnowledgeBase, request_: dict[str, object], message: str
 ) -> None:
-    assert message in refused(kb, lambda: kb.update(**request_))  # type: ignore[arg-type]  on purpose
-    assert message in refused(kb, lambda: kb.plan(**request_))  # type: ignore[arg-type]  on purpose
+    assert message in refused(kb, lambda: kb.update(**request_))  # type: ignore[arg-type]
+    assert message in refused(kb, lambda: kb.plan(**request_))  # type: ignore[arg-type]
 
 
 def test_a_row_is_not_a_text(kb: KnowledgeBase) -> None:

@@ -183,7 +183,7 @@ def test_a_budget_stops_endless_rules_and_changes_nothing(engine_name: str) -> N
 
 def test_progress_is_told_about_every_round() -> None:
     steps: list[Step] = []
-    kb = KnowledgeBase(REACH, engine="reference", progress=steps.append)
+    kb = KnowledgeBase(REACH, engine="reference", modules=False, progress=steps.append)
     kb.load({"edge": EDGES})
     assert [step.round for step in steps] == list(range(1, len(steps) + 1))
     assert steps[-1].total_facts == len(REACHED)
@@ -262,3 +262,22 @@ def test_unknown_engines_and_algorithms_are_refused() -> None:
         KnowledgeBase(REACH, engine="reference", algorithm="counting")
     with pytest.raises(EvermatError, match="reads counters"):
         KnowledgeBase(engine="reference", algorithm="dred-c", counters=False)
+
+
+def test_relative_iris_need_a_base(tmp_path: Path, engine_name: str) -> None:
+    file = tmp_path / "data.ttl"
+    file.write_text("<a> <b> <c> .")
+    kb = KnowledgeBase(engine=engine_name)
+    kb.load(rdf=file, base="http://example.org/")
+    iris = tuple(IRI(f"http://example.org/{name}") for name in "abc")
+    assert kb.facts("triple").to_list() == [iris]
+
+
+def test_what_a_question_finds_can_be_deleted(engine_name: str) -> None:
+    kb = KnowledgeBase(engine=engine_name)
+    iri = IRI("http://example.org/a")
+    kb.insert("p", [(iri, 1), (iri.text, 1), ("b", 2)])
+    one = kb.query("p(?x, ?n), ?n = 1")
+    assert len(one) == 2
+    assert set(kb.delete("p", one).removed("p")) == {(iri, 1), (iri.text, 1)}
+    assert kb.count("p") == 1

@@ -34,6 +34,19 @@ def test_all_problems_are_shown(tmp_path: Path, capsys: Shown) -> None:
     assert "2 errors" in shown.out
 
 
+def test_not_hundreds_of_the_same_sort_are_shown(tmp_path: Path, capsys: Shown) -> None:
+    file = tmp_path / "odd.dl"
+    file.write_text("".join(f"p{n}(?x) :- q(?x, ?y) .\n" for n in range(300)))
+    assert run(["check", str(file)]) == OK
+    shown = capsys.readouterr()
+    assert shown.err.count("EM903]") == 10
+    assert "and 290 more of EM903" in shown.err
+    assert "300 warnings" in shown.out
+    file.write_text("p(?x :- q(?x) .\n" * 3)
+    assert run(["check", str(file)]) == WRONG_INPUT
+    assert capsys.readouterr().err.count("EM101]") == 3
+
+
 def test_problems_as_json(tmp_path: Path, capsys: Shown) -> None:
     bad, unreadable = tmp_path / "bad.dl", tmp_path / "worse.dl"
     bad.write_text("p(?x, ?y) :- q(?x) .\n")

@@ -230,6 +230,16 @@ def test_files_that_no_rule_uses_are_mentioned(
         (["run", "endless.dl", "--budget-rounds", "5"], BUDGET_EXCEEDED, "5 rounds"),
         (["run", "rules.dl", "--budget-memory", "much"], WRONG_USAGE, "500MB"),
         (["run", "rules.dl", "--budget-seconds", "-1"], WRONG_USAGE, "seconds"),
+        (["run", "rules.dl", "-f", "facts", "--then", "latin.toml"], WRONG_INPUT,
+         "latin.toml:1:10"),
+        (["run", "rules.dl", "-f", "facts", "--then", "arity.toml"], WRONG_INPUT,
+         "`edge` has 2 arguments, in row 2 it is given 1"),
+        (["run", "rules.dl", "-f", "facts", "--then", "arity.toml"], WRONG_INPUT,
+         "update: arity.toml"),
+        (["run", "rules.dl", "-f", "facts", "--out", "rules.dl"], WRONG_INPUT,
+         "the system refuses"),
+        (["run", "rules.dl", "-f", "facts", "--out", "out", "--format", "doc"],
+         WRONG_INPUT, "cannot tell the format"),
         (["run"], WRONG_USAGE, "RULES"),
         (["walk"], WRONG_USAGE, "walk"),
         (["run", "rules.dl", "--speed", "9"], WRONG_USAGE, "--speed"),
@@ -242,6 +252,8 @@ def test_errors_have_codes_and_no_traceback(
     (folder / "bad.dl").write_text("p(?x, ?y) :- q(?x) .")
     (folder / "endless.dl").write_text("n(0) . n(?y) :- n(?x), ?y = ?x + 1 .")
     (folder / "bad.toml").write_text("[insert\n")
+    (folder / "latin.toml").write_bytes(b'title = "\xe9"')
+    (folder / "arity.toml").write_text('[insert]\nedge = [["x", "y"], ["z"]]\n')
     (folder / "odd.toml").write_text("[inserts]\n")
     (folder / "rows.toml").write_text("[insert]\nedge = 7\n")
     if "--engine" not in arguments and arguments[0] in {"run", "query"}:

@@ -31,16 +31,25 @@ def run(arguments: list[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else OK
     except BudgetExceededError as error:
-        _complain(str(error))
+        _complain(_text(error))
         return BUDGET_EXCEEDED
     except EvermatError as error:
-        _complain(str(error))
+        _complain(_text(error))
+        return WRONG_INPUT
+    except OSError as error:
+        what = "" if error.filename is None else f" `{error.filename}`"
+        reason = (error.strerror or str(error)).lower()
+        _complain(f"the system refuses{what}: {reason}")
         return WRONG_INPUT
     return OK
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
     _complain(str(message))
+
+
+def _text(error: Exception) -> str:
+    return "\n".join([str(error), *getattr(error, "__notes__", ())])
 
 
 def _complain(text: str) -> None:

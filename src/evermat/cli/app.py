@@ -64,6 +64,10 @@ Header = Annotated[
         show_default=False,
     ),
 ]
+Base = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="IRI", help="What relative IRIs in RDF files begin with."),
+]
 SyntaxOption = Annotated[
     Syntax,
     typer.Option("--syntax", help="How the rules are written; auto goes by suffix."),
@@ -139,6 +143,7 @@ def run(
     algorithm: AlgorithmOption = "auto",
     syntax: SyntaxOption = Syntax.AUTO,
     header: Header = None,
+    base: Base = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only tell what the updates would change.")
     ] = False,
@@ -171,6 +176,7 @@ def run(
         algorithm=algorithm,
         syntax=syntax,
         header=header,
+        base=base,
         is_dry_run=dry_run,
         budget=_budget(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
@@ -207,6 +213,7 @@ def query(
     engine: EngineOption = "embedded",
     syntax: SyntaxOption = Syntax.AUTO,
     header: Header = None,
+    base: Base = None,
     budget_rounds: BudgetRounds = None,
     budget_facts: BudgetFacts = None,
     budget_seconds: BudgetSeconds = None,
@@ -232,6 +239,7 @@ def query(
         engine=engine,
         syntax=syntax,
         header=header,
+        base=base,
         budget=_budget(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
     output = Output(is_json=json)

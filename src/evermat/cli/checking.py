@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from evermat.cli.output import count
 from evermat.cli.programs import Syntax, read_program
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evermat.cli.output import Output
+    from evermat.lang.syntax import Program
+
+
+_SHOWN = 10
+"""How many problems of one sort are shown."""
 
 
 def check_files(
@@ -26,33 +32,69 @@ def check_files(
     documents = []
     is_fine = True
     for path in paths:
-        errors, warnings = _check(path, syntax)
+        program, errors, warnings = _check(path, syntax)
+        modules = [] if errors or program is None else _modules(program)
         is_fine = is_fine and not errors and not (is_strict and warnings)
-        for problem in (*errors, *warnings):
-            if not output.is_json:
-                print(problem, end="\n\n", file=sys.stderr, flush=True)  # noqa: T201
+        if not output.is_json:
+            _show((*errors, *warnings))
         found = f"{count(len(errors), 'error')}, {count(len(warnings), 'warning')}"
         output.say(f"{path}: {found if errors or warnings else 'no problems'}")
+        for module in modules:
+            output.say(f"  {module['name']}:")
+            for rule in module["rules"]:
+                output.say(f"    {rule}")
         documents.append(
             {
                 "file": str(path),
                 "errors": [_document(problem) for problem in errors],
                 "warnings": [_document(problem) for problem in warnings],
+                "modules": modules,
             }
         )
     output.document["files"] = documents
     return is_fine
 
 
+def _show(problems: Sequence[EvermatError]) -> None:
+    """Print problems, but not hundreds of the same sort."""
+    counts: Counter[str] = Counter()
+    for problem in problems:
+        counts[problem.code] += 1
+        if counts[problem.code] <= _SHOWN:
+            print(problem.render(), end="\n\n", file=sys.stderr, flush=True)  # noqa: T201
+    for code, number in counts.items():
+        if number > _SHOWN:
+            more = f"and {number - _SHOWN:,} more of {code}; --json lists them all"
+            print(more, end="\n\n", file=sys.stderr, flush=True)  # noqa: T201
+
+
 def _check(
     path: Path, syntax: Syntax
-) -> tuple[Sequence[EvermatError], Sequence[EvermatError]]:
+) -> tuple[Program | None, Sequence[EvermatError], Sequence[EvermatError]]:
     try:
         program = read_program(path, syntax)
     except EvermatError as error:
-        return getattr(error, "problems", None) or (error,), ()
+        return None, getattr(error, "problems", None) or (error,), ()
     report = check_program(program)
-    return report.errors, report.warnings
+    return program, report.errors, report.warnings
+
+
+class _Module(TypedDict):
+    name: str
+    rules: list[str]
+
+
+def _modules(program: Program) -> list[_Module]:
+    """The modules that take rules of a program, each with its rules as text."""
+    from evermat.lang.normalise import normalise
+    from evermat.lang.strata import stratify
+    from evermat.maintenance.modules import find_modules
+
+    return [
+        {"name": module.name, "rules": [str(rule) for rule in module.rules]}
+        for stratum in stratify(normalise(program.rules)).strata
+        for module in find_modules(stratum.recursive_rules, stratum.is_local)
+    ]
 
 
 def _document(problem: EvermatError) -> dict[str, object]:

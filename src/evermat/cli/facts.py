@@ -47,7 +47,11 @@ class FactReader:
     """Reads files of facts, with what the program declares about their columns."""
 
     def __init__(
-        self, declarations: Iterable[Declaration] = (), *, header: bool | None = None
+        self,
+        declarations: Iterable[Declaration] = (),
+        *,
+        header: bool | None = None,
+        base: str | None = None,
     ) -> None:
         """Make a reader.
 
@@ -55,9 +59,11 @@ class FactReader:
             declarations: give names and types to columns.
             header: whether CSV and TSV files begin with a row of names; by default
                 they do if that row holds the declared names.
+            base: what relative IRIs in RDF files are relative to.
         """
         self._catalogue = Catalogue().extended(declarations)
         self._header = header
+        self._base = base
         self.single_files: dict[str, Path] = {}
         """Files that were not found in a folder but named, by predicate."""
 
@@ -80,7 +86,7 @@ class FactReader:
     def read_file(self, path: Path, predicate: str) -> pa.Table:
         """The rows of one file as facts of a predicate."""
         known = self._catalogue.get(predicate)
-        return read_fact_file(path, known, header=self._header)
+        return read_fact_file(path, known, header=self._header, base=self._base)
 
     def _files(self, place: str, without: Container[str]) -> Iterator[tuple[str, Path]]:
         path = Path(place)

@@ -16,7 +16,9 @@ from evermat.cli.output import Output, count, json_rows, rows_of, seconds, sizes
 from evermat.cli.programs import Syntax, read_program, says_what_to_read
 from evermat.cli.progress import ProgressLine
 from evermat.cli.updates import read_update
+from evermat.errors import EvermatError
 from evermat.fact_tables import together
+from evermat.io.files import data_file
 from evermat.program_files import write_sinks
 from evermat.rule_inputs import read_rules
 
@@ -44,6 +46,7 @@ class Job:
     algorithm: str = "auto"
     syntax: Syntax = Syntax.AUTO
     header: bool | None = None
+    base: str | None = None
     is_dry_run: bool = False
     budget: Budget | None = None
 
@@ -62,7 +65,7 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
     """Read everything and materialise; `question` is what will be asked."""
     folders = [Path(place) for place in job.facts if Path(place).is_dir()]
     program = read_program(job.rules, job.syntax, folders=folders)
-    reader = FactReader(program.declarations, header=job.header)
+    reader = FactReader(program.declarations, header=job.header, base=job.base)
     progress = ProgressLine()
     with progress.during("starting"):
         kb = KnowledgeBase(
@@ -120,6 +123,7 @@ def _warn_of_unused(reader: FactReader, kb: KnowledgeBase, question: str) -> Non
 
 def run_job(job: Job, output: Output) -> None:
     """Materialise, apply the updates, write the outputs."""
+    data_file(_output_file(job, "output"))  # a wrong suffix is better known at once
     loaded = load(job, output)
     _show_predicates(loaded.kb, output)
     if job.updates:
@@ -167,9 +171,13 @@ def _update(job: Job, loaded: Loaded, output: Output) -> None:
     reports: list[list[Cell]] = []
     documents = []
     for path in job.updates:
-        update = read_update(path, loaded.reader)
-        with loaded.progress.during(update.title):
-            change = _apply(job, loaded.kb, update)
+        try:
+            update = read_update(path, loaded.reader)
+            with loaded.progress.during(update.title):
+                change = _apply(job, loaded.kb, update)
+        except EvermatError as error:
+            error.add_note(f" = update: {path}, which changed nothing")
+            raise
         _show_change(update.title, change, job.show, output)
         reports.append(_report_row(update.name, change))
         documents.append(_change_document(update.title, change, job.show))
@@ -260,11 +268,16 @@ def _write(job: Job, loaded: Loaded, output: Output) -> None:
         return
     if not program.sinks:
         for name in sorted({rule.head.predicate for rule in kb.rules}):
-            path = job.out / f"{file_name(name)}.{job.form.lstrip('.')}"
+            path = _output_file(job, name)
             kb.facts(name).write(path)
             files.append(path)
     output.document["files"] = [str(path) for path in files]
     output.say(f"wrote {count(len(files), 'file')} to {job.out}")
+
+
+def _output_file(job: Job, predicate: str) -> Path:
+    folder = job.out or Path()
+    return folder / f"{file_name(predicate)}.{job.form.lstrip('.')}"
 
 
 def file_name(predicate: str) -> str:

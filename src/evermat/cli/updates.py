@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, Label, Source, Span
 from evermat.io.files import FileMissingError
+from evermat.io.places import decoded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +100,7 @@ def _read_folder(folder: Path, reader: FactReader) -> UpdateFile:
 
 
 def _read_toml(path: Path, reader: FactReader) -> UpdateFile:
-    text = path.read_text(encoding="utf-8")
+    text = decoded(path, path.read_bytes())
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 from evermat.maintenance.compiled_rules import strata_of
+from evermat.maintenance.holding import Sight, capture, with_held_changes
 from evermat.maintenance.rematerialise import copy_given
 from evermat.maintenance.state import Outcome, Report, Run
 from evermat.maintenance.watch import Watch
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from evermat.maintenance.algorithms import Incremental
     from evermat.maintenance.bookkeeping import Bookkeeping
     from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
+    from evermat.maintenance.holding import Captures
     from evermat.maintenance.state import Ignored, StratumReport, Update
 
 
@@ -87,7 +89,14 @@ class Maintained:
     def _outcome(self, algorithm: str, reason: str) -> Outcome:
         engine, run = self.job.engine, self.run
         lost, gained = run.changes()
-        removed, added = engine.snapshot(lost), engine.snapshot(gained)
+        held = capture(
+            Sight(engine, run.materialised, self.job.old.held),
+            Sight(engine, run.updated, self.job.new.held),
+            lost.relations() | gained.relations(),
+        )
+        removed, added = with_held_changes(
+            (engine.snapshot(lost), engine.snapshot(gained)), held
+        )
         return Outcome(
             removed=removed,
             added=added,
@@ -99,8 +108,8 @@ class Maintained:
                 strata=self.strata,
                 deleted=run.withdrawn.size(),
                 inserted=run.given.size(),
-                removed=lost.size(),
-                added=gained.size(),
+                removed=_size(removed),
+                added=_size(added),
                 ignored=self.update.ignored,
                 removed_rules=len(self.job.change.removed),
                 added_rules=len(self.job.change.added),
@@ -160,9 +169,18 @@ class Built:
         """Make it so."""
         # The transaction only served to read the request; its sets are not needed
         # any more, and an engine adopts another between transactions.
-        self.job.engine.rollback()
-        removed, added = self.job.engine.adopt(self.fresh)
-        return self._outcome(algorithm, reason, removed, added)
+        engine = self.job.engine
+        held = self._held()
+        engine.rollback()
+        changes = with_held_changes(engine.adopt(self.fresh), held)
+        return self._outcome(algorithm, reason, *changes)
+
+    def _held(self) -> Captures:
+        engine, fresh, job = self.job.engine, self.fresh, self.job
+        return capture(
+            Sight(engine, engine.materialised, job.old.held),
+            Sight(fresh, fresh.materialised, job.new.held),
+        )
 
     def discard(self, algorithm: str, reason: str) -> Outcome:
         """Undo it, and say what would have been."""
@@ -172,9 +190,10 @@ class Built:
         watch = Watch()
         before = copy_given(engine, watch, without=nothing, also=nothing)
         self.job.bookkeeping.materialise(before, self.job.old.plans, watch)
-        removed, added = before.adopt(self.fresh)
+        held = self._held()
+        changes = with_held_changes(before.adopt(self.fresh), held)
         engine.rollback()
-        return self._outcome(algorithm, reason, removed, added)
+        return self._outcome(algorithm, reason, *changes)
 
     def _outcome(
         self, algorithm: str, reason: str, removed: Snapshot, added: Snapshot

@@ -63,11 +63,12 @@ class WithCounters:
         new: CompiledRules,
     ) -> SettledFacts:
         """Count what does not depend on the algorithm: given facts, rules that go."""
+        undermined = engine.no_facts()
+        if not change.is_empty():
+            # Modules find the external facts of the old program by their counts.
+            undermined = undermine_counting(engine, old, change)
+            reclassify(engine, old, new)
         count_given(engine, update)
-        if change.is_empty():
-            return engine.no_facts()
-        undermined = undermine_counting(engine, old, change)
-        reclassify(engine, old, new)
         return undermined
 
     def maintain(self, algorithm: Incremental, run: Run) -> None:

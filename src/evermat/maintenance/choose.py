@@ -140,6 +140,7 @@ class Situation:
         changes_rules: whether rules come or go.
         is_recursive: whether the new program has recursive rules.
         has_counters: whether counts are kept.
+        holds_closures: whether there are closures that are not written out.
     """
 
     withdrawn: int
@@ -147,6 +148,7 @@ class Situation:
     changes_rules: bool
     is_recursive: bool
     has_counters: bool
+    holds_closures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,8 @@ def incremental(situation: Situation) -> Choice:
         return Choice("fp", "no counters are kept")
     if situation.is_recursive:
         return Choice("dred-c", "some rules are recursive")
+    if situation.holds_closures:
+        return Choice("counting", "no rule is recursive but for closures that are held")
     return Choice("counting", "no rule is recursive")
 
 

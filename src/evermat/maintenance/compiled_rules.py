@@ -16,6 +16,7 @@ from evermat.garbage import collection_paused
 from evermat.lang.normalise import normal_rules, rule_key
 from evermat.lang.strata import stratify
 from evermat.lang.syntax import Term
+from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.state import Strata, Stratum
 from evermat.rule_plans import StratumPlan, compile_rules, plan_strata
 from evermat.values import Constant
@@ -97,6 +98,9 @@ class RuleBook:
         Raises:
             UnknownRuleError: a rule to remove is not there.
         """
+        remove, add = tuple(remove), tuple(add)
+        if not remove and not add:  # the usual case, and programs can be large
+            return self, RuleChange()
         given, normal, uses = dict(self.given), dict(self.normal), dict(self.uses)
         ignored = 0
         for rule in _single_heads(remove):
@@ -113,9 +117,7 @@ class RuleBook:
             for part, normal_rule in normal_rules((rule,)).items():
                 normal.setdefault(part, normal_rule)
                 uses[part] = uses.get(part, 0) + 1
-        unused = [key for key, number in uses.items() if not number]
-        for key in unused:
-            del uses[key], normal[key]
+        _drop_unused(normal, uses)
         removed = (rule for key, rule in self.normal.items() if key not in normal)
         added = (rule for key, rule in normal.items() if key not in self.normal)
         change = RuleChange(tuple(removed), tuple(added), ignored)
@@ -124,6 +126,12 @@ class RuleBook:
     def _nearest(self, rule: Rule) -> list[str]:
         texts = [str(known) for known in self.given.values()]
         return difflib.get_close_matches(str(rule), texts, n=3, cutoff=0.4)
+
+
+def _drop_unused(normal: dict[Hashable, Rule], uses: dict[Hashable, int]) -> None:
+    unused = [key for key, number in uses.items() if not number]
+    for key in unused:
+        del uses[key], normal[key]
 
 
 def _single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
@@ -156,6 +164,9 @@ class CompiledRules:
         strata: its strata, for updates that leave the rules alone.
         recursive: the normal rules that are recursive and taken by no module.
         modules: the modules of all strata.
+        held: closures that are not written out: their rules are in no stratum, and
+            their facts are worked out when they are read (see `holding`).
+        all_plans: the strata of the whole program, what is held included.
     """
 
     book: RuleBook
@@ -163,11 +174,14 @@ class CompiledRules:
     strata: Strata
     recursive: frozenset[Rule]
     modules: tuple[Module, ...] = ()
+    held: tuple[ClosureModule, ...] = ()
+    all_plans: tuple[StratumPlan, ...] = ()
 
     @property
     def claimed(self) -> frozenset[Rule]:
-        """The rules that modules take care of."""
-        return frozenset(rule for module in self.modules for rule in module.rules)
+        """The rules that modules take care of; their instances are not counted."""
+        modules = (*self.modules, *self.held)
+        return frozenset(rule for module in modules for rule in module.rules)
 
     @property
     def rules(self) -> frozenset[Rule]:
@@ -193,19 +207,56 @@ def no_modules(
 
 
 @collection_paused()
-def compile_book(book: RuleBook, find: FindModules = no_modules) -> CompiledRules:
+def compile_book(
+    book: RuleBook,
+    find: FindModules = no_modules,
+    may_hold: Callable[[ClosureModule], bool] = lambda _: False,
+) -> CompiledRules:
     """Stratify and compile the rules of a program.
+
+    Args:
+        book: the program.
+        find: how modules are found.
+        may_hold: whether a closure that no other rule reads may be held.
 
     Raises:
         StratificationError: the program has recursion through negation.
     """
-    plans = compile_plans(tuple(book.normal.values()), find)
+    rules = tuple(book.normal.values())
+    all_plans = plan_strata(stratify(rules))
+    plans = tuple(_with_modules(plan, find) for plan in all_plans)
+    held = tuple(
+        module
+        for plan in plans
+        for module in plan.modules
+        if isinstance(module, ClosureModule)
+        and can_be_held(module, rules)
+        and may_hold(module)
+    )
+    if held:
+        without = {rule for module in held for rule in module.rules}
+        others = stratify(tuple(rule for rule in rules if rule not in without))
+        plans = tuple(_with_modules(plan, find) for plan in plan_strata(others))
     return CompiledRules(
         book=book,
         plans=plans,
         strata=strata_of(plans, frozenset()),
         recursive=frozenset(rule for plan in plans for rule in plan.recursive.rules),
         modules=tuple(module for plan in plans for module in plan.modules),
+        held=held,
+        all_plans=all_plans,
+    )
+
+
+def can_be_held(module: ClosureModule, rules: Iterable[Rule]) -> bool:
+    """Whether a closure is a whole relation, and no other rule reads it."""
+    relation = module.closure.pattern.relation
+    own = set(module.rules)
+    return relation in module.region.relations and not any(
+        atom.predicate == relation
+        for rule in rules
+        if rule not in own
+        for atom in _body_atoms(rule)
     )
 
 

@@ -24,6 +24,8 @@ from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
 from evermat.maintenance.choose import Choice, History, Situation, choose
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
+from evermat.maintenance.holding import HeldFacts, write_out
+from evermat.maintenance.modules import can_close, find_modules
 from evermat.maintenance.rematerialise import copy_given, load_given
 from evermat.maintenance.state import Ignored, Update
 from evermat.maintenance.watch import OutOfPatience, Watch
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
     from evermat.lang.syntax import Atom, Rule
     from evermat.maintenance.attempt import Attempt
     from evermat.maintenance.bookkeeping import Bookkeeping
+    from evermat.maintenance.closures import ClosureModule
     from evermat.maintenance.compiled_rules import CompiledRules
+    from evermat.maintenance.modules import Module
     from evermat.maintenance.state import Outcome
     from evermat.maintenance.watch import Budget, Progress
     from evermat.rule_plans import StratumPlan
@@ -98,6 +102,7 @@ class Materialisation:
         engine: Engine,
         *,
         counters: bool = True,
+        modules: bool = False,
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -106,6 +111,7 @@ class Materialisation:
         Args:
             engine: an engine without facts.
             counters: keep the number of derivations of each fact.
+            modules: let modules take care of the rules they know; needs counters.
             budget: limits of every single update.
             progress: is called after every round.
         """
@@ -116,6 +122,7 @@ class Materialisation:
             WithCounters() if counters else WithoutCounters()
         )
         self._has_counters = counters
+        self._has_modules = modules and counters and can_close(engine)
         self._compiled = compile_book(RuleBook())
         self._history = History()
 
@@ -133,8 +140,19 @@ class Materialisation:
 
     @property
     def strata(self) -> tuple[StratumPlan, ...]:
-        """The plans of the strata, in order."""
-        return self._compiled.plans
+        """The plans of the strata of all rules, in order."""
+        return self._compiled.all_plans
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """The modules at work."""
+        return (*self._compiled.modules, *self._compiled.held)
+
+    @property
+    def reading(self) -> HeldFacts:
+        """Reads the facts as if everything that is held were written out."""
+        compiled = self._compiled
+        return HeldFacts(self.engine, compiled.held, compiled.modules)
 
     def require_algorithm(self, name: str) -> None:
         """Refuse an algorithm that does not exist or cannot work here.
@@ -148,7 +166,7 @@ class Materialisation:
     def _require(self, name: str, compiled: CompiledRules) -> None:
         require_algorithm(name, counters=self._has_counters)
         if name == "counting":
-            require_nonrecursive(compiled.plans)
+            require_nonrecursive(compiled.all_plans)
 
     # -- changes
 
@@ -211,8 +229,11 @@ class Materialisation:
         book, change = self._compiled.book.change(
             remove=request.remove_rules, add=request.add_rules
         )
-        new = self._compiled if change.is_empty() else compile_book(book)
+        new = self._compiled
+        if not change.is_empty():
+            new = self._compile(book, is_first=self._is_first(algorithm))
         self._require(algorithm, new)
+        self._write_out_for(new)
         engine = self.engine
         job = Job(engine, self._bookkeeping, self._compiled, new, change, start)
         watch = Watch(self.budget, self.progress)
@@ -228,10 +249,49 @@ class Materialisation:
         finally:
             engine.monitor = None
 
+    def _is_first(self, algorithm: str) -> bool:
+        """Whether an update only loads facts: nothing that was derived is kept."""
+        return algorithm in {AUTO, REMATERIALISE} and not self._history.given
+
+    def _compile(self, book: RuleBook, *, is_first: bool) -> CompiledRules:
+        """Compile rules; a closure may be held if it was, or if its rules are new."""
+        if not self._has_modules:
+            return compile_book(book)
+        old = self._compiled
+        held = {module.closure.pattern.relation for module in old.held}
+
+        def may_hold(module: ClosureModule) -> bool:
+            was_held = module.closure.pattern.relation in held
+            return is_first or was_held or old.rules.isdisjoint(module.rules)
+
+        return compile_book(book, find_modules, may_hold)
+
+    def _write_out_for(self, new: CompiledRules) -> None:
+        """Write out closures that are held, and that a program to come reads."""
+        old = self._compiled
+        still_held = {module.closure.pattern.relation for module in new.held}
+        wanted = [
+            module
+            for module in old.held
+            if module.closure.pattern.relation not in still_held
+            and not new.rules.isdisjoint(module.rules)
+        ]
+        if wanted:
+            write_out(self.engine, wanted)
+            self._compiled = compile_book(
+                old.book,
+                find_modules,
+                lambda module: any(
+                    module.rules == other.rules
+                    for other in old.held
+                    if other not in wanted
+                ),
+            )
+
     def _attempt(
         self, job: Job, request: _Request, algorithm: str, watch: Watch
     ) -> _Done:
-        if algorithm in {AUTO, REMATERIALISE} and not self._history.given:
+        if self._is_first(algorithm):
             return self._load(job, request, watch)
         update = self._read(request, job)
         start = perf_counter()
@@ -360,8 +420,9 @@ class Materialisation:
             withdrawn=update.deletions.size(),
             given=update.insertions.size(),
             changes_rules=not job.change.is_empty(),
-            is_recursive=bool(job.new.recursive),
+            is_recursive=bool(job.new.recursive or job.new.modules),
             has_counters=self._has_counters,
+            holds_closures=bool(job.new.held),
         )
 
     def _learn(self, done: _Done, outcome: Outcome) -> History:

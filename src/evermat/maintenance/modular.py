@@ -85,17 +85,19 @@ def overdelete(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
     nothing = engine.no_facts()
     own = [nothing for _ in stratum.modules]
     while True:
-        lost = engine.nonrecursive_counts.zero(candidates - run.deleted)
+        lost = engine.nonrecursive_counts.zero(candidates & run.remaining)
         if not lost.is_empty():
             kept = [module.prove(stage, lost, None) for module in stratum.modules]
             lost = engine.settle(lost - run.union(kept))
-        delta = engine.settle(run.union([lost, *own]) - run.deleted)
+        delta = run.union([lost, *own])
         if delta.is_empty():
             return
         run.round(delta)
+        # Modules with new rules speak of facts, too, that have never been there.
         own = [
             engine.nonrecursive_counts.zero(
-                module.delete(stage, engine.settle(delta - mine)) - run.deleted
+                (module.delete(stage, engine.settle(delta - mine)) & run.remaining)
+                - delta
             )
             for module, mine in zip(stratum.modules, own, strict=True)
         ]
@@ -247,7 +249,7 @@ def delete_unproved(run: Run, stratum: Stratum, candidates: SettledFacts) -> Non
     stage = _remaining(run)
     search = Search(run, stratum, counted)
     while True:
-        batch = engine.settle(candidates - run.deleted)
+        batch = engine.settle(candidates & run.remaining)
         if batch.is_empty():
             return
         delta = search.check(batch)

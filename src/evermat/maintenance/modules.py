@@ -159,6 +159,11 @@ def unregister_module(finder: ModuleFinder) -> None:
         _finders.remove(finder)
 
 
+def can_close(engine: Engine) -> bool:
+    """Whether an engine has the operators that closures need; not all have, so far."""
+    return all(hasattr(engine, name) for name in ("close", "close_among", "capture"))
+
+
 def find_modules(
     rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
 ) -> tuple[Module, ...]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from evermat.algebra import (
     ClosureKind,
@@ -17,6 +18,7 @@ from evermat.algebra import (
     Within,
     is_bounded,
 )
+from evermat.columns import TERM
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure_graphs import (
@@ -37,8 +39,6 @@ from evermat.engines.embedded.snapshot import Copy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pyarrow as pa
 
     from evermat.algebra import Captured, Closure, Facts, Pattern, Snapshot
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
@@ -76,6 +76,7 @@ class Closer:
         facts: Facts,
         without: Facts | None,
         through: SettledFacts | None,
+        only: Pattern | None,
     ) -> Settled:
         """The closure of facts, without the closure of other facts."""
         if through is not None and through.is_empty():
@@ -83,8 +84,19 @@ class Closer:
         paths = self._paths(closure, facts)
         less = NO_PATHS if without is None else self._paths(closure, without)
         via = None if through is None else self._paths(closure, through)
-        keys = Comparison(paths, less, via).keys()
-        return self._settled(closure, keys)
+        comparison = Comparison(paths, less, via)
+        if only is not None:
+            comparison.keep_ends(*self._ends(closure, only))
+        return self._settled(closure, comparison.keys())
+
+    def _ends(self, closure: Closure, only: Pattern) -> tuple[int | None, int | None]:
+        """The constants that a pattern wants where paths begin and end."""
+        constants = self._constants(only)
+        operands = closure.pattern.operands
+        first = constants.get(operands.index(Column(0)))
+        last = constants.get(operands.index(Column(1)))
+        is_backwards = closure.kind is ClosureKind.RIGHT_LINEAR
+        return (last, first) if is_backwards else (first, last)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
         """Those of the candidates that the closure of facts has."""
@@ -279,6 +291,28 @@ class LazyCopy:
     def read(self, relation: str) -> pa.Table:
         """The rows of a relation."""
         captured = self._captured
-        keys = _in_order(captured.closure, self._compare().keys())
-        table = _table(captured.closure.pattern, captured.constants, keys)
-        return Copy(captured.dictionary, {relation: table}).read(relation)
+        comparison = self._compare()
+        # Few constants make many facts: each is looked up once.
+        terms = captured.dictionary.decode(comparison.nodes)
+        pieces = [self._columns(terms, pairs) for pairs in comparison.numbered()]
+        if not pieces:
+            table = np.empty((len(captured.closure.pattern.operands), 0), np.uint32)
+            return Copy(captured.dictionary, {relation: table}).read(relation)
+        columns = [pa.chunked_array(list(parts)) for parts in zip(*pieces, strict=True)]
+        return pa.table(columns, names=[str(at) for at in range(len(columns))])
+
+    def _columns(self, terms: pa.StructArray, pairs: Pairs) -> list[pa.StructArray]:
+        """The columns of some rows, from the terms of all nodes."""
+        captured = self._captured
+        if captured.closure.kind is ClosureKind.RIGHT_LINEAR:
+            pairs = pairs.flipped()
+        columns = []
+        for at, operand in enumerate(captured.closure.pattern.operands):
+            if isinstance(operand, Column):
+                places = pa.array(pairs[operand.index])
+                parts = [terms.field(0).take(places), terms.field(1).take(places)]
+                columns.append(pa.StructArray.from_arrays(parts, fields=list(TERM)))
+            else:
+                ids = np.full(pairs.size, captured.constants[at], np.uint32)
+                columns.append(captured.dictionary.decode(ids))
+        return columns

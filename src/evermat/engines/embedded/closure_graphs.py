@@ -31,6 +31,10 @@ MOST_BITS = 1 << 29
 """Bits in the rows of one turn: 64 MB, which was quickest on sparse graphs."""
 
 
+PIECE = 1 << 24
+"""Pairs that are handed out at a time where they come in lists."""
+
+
 class Pairs(NamedTuple):
     """Pairs of ids, by column."""
 
@@ -209,6 +213,17 @@ class Comparison:
             heads = np.concatenate([through.seeds.targets, through.edges.targets])
             reached = self._graph.reached_from(self._numbers(heads))
             columns = np.flatnonzero(reached)
+        self._set_columns(columns)
+
+    def keep_ends(self, first: int | None, last: int | None) -> None:
+        """Look only at pairs that begin with an id, or end with one."""
+        if first is not None:
+            self._sources = self._sources[self._nodes[self._sources] == first]
+        if last is not None:
+            columns = np.flatnonzero((self._places >= 0) & (self._nodes == last))
+            self._set_columns(columns)
+
+    def _set_columns(self, columns: npt.NDArray[np.int64]) -> None:
         self._places = np.full(self._nodes.size, -1, np.int32)
         self._places[columns] = np.arange(columns.size, dtype=np.int32)
         self._ids_of_places = self._nodes[columns]
@@ -262,9 +277,30 @@ class Comparison:
             counts,
         )
 
+    @property
+    def nodes(self) -> Ids:
+        """The ids of all nodes, in order."""
+        return self._nodes
+
     def keys(self) -> Keys:
         """The pairs as sorted keys."""
-        parts = []
+        parts = list(self._written(self._nodes, self._ids_of_places))
+        if len(parts) == 1:
+            return parts[0]
+        every = np.concatenate([np.empty(0, np.uint64), *parts])
+        return kernels.sort_keys(every, np.empty_like(every))
+
+    def numbered(self) -> Iterator[Pairs]:
+        """The pairs in several lists, as numbers of nodes."""
+        numbers = np.arange(self._nodes.size, dtype=np.uint32)
+        columns = numbers[np.argsort(self._places, kind="stable")]
+        places = columns[self._nodes.size - self._ids_of_places.size :]
+        for keys in self._written(numbers, places):
+            for start in range(0, keys.size, PIECE):
+                yield pairs_of(keys[start : start + PIECE])
+
+    def _written(self, ids: Ids, ids_of_places: Ids) -> Iterator[Keys]:
+        """The pairs as keys, one list for each turn."""
         counts = np.empty(self._sources.size, np.int64)
         for first, reach, less in self._turns():
             keys = np.empty(self._count(reach, less, counts), np.uint64)
@@ -272,13 +308,9 @@ class Comparison:
                 self._sources[counts > 0],
                 *self._graph.seeded(reach),
                 *self._less.seeded(less),
-                *(self._nodes, self._ids_of_places, first, keys),
+                *(ids, ids_of_places, first, keys),
             )
-            parts.append(keys)
-        if len(parts) == 1:
-            return parts[0]
-        every = np.concatenate([np.empty(0, np.uint64), *parts])
-        return kernels.sort_keys(every, np.empty_like(every))
+            yield keys
 
 
 def has_pairs(paths: Paths, pairs: Pairs) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from evermat.algebra import EngineUseError, Role, SettledFacts
 from evermat.columns import ArityMismatchError
+from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables
@@ -230,30 +231,13 @@ class EmbeddedEngine:
     def _source(self, pattern: Pattern, views: Views, marker: Marker) -> Source:
         name = pattern.relation
         relation = self.store.relations[name]
+        facts = views.read_by(pattern)
+        if facts is None:
+            return Source(relation, self.store.sets.nothing)
         if pattern.role in {Role.CHANGED, Role.CHANGED_ABSENT}:
-            delta = (
-                views.delta_positive
-                if pattern.role is Role.CHANGED
-                else views.delta_negative
-            )
-            rows = cast("Settled", delta).rows.get(name, np.empty(0, np.int32))
+            rows = cast("Settled", facts).rows.get(name, NO_ROWS)
             return Source(relation, self.store.sets.nothing, rows)
-        facts = self._view(pattern, views)
         return Source(relation, self.store.sets.sight(facts, name, marker))
-
-    def _view(self, pattern: Pattern, views: Views) -> Facts:
-        positive = views.positive
-        if pattern.local and views.local is not None:
-            positive = views.local
-        match pattern.role:
-            case Role.UNCHANGED if views.delta_positive is not None:
-                return positive - views.delta_positive
-            case Role.ALL | Role.UNCHANGED:
-                return positive
-            case Role.ABSENT_BEFORE if views.delta_negative is not None:
-                return views.negative | views.delta_negative
-            case _:
-                return views.negative
 
     def _plan(self, query: Query) -> Plan:
         plan = self._plans.get(query)
@@ -421,9 +405,10 @@ class EmbeddedEngine:
         *,
         without: Facts | None = None,
         through: SettledFacts | None = None,
+        only: Pattern | None = None,
     ) -> Settled:
         """The closure of facts, without the closure of other facts."""
-        return self._closer.close(closure, facts, without, through)
+        return self._closer.close(closure, facts, without, through, only)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
         """Those of the candidates that the closure of facts has."""

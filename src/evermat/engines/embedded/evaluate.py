@@ -91,7 +91,9 @@ class Evaluation:
         self._dictionary = inline.dictionary
         self._monitor = monitor
         self._source_of = source_of
-        self._calculator = Calculator(inline.dictionary, plan.query.label)
+        self._calculator = Calculator(
+            inline.dictionary, plan.query.label, plan.query.positive
+        )
         self._head = self._places(plan.query.head.operands)
         self._stages = [self._stage(step) for step in plan.steps]
         if plan.steps and isinstance(plan.steps[0], Probe):

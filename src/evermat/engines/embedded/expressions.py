@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.algebra import Apply, Column, evaluation_error
+from evermat.algebra import Apply, Column, EvaluationError, evaluation_error
 from evermat.functions import FunctionError, evaluate
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from evermat.algebra import Expression
+    from evermat.algebra import Expression, Pattern
     from evermat.engines.embedded.arrays import Ids
     from evermat.engines.embedded.dictionary import Dictionary
 
@@ -45,11 +45,20 @@ _EXTREMES: dict[str, Callable[..., Numbers]] = {"min": np.minimum, "max": np.max
 
 
 class Calculator:
-    """Evaluates the expressions of one query over batches of bindings."""
+    """Evaluates the expressions of one query over batches of bindings.
 
-    def __init__(self, dictionary: Dictionary, label: str) -> None:
+    Args:
+        dictionary: knows the constants.
+        label: what errors call the rule.
+        patterns: what the rule was matched with, for errors to show.
+    """
+
+    def __init__(
+        self, dictionary: Dictionary, label: str, patterns: Sequence[Pattern] = ()
+    ) -> None:
         self._dictionary = dictionary
         self._label = label
+        self._patterns = patterns
 
     def column(self, expression: Expression, columns: Mapping[int, Ids], n: int) -> Ids:
         """The value of an expression for each of n bindings."""
@@ -109,16 +118,26 @@ class Calculator:
         new = np.ones(n, np.bool_)
         new[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
         constants: list[Constant] = []
-        for row in table[:, new].T.tolist():
+        for first, row in zip(order[new], table[:, new].T.tolist(), strict=True):
             binding = {
                 index: self._dictionary.constant(id_)
                 for index, id_ in zip(used, row, strict=True)
             }
-            constants.append(self._one(expression, binding))
+            try:
+                constants.append(self._one(expression, binding))
+            except EvaluationError as error:
+                error.name_facts(self._patterns, self._binding(columns, first))
+                raise
         ids = self._dictionary.encode_constants(constants)
         result = np.empty(n, np.uint32)
         result[order] = ids[np.cumsum(new) - 1]
         return result
+
+    def _binding(self, columns: Mapping[int, Ids], row: int) -> dict[int, Constant]:
+        return {
+            index: self._dictionary.constant(int(ids[row]))
+            for index, ids in columns.items()
+        }
 
     def _one(self, expression: Expression, binding: dict[int, Constant]) -> Constant:
         match expression:

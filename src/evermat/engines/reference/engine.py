@@ -275,11 +275,14 @@ class ReferenceEngine:
         *,
         without: Facts | None = None,
         through: SettledFacts | None = None,
+        only: Pattern | None = None,
     ) -> SettledFacts:
         """The closure of facts, without the closure of other facts."""
         if through is not None and through.is_empty():
             return self.no_facts()
         rows = closed_rows(closure, facts)
+        if only is not None:
+            rows = {row for row in rows if fits(only, row)}
         if without is not None:
             rows -= closed_rows(closure, without)
         return Settled({closure.pattern.relation: rows})

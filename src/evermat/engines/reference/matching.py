@@ -20,7 +20,7 @@ from evermat.values import Constant, boolean_constant
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from evermat.algebra import Expression, Facts, Operand, Pattern, Query, Views
+    from evermat.algebra import Expression, Operand, Pattern, Query, Views
     from evermat.engines.reference.sets import Rows
 
 Binding = dict[int, Constant]
@@ -59,30 +59,10 @@ class Reader:
         """The rows that a pattern may match or, if negative, must not match."""
         key = (pattern.role, pattern.local, pattern.relation)
         if key not in self._lookups:
-            facts = self._facts(pattern)
+            facts = self._views.read_by(pattern)
             rows = NO_ROWS if facts is None else rows_of(facts, pattern.relation)
             self._lookups[key] = Lookup(rows)
         return self._lookups[key]
-
-    def _facts(self, pattern: Pattern) -> Facts | None:
-        """The table at `evermat.algebra.Views`; None stands for no facts."""
-        views = self._views
-        positive = views.positive
-        if pattern.local and views.local is not None:
-            positive = views.local
-        match pattern.role:
-            case Role.UNCHANGED if views.delta_positive is not None:
-                return positive - views.delta_positive
-            case Role.ALL | Role.UNCHANGED:
-                return positive
-            case Role.CHANGED:
-                return views.delta_positive
-            case Role.ABSENT_BEFORE if views.delta_negative is not None:
-                return views.negative | views.delta_negative
-            case Role.ABSENT | Role.ABSENT_BEFORE:
-                return views.negative
-            case Role.CHANGED_ABSENT:
-                return views.delta_negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +172,9 @@ class Matcher:
             return _evaluate(expression, binding)
         except FunctionError as error:
             label, reason = self.query.label, error.message
-            raise evaluation_error(label, expression, binding, reason) from error
+            failure = evaluation_error(label, expression, binding, reason)
+            failure.name_facts(self.query.positive, binding)
+            raise failure from error
 
 
 def _joined(

@@ -1,0 +1,122 @@
+"""Random programs that are rich in closures.
+
+Several closures in one stratum, feeding each other and ordinary rules; negation above
+them; facts given on closed relations; and rules that come and go, so that closures are
+made, destroyed, written out, or change from one sort to another.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import oracle
+from evermat.lang.parser import parse_rules
+from evermat.values import IRI, constant
+from strategies import Scenario, Update
+
+if TYPE_CHECKING:
+    from evermat.lang.syntax import Rule
+    from oracle import Fact
+
+CLOSURES = """
+    r(?x, ?z) :- r(?x, ?y), r(?y, ?z) .
+    s(?x, ?z) :- s(?y, ?z), s(?x, ?y) .
+    s(?y, ?x) :- s(?x, ?y) .
+    q(?x, ?z) :- q(?x, ?y), e(?y, ?z) .
+    l(?x, ?z) :- e(?x, ?y), l(?y, ?z) .
+    q(?x, ?z) :- q(?x, ?y), r(?y, ?z) .
+    r(?x, ?x) :- r(?x, _) .
+    r(?y, ?y) :- r(_, ?y) .
+    [?x, <p>, ?z] :- [?x, <p>, ?y], [?y, <p>, ?z] .
+    [?x, <q>, ?y] :- [?y, <q>, ?x] .
+    [?x, <q>, ?z] :- [?x, <q>, ?y], [?y, <q>, ?z] .
+    [?x, <p>, ?z] :- [?x, <p>, ?y], [?y, <s>, ?z] .
+    t(?x, k, ?z) :- t(?x, k, ?y), t(?y, k, ?z) .
+"""
+
+OTHERS = """
+    r(?x, ?y) :- e(?x, ?y) .
+    s(?x, ?y) :- e(?x, ?y) .
+    q(?x, ?y) :- e(?x, ?y) .
+    l(?x, ?y) :- e(?x, ?y) .
+    q(?x, ?y) :- a(?x), e(?y, ?x) .
+    r(?x, ?y) :- s(?x, ?y), a(?x) .
+    s(?x, ?y) :- r(?x, ?y), b(?y) .
+    e(?x, ?y) :- l(?y, ?x), a(?x) .
+    r(?x, ?y) :- r(?x, y1), e(y2, ?y) .
+    r(?x, y3) :- r(?x, y2) .
+    r(?x, ?z) :- r(?x, y1), f(?x, ?z) .
+    b(?x) :- r(?x, ?x) .
+    a(?y) :- a(?x), q(?x, ?y) .
+    [?x, <p>, ?y] :- r(?x, ?y) .
+    s(?x, ?y) :- [?x, <q>, ?y] .
+    [?x, <q>, ?y] :- [?x, <p>, ?y], a(?y) .
+    [?x, <p>, ?y] :- [?x, <q>, ?y], b(?x) .
+    t(?x, k, ?y) :- [?x, <p>, ?y] .
+    [?y, <s>, ?x] :- t(?x, k, ?y) .
+    n(?x) :- node(?x), not r(?x, ?x) .
+    n(?x) :- node(?x), not s(?x, _) .
+    n(?y) :- q(?x, ?y), not l(?x, ?y) .
+    n(?x) :- t(?x, k, ?x) .
+"""
+
+_NODES = ["y1", "y2", "y3", "y4", "y5"]
+_RULES = {"closures": list(parse_rules(CLOSURES)), "others": list(parse_rules(OTHERS))}
+
+
+def closure_scenario(seed: int, *, change_rules: bool, updates: int = 3) -> Scenario:
+    """A program, its facts and some updates, the same for the same seed."""
+    chance = random.Random(seed)  # noqa: S311  repeatable on purpose
+    current = _add(chance, [], chance.randint(1, 4), chance.randint(1, 6))
+    program = tuple(current)
+    present = {_fact(chance) for _ in range(chance.choice([3, 8, 14]))}
+    facts = frozenset(present)
+    steps = []
+    for _ in range(updates):
+        there = sorted(present, key=repr)
+        delete = set(chance.sample(there, min(len(there), chance.randint(0, 3))))
+        insert = {_fact(chance) for _ in range(chance.randint(0, 3))}
+        removed: list[Rule] = []
+        added: list[Rule] = []
+        if change_rules and chance.random() < 0.7:
+            removed = [rule for rule in current if chance.random() < 0.25]
+            kept = [rule for rule in current if rule not in removed]
+            grown = _add(chance, [*kept, *removed], 1, 1)
+            added = [rule for rule in grown if rule not in kept and rule not in removed]
+            current = [*kept, *added]
+        present = (present - delete) | insert
+        steps.append(
+            Update(frozenset(delete), frozenset(insert), tuple(removed), tuple(added))
+        )
+    return Scenario(program, facts, tuple(steps))
+
+
+def _add(
+    chance: random.Random, chosen: list[Rule], closures: int, others: int
+) -> list[Rule]:
+    """Some more rules that can stand together."""
+    wanted = chance.choices(_RULES["closures"], k=closures)
+    wanted += chance.choices(_RULES["others"], k=others)
+    chosen = list(chosen)
+    for rule in wanted:
+        if rule not in chosen and oracle.is_stratified([*chosen, rule]):
+            chosen.append(rule)
+    return chosen
+
+
+def _fact(chance: random.Random) -> Fact:
+    predicate = chance.choice(
+        ["e", "e", "e", "r", "s", "q", "l", "f", "a", "b", "T", "t"]
+    )
+    x, y = chance.choice(_NODES), chance.choice(_NODES)
+    match predicate:
+        case "a" | "b":
+            return predicate, (constant(x),)
+        case "T":
+            name = constant(IRI(chance.choice("pqs")))
+            return "triple", (constant(x), name, constant(y))
+        case "t":
+            return predicate, (constant(x), constant("k"), constant(y))
+        case _:
+            return predicate, (constant(x), constant(y))
