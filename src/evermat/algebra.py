@@ -539,7 +539,7 @@ class UnequalValuesError(EvermatError, ValueError):
         left, right: the values.
     """
 
-    code: ClassVar[str] = "EM604"
+    code: ClassVar[str] = "EM606"
 
     def __init__(
         self, left: Constant, right: Constant, derivation: Sequence[str] = ()
@@ -815,6 +815,9 @@ class EqualityEngine(Engine, Protocol):
         self, facts: SettledFacts, representatives: Representatives, target: Facts
     ) -> SettledFacts:
         """Those of the facts that `rewrite` takes to a fact of a view."""
+
+    def outdated(self, representatives: Representatives) -> SettledFacts:
+        """The explicit facts with a constant that something else stands for."""
 
     def originals(
         self, facts: SettledFacts, representatives: Representatives

@@ -119,6 +119,18 @@ class Insertion:
                 delta_positive=delta,
             )
 
+    def merge(self, equalities: SettledFacts) -> SettledFacts:
+        """Merge constants, and nothing else; returns those that lost their status.
+
+        Raises:
+            UnequalValuesError: two values would be equal, and why.
+        """
+        setting, engine = self.setting, self.setting.engine
+        try:
+            return engine.merge(self.representatives, equalities, LOST, setting.values)
+        except UnequalValuesError as error:
+            raise explained(error, engine, self.rules, equalities, self.facts) from None
+
     def _merge(self, equalities: SettledFacts) -> SettledFacts:
         """Merge constants; returns facts that take the place of others, and new ones.
 
@@ -126,10 +138,7 @@ class Insertion:
         """
         setting, engine = self.setting, self.setting.engine
         before = setting.rules(self.representatives)
-        try:
-            lost = engine.merge(self.representatives, equalities, LOST, setting.values)
-        except UnequalValuesError as error:
-            raise explained(error, engine, self.rules, equalities, self.facts) from None
+        lost = self.merge(equalities)
         if lost.is_empty():
             return engine.no_facts()
         after = setting.rules(self.representatives)

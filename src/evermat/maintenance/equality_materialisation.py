@@ -146,6 +146,11 @@ class EqualityMaterialisation:
         """
         new = cls(engine, budget=budget, progress=progress)
         new._is_foreign = True
+        sizes = engine.statistics().values()
+        new._history = History(
+            given=sum(size["given"] for size in sizes),
+            facts=sum(size["facts"] for size in sizes),
+        )
         new._book, _ = new._book.change(remove=(), add=rules)
         return new
 
@@ -263,10 +268,10 @@ class EqualityMaterialisation:
         values = values_among(self.engine.relations())
         if values != self._values and not self.representatives.is_identity():
             return Choice(REMATERIALISE, "strings are literals from now on")
+        if self._is_first:
+            return Choice(REMATERIALISE, "there were no facts before")
         if algorithm != AUTO:
             return Choice(algorithm, "asked for")
-        if not self._history.given:
-            return Choice(REMATERIALISE, "there were no facts before")
         situation = Situation(
             withdrawn=job.deletions.size(),
             given=job.insertions.size(),
@@ -322,26 +327,33 @@ class EqualityMaterialisation:
         engine = self.engine
         fresh = cast("EqualityEngine", engine.fresh())
         fresh.monitor = watch.monitor
-        implied = implied_facts(engine, Mentions(engine.relations()))
-        engine.copy_explicit(
-            fresh,
-            without=engine.settle(job.deletions | implied),
-            also=job.insertions,
-        )
+        inserted = engine.snapshot(job.insertions)
+        if not self._is_first:
+            implied = implied_facts(engine, Mentions(engine.relations()))
+            engine.copy_explicit(
+                fresh,
+                without=engine.settle(job.deletions | implied),
+                also=job.insertions,
+            )
+        else:
+            fresh.load(request.insert.items())
+            inserted = fresh.snapshot(fresh.explicit)
         nothing = fresh.no_facts()
         anew = replace(job, old=frozenset(), deletions=nothing, insertions=nothing)
         fresh.begin()
-        identity = fresh.representatives()
-        update = EqualityUpdate(fresh, anew, identity, watch)
+        merging = EqualityUpdate(fresh, anew, fresh.representatives(), watch)
+        known = merging.merge_given()
+        fresh.begin()
+        update = EqualityUpdate(fresh, anew, known, watch)
         update.materialise_component()
         reports = update.materialise_others(watch)
         facts = _Facts(
             removed=engine.snapshot(engine.no_facts()),
             added=engine.snapshot(engine.no_facts()),
             deleted=engine.snapshot(job.deletions),
-            inserted=engine.snapshot(job.insertions),
+            inserted=inserted,
         )
-        strata = (*update.run.reports, *reports)
+        strata = (*merging.run.reports, *update.run.reports, *reports)
         moved = engine.moved(self.representatives, update.after, MOVED)
         everything = None
         if dry or not moved.is_empty():
@@ -425,6 +437,11 @@ class EqualityMaterialisation:
 
     # -- reading requests
 
+    @property
+    def _is_first(self) -> bool:
+        """Whether no facts were given so far."""
+        return not any(size["given"] for size in self.engine.statistics().values())
+
     def _read_rules(self, request: _Request) -> _Plan:
         engine = self.engine
         book, change = self._book.change(
@@ -458,9 +475,10 @@ class EqualityMaterialisation:
 
     def _read(self, request: _Request, plan: _Plan) -> EqualityJob:
         engine = self.engine
+        # The first facts are loaded as they are, and not compared with any.
         wanted = self._union(
             engine.intern(relation, table)
-            for relation, table in request.insert.items()
+            for relation, table in ({} if self._is_first else request.insert).items()
             if table.num_rows
         )
         unwanted = self._union(

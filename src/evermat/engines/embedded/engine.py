@@ -32,7 +32,12 @@ from evermat.engines.embedded.relation import (
     Relation,
 )
 from evermat.engines.embedded.representatives import Cliques
-from evermat.engines.embedded.rewriting import explicit_behind, images_of, rewritten
+from evermat.engines.embedded.rewriting import (
+    explicit_behind,
+    explicit_outdated,
+    images_of,
+    rewritten,
+)
 from evermat.engines.embedded.sets import (
     Growing,
     Marker,
@@ -369,6 +374,18 @@ class EmbeddedEngine:
             known[known] = sets.test(target, name, images[known])
             kept[name] = rows[known]
         return Settled(kept)
+
+    def outdated(self, representatives: Representatives) -> Settled:
+        """The explicit facts with a constant that something else stands for."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return self.no_facts()
+        return Settled(
+            {
+                name: explicit_outdated(relation, cliques)
+                for name, relation in self.store.relations.items()
+            }
+        )
 
     def originals(
         self, facts: SettledFacts, representatives: Representatives

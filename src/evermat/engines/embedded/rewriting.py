@@ -57,6 +57,14 @@ def images_of(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     return found
 
 
+def explicit_outdated(relation: Relation, cliques: Cliques) -> Rows:
+    """The explicit rows that are not their own images."""
+    outdated = np.zeros(relation.count, np.bool_)
+    for column in relation.table[:, : relation.count]:
+        outdated |= cliques.map(column) != column
+    return _explicit(relation, np.flatnonzero(outdated).astype(np.int32))
+
+
 def explicit_behind(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     """The explicit rows whose images are among some rows of representatives."""
     if cliques.is_identity() or not relation.arity:

@@ -237,6 +237,16 @@ class ReferenceEngine:
         )
         return Settled(by_relation(found))
 
+    def outdated(self, representatives: Representatives) -> SettledFacts:
+        """The explicit facts with a constant that something else stands for."""
+        cliques = cast("Cliques", representatives)
+        found = (
+            (name, row)
+            for name, row in facts_of(self.store.explicit)
+            if cliques.row(row) != row
+        )
+        return Settled(by_relation(found))
+
     def originals(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
