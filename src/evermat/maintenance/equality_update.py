@@ -161,7 +161,9 @@ class EqualityUpdate:
                 if rule.head.predicate == SAME and len(rule.body) == 1
             )
             insertion = Insertion(self.setting, self.job.new, after)
-            insertion.merge(insertion.apply(bridges))
+            equalities = insertion.apply(bridges)
+            insertion.merge(equalities)
+            run.add(engine.rewrite(equalities, after))
             outdated = engine.outdated(after)
             images = engine.rewrite(outdated, after)
             run.delete(outdated)
