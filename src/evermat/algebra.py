@@ -816,6 +816,12 @@ class EqualityEngine(Engine, Protocol):
     ) -> SettledFacts:
         """Those of the facts that `rewrite` takes to a fact of a view."""
 
+    def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
+        """The facts of a view with a constant that begins one of the marks, anywhere.
+
+        They are looked up by their constants; stored sets are allowed here.
+        """
+
     def outdated(self, representatives: Representatives) -> SettledFacts:
         """The explicit facts with a constant that something else stands for."""
 

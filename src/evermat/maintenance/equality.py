@@ -40,7 +40,7 @@ from evermat.algebra import (
 )
 from evermat.lang.equality import SAME
 from evermat.maintenance.equality_insertion import EQUALITIES
-from evermat.maintenance.equality_state import LOST, find
+from evermat.maintenance.equality_state import LOST
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Deletion:
         nodes = engine.settle(failed.within(EQUALITIES))
         if nodes.is_empty():
             return derived
-        mentioned = find(engine, self.setting.mentions.of_nodes, nodes, remaining)
+        mentioned = engine.mentioning(nodes, remaining)
         return engine.settle(derived | mentioned.within(self.region))
 
     def _propagate(self) -> Representatives:
@@ -186,7 +186,7 @@ class Deletion:
             delta_positive=facts,
         )
         # Cliques of one constant have no node, so there is nothing to ask about them.
-        nodes = engine.derive(self.setting.mentions.nodes, _over(facts, possible))
+        nodes = engine.derive(self.setting.cliques.nodes, _over(facts, possible))
         return bodies | nodes
 
     def _proved(self, facts: SettledFacts) -> SettledFacts:
@@ -197,9 +197,7 @@ class Deletion:
         if self.old.is_identity() or found.is_empty():
             return found
         open_nodes = self.run.materialised - self.whole
-        broken = engine.derive(
-            self.setting.mentions.with_nodes, _over(found, open_nodes)
-        )
+        broken = engine.derive(self.setting.cliques.facts, _over(found, open_nodes))
         return engine.settle(found - broken)
 
     # ------------------------------------------------------------- forward chaining
@@ -260,7 +258,7 @@ class Deletion:
         nodes = engine.rewrite(equalities, self.new)
         self.nodes = engine.settle(self.nodes | nodes)
         after = setting.rules(self.new)
-        outdated = find(engine, setting.mentions.lost, lost, self.proved)
+        outdated = engine.mentioning(lost, self.proved)
         self.proved.discard(outdated)
         news: Facts = engine.rewrite(outdated, self.new)
         if after is not before:

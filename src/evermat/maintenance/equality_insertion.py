@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 from evermat.algebra import Region, UnequalValuesError
 from evermat.lang.equality import SAME
 from evermat.maintenance.contradictions import explained
-from evermat.maintenance.equality_state import LOST, find
+from evermat.maintenance.equality_state import LOST
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
     from evermat.algebra import EqualityEngine, Facts, Representatives, SettledFacts
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_rules import EqualityProgram, NormalRules
-    from evermat.maintenance.equality_state import Mentions
+    from evermat.maintenance.equality_state import CliqueQueries
     from evermat.maintenance.state import Run
     from evermat.values import Kind
 
@@ -56,7 +56,7 @@ class Setting:
     run: Run
     program: EqualityProgram
     component: frozenset[Rule]
-    mentions: Mentions
+    cliques: CliqueQueries
     values: frozenset[Kind]
 
     def rules(self, representatives: Representatives) -> NormalRules:
@@ -142,7 +142,7 @@ class Insertion:
         if lost.is_empty():
             return engine.no_facts()
         after = setting.rules(self.representatives)
-        outdated = find(engine, setting.mentions.lost, lost, self.facts)
+        outdated = engine.mentioning(lost, self.facts)
         setting.run.take_back(engine.settle(outdated.within(before.region)))
         # A given fact may come to matter to equality only now, because its predicate
         # turned out to be the same as that of a rule.

@@ -27,8 +27,7 @@ from evermat.maintenance.equality_rules import EqualityProgram
 from evermat.maintenance.equality_state import (
     LOST,
     MOVED,
-    Mentions,
-    find,
+    CliqueQueries,
     given_among,
     implied_facts,
     values_among,
@@ -128,6 +127,7 @@ class EqualityMaterialisation:
         self._program = EqualityProgram(())
         self._history = History()
         self._values = values_among(engine.relations())
+        self._cliques = CliqueQueries({})
         self._is_foreign = False
         """Whether the engine's counts are those of another way to maintain it."""
 
@@ -329,7 +329,7 @@ class EqualityMaterialisation:
         fresh.monitor = watch.monitor
         inserted = engine.snapshot(job.insertions)
         if not self._is_first:
-            implied = implied_facts(engine, Mentions(engine.relations()))
+            implied = implied_facts(engine, job.cliques)
             engine.copy_explicit(
                 fresh,
                 without=engine.settle(job.deletions | implied),
@@ -399,9 +399,8 @@ class EqualityMaterialisation:
             theirs = engine.settle(moved | engine.rewrite(moved, before))
             old_marks = engine.rewrite(ours, before)
             new_marks = engine.rewrite(theirs, after)
-            queries = update.mentions.moved
-            old_facts = find(engine, queries, old_marks, engine.materialised)
-            new_facts = find(engine, queries, new_marks, update.run.updated)
+            old_facts = engine.mentioning(old_marks, engine.materialised)
+            new_facts = engine.mentioning(new_marks, update.run.updated)
             old = engine.settle(lost | old_facts)
             new = engine.settle(gained | new_facts)
         return CliqueChange(before, after, engine.snapshot(old), engine.snapshot(new))
@@ -500,7 +499,21 @@ class EqualityMaterialisation:
             together = EqualityProgram((*plan.program.rules, *self._program.rules))
         values = together.values(self.representatives)
         component = together.behind(values) | plan.component
-        return EqualityJob(together, old, new, component, deletions, insertions)
+        return EqualityJob(
+            program=together,
+            old=old,
+            new=new,
+            component=component,
+            deletions=deletions,
+            insertions=insertions,
+            cliques=self._queries(),
+        )
+
+    def _queries(self) -> CliqueQueries:
+        arities = self.engine.relations()
+        if self._cliques.arities != arities:
+            self._cliques = CliqueQueries(arities)
+        return self._cliques
 
     def _given(self, facts: SettledFacts) -> SettledFacts:
         if self._is_foreign:

@@ -123,6 +123,9 @@ class NormalRules:
         self._normal = {rule: replace_constants(rule, values) for rule in program.rules}
         self._component = component
         self._sets: dict[tuple[str, frozenset[Rule]], RuleSet] = {}
+        self._plans: dict[frozenset[Rule], tuple[ModularPlan, ...]] = {}
+        self._strata: dict[tuple[frozenset[Rule], frozenset[Rule]], Strata] = {}
+        self._others: dict[frozenset[Rule], frozenset[Rule]] = {}
 
     @cached_property
     def region(self) -> Region:
@@ -156,14 +159,21 @@ class NormalRules:
 
     def others(self, chosen: frozenset[Rule]) -> frozenset[Rule]:
         """The rules outside of the component."""
-        return frozenset(
-            self._normal[rule]
-            for rule in self._normal
-            if rule in chosen and rule not in self._component
-        )
+        if chosen not in self._others:
+            self._others[chosen] = frozenset(
+                self._normal[rule]
+                for rule in self._normal
+                if rule in chosen and rule not in self._component
+            )
+        return self._others[chosen]
 
     def plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
         """The strata of the rules outside of the component."""
+        if chosen not in self._plans:
+            self._plans[chosen] = self._compiled_plans(chosen)
+        return self._plans[chosen]
+
+    def _compiled_plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
         rules = self.others(chosen)
         ordered = [
             rule for rule in dict.fromkeys(self._normal.values()) if rule in rules
@@ -172,7 +182,10 @@ class NormalRules:
 
     def strata(self, chosen: frozenset[Rule], new: frozenset[Rule]) -> Strata:
         """The same for an update that adds some of the rules."""
-        return strata_of(self.plans(chosen), new)
+        key = (chosen, new)
+        if key not in self._strata:
+            self._strata[key] = strata_of(self.plans(chosen), new)
+        return self._strata[key]
 
 
 def _on_cliques(rule: Rule) -> Rule:

@@ -17,6 +17,7 @@ facts that are not normal are explicit, but do not hold in the engine.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
@@ -49,92 +50,37 @@ def values_among(relations: Iterable[str]) -> frozenset[Kind]:
     return frozenset(Kind) - names
 
 
-class Mentions:
-    """Queries that find facts by a constant in any place, and cliques by facts."""
+class CliqueQueries:
+    """Queries that lead from facts to the cliques they mention.
+
+    Attributes:
+        facts: those of the changed facts that mention a clique.
+        nodes: the cliques that changed facts mention.
+        every_node: all cliques.
+    """
 
     def __init__(self, arities: Mapping[str, int]) -> None:
-        self.arities = {
-            name: arity
-            for name, arity in arities.items()
-            if arity and name not in _MARKS
-        }
-        self.lost = self._by_constant(Pattern(LOST, (Column(0),), Role.CHANGED))
-        self.moved = self._by_constant(Pattern(MOVED, (Column(0),), Role.CHANGED))
-        node = (Column(0), Column(0))
-        self.of_nodes = self._by_constant(Pattern(SAME, node, Role.CHANGED))
-        self.with_nodes = QuerySet(
-            tuple(
-                Query(
-                    head=Pattern(name, columns),
-                    positive=(
-                        Pattern(name, columns, Role.CHANGED),
-                        Pattern(SAME, (columns[at], columns[at])),
-                    ),
-                    column_count=arity,
-                    label="facts about cliques",
-                )
-                for name, arity in self.arities.items()
-                for columns in (_columns(arity),)
-                for at in range(arity)
-            )
-        )
-        self.nodes = QuerySet(
-            tuple(
-                Query(
-                    head=Pattern(SAME, (columns[at], columns[at])),
-                    positive=(
-                        Pattern(name, columns, Role.CHANGED),
-                        Pattern(SAME, (columns[at], columns[at])),
-                    ),
-                    column_count=arity,
-                    label="cliques of facts",
-                )
-                for name, arity in self.arities.items()
-                for columns in (_columns(arity),)
-                for at in range(arity)
-            )
-        )
-        self.every_node = QuerySet(
-            (
-                Query(
-                    head=Pattern(SAME, node),
-                    positive=(Pattern(SAME, node),),
-                    column_count=1,
-                    label="all cliques",
-                ),
-            )
-        )
-
-    def _by_constant(self, mark: Pattern) -> QuerySet:
-        queries = []
-        for name, arity in self.arities.items():
-            for at in range(arity):
-                columns = tuple(
-                    Column(0) if place == at else Column(place + 1)
-                    for place in range(arity)
-                )
-                queries.append(
-                    Query(
-                        head=Pattern(name, columns),
-                        positive=(mark, Pattern(name, columns)),
-                        column_count=arity + 1,
-                        label="facts about constants",
+        self.arities = dict(arities)
+        facts: list[Query] = []
+        nodes: list[Query] = []
+        for name, arity in arities.items():
+            columns = tuple(Column(at) for at in range(arity))
+            for column in columns if name not in _MARKS else ():
+                fact = Pattern(name, columns, Role.CHANGED)
+                node = Pattern(SAME, (column, column))
+                for head, queries in ((fact, facts), (node, nodes)):
+                    query = Query(
+                        head=replace(head, role=Role.ALL),
+                        positive=(fact, node),
+                        column_count=arity,
+                        label="facts and their cliques",
                     )
-                )
-        return QuerySet(tuple(queries))
-
-
-def _columns(arity: int) -> tuple[Column, ...]:
-    return tuple(Column(at) for at in range(arity))
-
-
-def find(
-    engine: EqualityEngine, queries: QuerySet, marks: SettledFacts, within: Facts
-) -> SettledFacts:
-    """The facts of a view that some marks lead to."""
-    if marks.is_empty():
-        return engine.no_facts()
-    return engine.derive(queries, Views(within, within, marks))
+                    queries.append(query)
+        self.facts = QuerySet(tuple(facts))
+        self.nodes = QuerySet(tuple(nodes))
+        node = Pattern(SAME, (Column(0), Column(0)))
+        every = Query(head=node, positive=(node,), column_count=1, label="all cliques")
+        self.every_node = QuerySet((every,))
 
 
 class GivenFacts:
@@ -170,11 +116,11 @@ def given_among(engine: EqualityEngine, facts: Facts) -> SettledFacts:
     return engine.settle(explicit - engine.recursive_counts.positive(explicit))
 
 
-def implied_facts(engine: EqualityEngine, mentions: Mentions) -> SettledFacts:
+def implied_facts(engine: EqualityEngine, cliques: CliqueQueries) -> SettledFacts:
     """All explicit facts that were not given themselves."""
     everything = engine.materialised
-    nodes = engine.derive(mentions.every_node, Views(everything, everything))
-    found = find(engine, mentions.of_nodes, nodes, engine.explicit)
+    nodes = engine.derive(cliques.every_node, Views(everything, everything))
+    found = engine.mentioning(nodes, engine.explicit)
     return engine.recursive_counts.positive(found)
 
 

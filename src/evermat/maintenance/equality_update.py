@@ -23,9 +23,8 @@ from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
 from evermat.maintenance.equality_state import (
     MOVED,
+    CliqueQueries,
     GivenFacts,
-    Mentions,
-    find,
     normal_explicit,
     values_among,
 )
@@ -51,6 +50,7 @@ class EqualityJob:
         old, new: the rules before; the rules after.
         component: the rules that equality is known to depend on.
         deletions, insertions: given facts, as they are given.
+        cliques: queries over all relations.
     """
 
     program: EqualityProgram
@@ -59,6 +59,7 @@ class EqualityJob:
     component: frozenset[Rule]
     deletions: SettledFacts
     insertions: SettledFacts
+    cliques: CliqueQueries
 
 
 @dataclass(eq=False)
@@ -97,13 +98,12 @@ class EqualityUpdate:
         self.run = Run(engine, _NO_STRATA, Update(nothing, nothing), nothing, watch)
         self.given = GivenFacts(engine, job.deletions, job.insertions)
         relations = engine.relations()
-        self.mentions = Mentions(relations)
         self.setting = Setting(
             engine=engine,
             run=self.run,
             program=job.program,
             component=job.component,
-            mentions=self.mentions,
+            cliques=job.cliques,
             values=values_among(relations),
         )
         self.marks: Marks | None = None
@@ -191,7 +191,7 @@ class EqualityUpdate:
         """Step 3, its first half: the new normal form of given facts."""
         engine, given = self.engine, self.given
         moved = engine.moved(self.before, self.after, MOVED)
-        found = find(engine, self.mentions.moved, moved, engine.explicit)
+        found = engine.mentioning(moved, engine.explicit)
         affected = engine.settle(given.before(found) | given.deletions)
         old = engine.rewrite(affected, self.before)
         kept = engine.settle((affected - given.deletions) | given.insertions)

@@ -43,16 +43,15 @@ def university_equalities(
     chosen = _sample(random, len(people), 0.05)
     twice = pc.take(people, pa.array(chosen))
     facts["email"] = _more(
-        facts["email"], [_second(twice), facts["email"].column(1).take(pa.array(chosen))]
+        facts["email"],
+        [_second(twice), facts["email"].column(1).take(pa.array(chosen))],
     )
     for name, position in (("telephone", 0), ("takes_course", 0), ("author", 1)):
         facts[name] = _renamed(random, facts[name], position, twice)
     degrees = facts["bachelor_from"]
     some = _sample(random, degrees.num_rows, 0.02)
     taken = degrees.take(pa.array(some))
-    facts["bachelor_from"] = _more(
-        degrees, [taken.column(0), _second(taken.column(1))]
-    )
+    facts["bachelor_from"] = _more(degrees, [taken.column(0), _second(taken.column(1))])
     return Problem(problem.rules + _UNIVERSITY_RULES, facts)
 
 

@@ -37,6 +37,7 @@ from evermat.engines.embedded.rewriting import (
     explicit_outdated,
     images_of,
     rewritten,
+    rows_mentioning,
 )
 from evermat.engines.embedded.sets import (
     Growing,
@@ -374,6 +375,22 @@ class EmbeddedEngine:
             known[known] = sets.test(target, name, images[known])
             kept[name] = rows[known]
         return Settled(kept)
+
+    def mentioning(self, marks: SettledFacts, facts: Facts) -> Settled:
+        """The facts of a view with a constant that begins one of the marks."""
+        parts = [
+            self.store.relations[name].table[0, rows]
+            for name, rows in cast("Settled", marks).rows.items()
+        ]
+        if not parts:
+            return self.no_facts()
+        ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        found = {}
+        for name, relation in self.store.relations.items():
+            rows = rows_mentioning(relation, ids)
+            if rows.size:
+                found[name] = rows[self.store.sets.test(facts, name, rows)]
+        return Settled(found)
 
     def outdated(self, representatives: Representatives) -> Settled:
         """The explicit facts with a constant that something else stands for."""

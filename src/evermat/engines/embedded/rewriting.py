@@ -57,6 +57,17 @@ def images_of(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     return found
 
 
+def rows_mentioning(relation: Relation, ids: Ids) -> Rows:
+    """All rows with one of some ids in any column."""
+    if not relation.alive and not relation.given:
+        return NO_ROWS
+    parts = [_rows_with(relation, column, ids) for column in range(relation.arity)]
+    found = [part for part in parts if part.size]
+    if not found:
+        return NO_ROWS
+    return distinct(found[0] if len(found) == 1 else np.concatenate(found))
+
+
 def explicit_outdated(relation: Relation, cliques: Cliques) -> Rows:
     """The explicit rows that are not their own images."""
     outdated = np.zeros(relation.count, np.bool_)

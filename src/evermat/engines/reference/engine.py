@@ -237,6 +237,12 @@ class ReferenceEngine:
         )
         return Settled(by_relation(found))
 
+    def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
+        """The facts of a view with a constant that begins one of the marks."""
+        wanted = {row[0] for _, row in facts_of(marks)}
+        found = (fact for fact in facts_of(facts) if not wanted.isdisjoint(fact[1]))
+        return Settled(by_relation(found))
+
     def outdated(self, representatives: Representatives) -> SettledFacts:
         """The explicit facts with a constant that something else stands for."""
         cliques = cast("Cliques", representatives)
