@@ -81,8 +81,13 @@ class _Plan:
     """One update, read: the rules before and after, and the facts that change."""
 
     def __init__(
-        self, book: RuleBook, change: RuleChange, program: EqualityProgram
+        self,
+        book: RuleBook,
+        change: RuleChange,
+        program: EqualityProgram,
+        arities: dict[str, int],
     ) -> None:
+        self.arities = arities
         self.book = book
         self.change = change
         self.program = program
@@ -125,6 +130,7 @@ class EqualityMaterialisation:
         self.representatives: Representatives = engine.representatives()
         self._book = RuleBook()
         self._program = EqualityProgram(())
+        self._arities: dict[str, int] = {}
         self._history = History()
         self._values = values_among(engine.relations())
         self._cliques = CliqueQueries({})
@@ -171,7 +177,7 @@ class EqualityMaterialisation:
         """The plans of the rules that equality does not depend on, in order."""
         values = self._program.values(self.representatives)
         normal = self._program.under(values, self._program.behind(values))
-        return normal.plans(frozenset(self._program.rules))
+        return normal.plans(self._program.rule_set)
 
     def require_algorithm(self, name: str) -> None:
         """Refuse an algorithm that does not exist or cannot work here.
@@ -380,6 +386,7 @@ class EqualityMaterialisation:
     ) -> None:
         self._book = plan.book
         self._program = plan.program
+        self._arities = plan.arities
         self._is_foreign = False
         self.representatives = representatives
         self._values = values_among(self.engine.relations())
@@ -451,12 +458,14 @@ class EqualityMaterialisation:
         engine.declare(LOST, 1)
         engine.declare(MOVED, 1)
         arities = _visible(engine.relations())
+        if change.is_empty() and arities == self._arities:
+            return _Plan(book, change, self._program, arities)
         program = EqualityProgram.of(book, arities)
         for rule in program.rules:
             engine.declare(rule.head.predicate, rule.head.arity)
-        if set(program.rules) == set(self._program.rules):
+        if program.rule_set == self._program.rule_set:
             program = self._program
-        return _Plan(book, change, program)
+        return _Plan(book, change, program, arities)
 
     def _declare(self, request: _Request, book: RuleBook, change: RuleChange) -> None:
         """Make relations of rules and rows known, and refuse what does not fit."""
@@ -493,12 +502,14 @@ class EqualityMaterialisation:
             insertions=wanted.size() - insertions.size(),
             rules=plan.change.ignored,
         )
-        old, new = frozenset(self._program.rules), frozenset(plan.program.rules)
+        old, new = self._program.rule_set, plan.program.rule_set
         together = plan.program
-        if not old <= new:
+        if old is not new and not old <= new:
             together = EqualityProgram((*plan.program.rules, *self._program.rules))
         values = together.values(self.representatives)
-        component = together.behind(values) | plan.component
+        component = together.behind(values)
+        if plan.component:
+            component |= plan.component
         return EqualityJob(
             program=together,
             old=old,

@@ -69,6 +69,11 @@ class EqualityProgram:
         return program
 
     @cached_property
+    def rule_set(self) -> frozenset[Rule]:
+        """The rules as a set."""
+        return frozenset(self.rules)
+
+    @cached_property
     def constants(self) -> tuple[Constant, ...]:
         """The constants of the rules."""
         return rule_constants(self.rules)

@@ -61,6 +61,16 @@ class EqualityJob:
     insertions: SettledFacts
     cliques: CliqueQueries
 
+    @property
+    def removed(self) -> frozenset[Rule]:
+        """The rules that go."""
+        return frozenset() if self.old is self.new else self.old - self.new
+
+    @property
+    def added(self) -> frozenset[Rule]:
+        """The rules that come."""
+        return frozenset() if self.old is self.new else self.new - self.old
+
 
 @dataclass(eq=False)
 class Marks:
@@ -115,7 +125,7 @@ class EqualityUpdate:
     def delete(self) -> None:
         """Step 1."""
         engine, job = self.engine, self.job
-        removed = job.old - job.new
+        removed = job.removed
         rules = self.setting.rules(self.before)
         normal = engine.rewrite(job.deletions, self.before)
         candidates: Facts = normal.within(rules.region)
@@ -125,7 +135,7 @@ class EqualityUpdate:
             candidates |= engine.derive(lost, Views(facts, facts)) & facts
         doubtful = engine.settle(candidates)
         if not doubtful.is_empty():
-            stayed = job.old & job.new
+            stayed = job.old if job.old is job.new else job.old & job.new
             deletion = Deletion(self.setting, stayed, self.given, self.before)
             self.after = deletion.delete(doubtful)
 
@@ -136,7 +146,7 @@ class EqualityUpdate:
             self.after = self.before.copy()
         with self.run.forwards("insert"):
             insertion = Insertion(self.setting, job.new, self.after)
-            added = (job.new - job.old) & job.component
+            added = job.added & job.component
             if added:
                 insertion.insert(insertion.apply(added))
             while True:
@@ -224,14 +234,16 @@ class EqualityUpdate:
         run, engine, job = self.run, self.engine, self.job
         before, after = self.setting.rules(self.before), self.setting.rules(self.after)
         old, new = before.others(job.old), after.others(job.new)
-        change = RuleChange(tuple(old - new), tuple(new - old))
+        change = RuleChange()
+        if old is not new:
+            change = RuleChange(tuple(old - new), tuple(new - old))
         run.undermined = undermine(engine, change)
         run.explicit = (normal_explicit(engine) - marks.withdrawn) | marks.given
         run.withdrawn = self._outside(marks.withdrawn, before.region)
         run.given = self._outside(marks.given, after.region)
         if self._nothing_changed(change):
             return
-        run.strata = after.strata(job.new, new - old)
+        run.strata = after.strata(job.new, frozenset(change.added))
         maintain(run)
 
     def _nothing_changed(self, change: RuleChange) -> bool:
