@@ -20,10 +20,10 @@ PLAIN = Situation(
 )
 
 # Some two instances per given fact, as ontologies have them.
-SHALLOW = History(given=1_000_000, facts=1_500_000).restarted(2_000_000, seconds=1.0)
+SHALLOW = History(given=1_000_000, facts=1_500_000).loaded(2_000_000, deriving=0.7)
 
 # Thousands of instances per given fact, as program analyses have them.
-DEEP = History(given=10_000, facts=1_000_000).restarted(50_000_000, seconds=5.0)
+DEEP = History(given=10_000, facts=1_000_000).loaded(50_000_000, deriving=3.3)
 
 
 def name(situation: Situation, history: History) -> str:

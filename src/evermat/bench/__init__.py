@@ -2,6 +2,7 @@
 
     evermat bench materialise
     evermat bench maintain
+    evermat bench modules
 
 or, from Python, `evermat.bench.run("materialise", scale=0.1)`.
 """
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
 
-SUITES = ("materialise", "maintain")
+SUITES = ("materialise", "maintain", "modules")
 
 _REPEAT = 3
 _TIME_LIMIT = 300.0
@@ -36,7 +37,7 @@ def run(  # noqa: PLR0913  each has a default, and a command line option
     """Run a suite, print its tables and return its figures.
 
     Args:
-        name: `"materialise"` or `"maintain"`.
+        name: `"materialise"`, `"maintain"` or `"modules"`.
         scale: multiplies the size of every workload; 1 is what the goals speak of.
         repeat: how often materialisations are measured; tables show medians.
         peers: whether clingo and DuckDB are measured too, where they are installed.
@@ -49,7 +50,7 @@ def run(  # noqa: PLR0913  each has a default, and a command line option
         ValueError: no such suite or workload, or a document without a place for it.
     """
     # The suites load NumPy and pyarrow, which naming them does not need.
-    from evermat.bench import maintain, materialise, report  # noqa: PLC0415
+    from evermat.bench import maintain, materialise, modules, report  # noqa: PLC0415
     from evermat.bench.plans import Options  # noqa: PLC0415
 
     if name not in SUITES:
@@ -61,6 +62,10 @@ def run(  # noqa: PLR0913  each has a default, and a command line option
         found = materialise.run(options)
         tables = materialise.tables(found, options)
         figures = asdict(found)
+    elif name == "modules":
+        measured = modules.run(options)
+        tables = modules.tables(measured, options)
+        figures = asdict(measured)
     else:
         updated = maintain.run(options)
         tables = maintain.tables(updated, options)
@@ -89,10 +94,11 @@ def run(  # noqa: PLR0913  each has a default, and a command line option
 
 def _check_names(suite: str, only: tuple[str, ...]) -> None:
     from evermat.bench.maintain import CASES  # noqa: PLC0415  see `run`
+    from evermat.bench.modules import NAMES  # noqa: PLC0415
     from evermat.bench.workloads import MATERIALISE  # noqa: PLC0415
 
     cases = tuple(case.name for case in CASES)
-    known = MATERIALISE if suite == "materialise" else cases
+    known = {"materialise": MATERIALISE, "maintain": cases, "modules": NAMES}[suite]
     for name in only:
         if name not in known:
             message = f"there is no `{name}` in {suite}; there are {', '.join(known)}"

@@ -317,7 +317,7 @@ def algorithms(json: Json = False) -> None:
 @app.command()
 def bench(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="materialise or maintain")
+        str, typer.Argument(metavar="NAME", help="materialise, maintain or modules")
     ],
     scale: Annotated[
         float, typer.Option(metavar="X", help="Multiply the size of every workload.")

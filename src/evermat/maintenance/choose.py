@@ -6,8 +6,11 @@ where no counters are kept: it never evaluates a rule backwards for many facts.
 *Maintain or start again?* Both are given a price in seconds, from what was observed
 when facts were last materialised and when updates were maintained:
 
-- starting again matches about as many rule instances as the last time, in proportion
-  to the facts there are now;
+- starting again copies the given facts and matches all rule instances there are: as
+  many as the last time, those that insertions added, and fewer in proportion to facts
+  that were deleted since. The longer derivations are, the fewer of them survive a
+  deletion: with f instances per given fact, (1 − x)^(1 + log₂ f) of them if the share
+  x of the facts is deleted;
 - an insertion matches only new instances, so it is always maintained, unless most of
   the facts are new;
 - a deletion reaches on average a certain share of all instances with each fact, and
@@ -23,7 +26,7 @@ is undone, and everything is derived again. What this taught is kept for the nex
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp, log, log2
 
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.watch import Patience
@@ -34,12 +37,13 @@ _DEEP = 8.0
 _SHALLOW_REACH = 1.5
 """Instances a deleted fact reaches, in units of the instances per given fact."""
 
-_DEEP_REACH = 30.0
-"""The same for long derivations. Measured between 16 (closure of a random graph) and
-400 (points-to analysis); path lengths in a graph gave 150 for single edges."""
+_DEEP_REACH = 100.0
+"""The same for long derivations, at most. Measured between 16 (closure of a random
+graph) and 400 (points-to analysis)."""
 
-_DEEP_LOSS = 6
-"""Deleting the share x of the facts leaves (1 − x)^6 of the long derivations."""
+_REACH_GROWTH = 4.0
+"""For derivations in between, in units of the instances per given fact. Path lengths in
+a graph have 12 instances per edge, and single edges reached 150 times as many."""
 
 _MOST = 1.5
 """An update matches at most so many times all instances: most of them are lost first,
@@ -48,8 +52,9 @@ and then some are found again."""
 _PATIENCE = 0.7
 """What an attempt may cost, in units of starting again, unless more is expected."""
 
-_COPYING = 1.5
-"""Starting again takes so many times what deriving takes: facts are copied, too."""
+_COPYING = 2e-7
+"""Seconds for copying a given fact and comparing the old and new facts that come from
+it, before they were observed. Measured between 1e-7 and 4e-7."""
 
 _FORGETTING = 0.5
 """How much of the old experience is kept when a new observation comes."""
@@ -65,8 +70,9 @@ class History:
     Attributes:
         given: given facts that there are now.
         facts: facts that there are now.
-        instances_per_fact: rule instances per fact, when last materialised.
+        instances: rule instances that a materialisation would match now.
         restart_seconds: time for an instance, when last materialised.
+        copy_seconds: the rest of the time, for a given fact, when last materialised.
         update_seconds: time for an instance in updates.
         reach: sum of observed reaches, each times the number of deleted facts.
         reach_weight: sum of these numbers.
@@ -74,45 +80,59 @@ class History:
 
     given: int = 0
     facts: int = 0
-    instances_per_fact: float = 0.0
+    instances: float = 0.0
     restart_seconds: float = 0.0
+    copy_seconds: float = 0.0
     update_seconds: float = 0.0
     reach: float = 0.0
     reach_weight: float = 0.0
 
-    @property
-    def instances(self) -> float:
-        """Rule instances that a materialisation would match now."""
-        return self.instances_per_fact * self.facts
-
     def counted(self, given: int, facts: int) -> History:
         """With facts that came and went."""
-        return replace(self, given=self.given + given, facts=self.facts + facts)
+        history = replace(self, given=self.given + given, facts=self.facts + facts)
+        if facts < 0 and self.facts:
+            left = history.instances * history.facts / self.facts
+            history = replace(history, instances=left)
+        return history
 
-    def loaded(self, instances: int, seconds: float) -> History:
+    def loaded(self, instances: int, deriving: float) -> History:
         """With a first materialisation, whose derivations took some seconds."""
-        return self.restarted(instances, _COPYING * seconds)
+        return self.restarted(instances, deriving, deriving + _COPYING * self.given)
 
-    def restarted(self, instances: int, seconds: float) -> History:
-        """With a materialisation that was just done, all in all in some seconds."""
+    def restarted(
+        self, instances: int, deriving: float, seconds: float, before: int = 0
+    ) -> History:
+        """With a materialisation that was just done.
+
+        Args:
+            instances: rule instances that it matched.
+            deriving: the seconds that this took.
+            seconds: all in all.
+            before: given facts that there were before; what they led to is compared
+                with what is derived now.
+        """
         if not instances:
-            return replace(self, instances_per_fact=0.0)
+            return replace(self, instances=0.0)
         return replace(
             self,
-            instances_per_fact=instances / max(self.facts, 1),
-            restart_seconds=seconds / instances,
+            instances=float(instances),
+            restart_seconds=deriving / instances,
+            copy_seconds=max(seconds - deriving, 0.0) / max(self.given, before, 1),
         )
 
     def maintained(self, withdrawn: int, instances: int, seconds: float) -> History:
         """With an update that was just maintained."""
-        history = self
+        if not withdrawn:
+            history = replace(self, instances=self.instances + instances)
+        else:
+            history = _with_reach(self, withdrawn, instances)
         if instances >= _TELLING:
             speed = seconds / instances
             old = self.update_seconds or speed
             history = replace(
-                self, update_seconds=_FORGETTING * old + (1 - _FORGETTING) * speed
+                history, update_seconds=_FORGETTING * old + (1 - _FORGETTING) * speed
             )
-        return _with_reach(history, withdrawn, instances)
+        return history
 
     def gave_up(self, withdrawn: int, instances: int) -> History:
         """With an attempt that was given up: it would have gone on about as long."""
@@ -198,7 +218,9 @@ def incremental(situation: Situation) -> Choice:
 def maintenance_price(withdrawn: int, history: History) -> float:
     """Seconds that maintaining a deletion will take, as far as one can tell."""
     per_given = history.instances / max(history.given, 1)
-    units = _SHALLOW_REACH if per_given < _DEEP else _DEEP_REACH
+    units = _SHALLOW_REACH
+    if per_given >= _DEEP:
+        units = min(_REACH_GROWTH * per_given, _DEEP_REACH)
     assumed = units * per_given / (_MOST * history.instances)
     # What was seen with single facts says little about thousands; assumptions make up
     # for experience with less than a tenth of the facts at hand.
@@ -211,15 +233,14 @@ def maintenance_price(withdrawn: int, history: History) -> float:
 
 def restart_price(withdrawn: int, history: History) -> float:
     """Seconds that starting again after a deletion will take."""
-    seconds = history.instances * history.restart_seconds
-    if history.instances < _DEEP * history.given:
-        return seconds
-    left = max(0.0, 1 - withdrawn / max(history.given, 1))
-    return float(seconds * left**_DEEP_LOSS)
+    given = max(history.given, 1)
+    length = 1 + max(0.0, log2(max(history.instances, 1.0) / given))
+    left = max(0.0, 1 - withdrawn / given)
+    deriving = history.instances * history.restart_seconds * left**length
+    return float(deriving + given * history.copy_seconds)
 
 
 def _patience(share: float, history: History) -> Patience:
     return Patience(
-        instances=share * history.instances,
-        seconds=share * history.instances * history.restart_seconds,
+        instances=share * history.instances, seconds=share * restart_price(0, history)
     )

@@ -431,12 +431,13 @@ class Materialisation:
         history = done.history.counted(
             given=report.inserted - report.deleted, facts=report.added - report.removed
         )
+        deriving = sum(sum(each.seconds.values()) for each in report.strata)
         if done.start is None:
-            deriving = sum(sum(each.seconds.values()) for each in report.strata)
             return history.loaded(instances, deriving)
         seconds = perf_counter() - done.start
         if done.choice.algorithm == REMATERIALISE:
-            return history.restarted(instances, seconds)
+            before = done.history.given
+            return history.restarted(instances, deriving, seconds, before)
         return history.maintained(report.deleted, instances, seconds)
 
 

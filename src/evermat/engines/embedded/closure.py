@@ -19,7 +19,7 @@ from evermat.algebra import (
     is_bounded,
 )
 from evermat.columns import TERM
-from evermat.engines.embedded import kernels
+from evermat.engines.embedded import kernels, kernels_closure
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure_graphs import (
     NO_PAIRS,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evermat.algebra import Captured, Closure, Facts, Pattern, Snapshot
-    from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.store import Store
@@ -269,6 +269,29 @@ class CapturedPaths:
         return LazyCopy(self, Paths(pairs, NO_PAIRS))
 
 
+class _Terms:
+    """A column of terms, to be taken from again and again."""
+
+    def __init__(self, terms: pa.StructArray) -> None:
+        self._kinds: Flags = terms.field(0).to_numpy(zero_copy_only=False)
+        texts = terms.field(1)
+        _, ends, data = texts.buffers()
+        first = texts.offset
+        self._ends: Rows = np.frombuffer(ends, np.int32)[first : first + len(texts) + 1]
+        self._texts: Flags = np.frombuffer(data or b"", np.uint8)
+
+    def take(self, numbers: Ids) -> pa.StructArray:
+        """The terms with some numbers."""
+        offsets = np.empty(numbers.size + 1, np.int32)
+        size = kernels_closure.text_offsets(numbers, self._ends, offsets)
+        texts = np.empty(size, np.uint8)
+        kernels_closure.copy_texts(numbers, self._ends, self._texts, texts)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(texts)]
+        column = pa.StringArray.from_buffers(numbers.size, *buffers[1:])
+        kinds = pa.array(self._kinds[numbers])
+        return pa.StructArray.from_arrays([kinds, column], fields=list(TERM))
+
+
 class LazyCopy:
     """A copy of facts that is written out only when it is read."""
 
@@ -293,7 +316,7 @@ class LazyCopy:
         captured = self._captured
         comparison = self._compare()
         # Few constants make many facts: each is looked up once.
-        terms = captured.dictionary.decode(comparison.nodes)
+        terms = _Terms(captured.dictionary.decode(comparison.nodes))
         pieces = [self._columns(terms, pairs) for pairs in comparison.numbered()]
         if not pieces:
             table = np.empty((len(captured.closure.pattern.operands), 0), np.uint32)
@@ -301,7 +324,7 @@ class LazyCopy:
         columns = [pa.chunked_array(list(parts)) for parts in zip(*pieces, strict=True)]
         return pa.table(columns, names=[str(at) for at in range(len(columns))])
 
-    def _columns(self, terms: pa.StructArray, pairs: Pairs) -> list[pa.StructArray]:
+    def _columns(self, terms: _Terms, pairs: Pairs) -> list[pa.StructArray]:
         """The columns of some rows, from the terms of all nodes."""
         captured = self._captured
         if captured.closure.kind is ClosureKind.RIGHT_LINEAR:
@@ -309,9 +332,7 @@ class LazyCopy:
         columns = []
         for at, operand in enumerate(captured.closure.pattern.operands):
             if isinstance(operand, Column):
-                places = pa.array(pairs[operand.index])
-                parts = [terms.field(0).take(places), terms.field(1).take(places)]
-                columns.append(pa.StructArray.from_arrays(parts, fields=list(TERM)))
+                columns.append(terms.take(pairs[operand.index]))
             else:
                 ids = np.full(pairs.size, captured.constants[at], np.uint32)
                 columns.append(captured.dictionary.decode(ids))

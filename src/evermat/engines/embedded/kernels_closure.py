@@ -360,3 +360,36 @@ def test_pairs(
             if rows[component[targets[seed]], place >> 6] & bit:
                 marks[at] = 1
                 break
+
+
+@kernel("void(uint64[::1], uint32[::1], uint32[::1])")
+def split_keys(keys: Keys, firsts: Ids, seconds: Ids) -> None:
+    """Both halves of keys."""
+    for at in range(keys.size):
+        firsts[at] = keys[at] >> _HALF
+        seconds[at] = keys[at] & np.uint64(0xFFFFFFFF)
+
+
+@kernel("int64(uint32[::1], int32[::1], int32[::1])")
+def text_offsets(numbers: Ids, ends: Rows, offsets: Rows) -> int:
+    """Where the text of each number begins if they are laid end to end; their length.
+
+    `ends` has one entry more than there are texts, as Arrow has it.
+    """
+    total = 0
+    for at in range(numbers.size):
+        offsets[at] = total
+        number = numbers[at]
+        total += ends[number + 1] - ends[number]
+    offsets[numbers.size] = total
+    return total
+
+
+@kernel("void(uint32[::1], int32[::1], uint8[::1], uint8[::1])")
+def copy_texts(numbers: Ids, ends: Rows, texts: Flags, out: Flags) -> None:
+    """The texts of numbers, laid end to end."""
+    place = 0
+    for number in numbers:
+        for at in range(ends[number], ends[number + 1]):
+            out[place] = texts[at]
+            place += 1

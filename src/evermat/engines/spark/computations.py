@@ -30,7 +30,9 @@ from evermat.values import Constant, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from evermat.algebra import Expression
+    from evermat.algebra import Expression, Pattern, Query
+
+    Rule = tuple[str, tuple[Pattern, ...]]
 
 NEEDS_DEFINITION = "EVERMAT-NEEDS-DEFINITION"
 """Stands in the message of a plan that met more than small integers."""
@@ -147,14 +149,15 @@ VALUE_TYPE = "struct<id: bigint, kind: int, text: string>"
 """What a computed value comes back as; kind and text only where the id needs them."""
 
 
-def value_function(expression: Expression, label: str) -> Callable[..., pa.Array]:
+def value_function(expression: Expression, query: Query) -> Callable[..., pa.Array]:
     """A function over columns `id`, `kind` and `text` of each column read."""
+    rule = (query.label, query.positive)
     used = sorted(columns_in(expression))
 
     def compute(*columns: pa.Array) -> pa.Array:
         results: list[dict[str, Any]] = []
         for binding in _bindings(used, columns):
-            value = _evaluate(expression, binding, label)
+            value = _evaluate(expression, binding, rule)
             id_ = constant_id(value)
             is_small = id_ < FIRST_DIGEST
             results.append(
@@ -169,13 +172,14 @@ def value_function(expression: Expression, label: str) -> Callable[..., pa.Array
     return compute
 
 
-def condition_function(expression: Apply, label: str) -> Callable[..., pa.Array]:
+def condition_function(expression: Apply, query: Query) -> Callable[..., pa.Array]:
     """A function like `value_function` that says whether the value is true."""
+    rule = (query.label, query.positive)
     used = sorted(columns_in(expression))
 
     def compute(*columns: pa.Array) -> pa.Array:
         values = (
-            _evaluate(expression, binding, label) == _TRUE
+            _evaluate(expression, binding, rule) == _TRUE
             for binding in _bindings(used, columns)
         )
         return pa.array(list(values), pa.bool_())
@@ -205,12 +209,14 @@ def _bindings(
 
 
 def _evaluate(
-    expression: Expression, binding: dict[int, Constant], label: str
+    expression: Expression, binding: dict[int, Constant], rule: Rule
 ) -> Constant:
     try:
         return _value(expression, binding)
     except FunctionError as error:
+        label, patterns = rule
         failure = evaluation_error(label, expression, binding, error.message)
+        failure.name_facts(patterns, binding)
         fields = {"message": failure.message, "law": failure.law, "help": failure.help}
         message = f"{_FAILED}{json.dumps(fields)}{_END}"
         raise ValueError(message) from None

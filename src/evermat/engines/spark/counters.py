@@ -6,7 +6,7 @@ over all blocks. What is small is kept added up on the driver.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from evermat.algebra import EngineUseError, require_bounded
 from evermat.engines.spark.blocks import (
     Block,
     appended,
+    chosen,
     common,
     key_columns,
     local_block,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.sets import Counted
 
-MANY_LEVELS = 6
+MANY_LEVELS = 16
 """Levels beyond which all of them are added up."""
 
 
@@ -150,6 +151,18 @@ class CounterLog:
             return _no_numbers()
         return summed(appended(parts))
 
+    def counted(self, tag: int) -> Rows:
+        """The facts of a relation whose number is above zero."""
+        tags = frozenset({tag})
+        local = self.numbers.local
+        if not self.numbers.levels:
+            table = chosen(_no_numbers() if local is None else local.table, tags)
+            found = table.filter(pc.greater(table["n"], 0)).drop_columns(["n"])
+            return local_rows(self.cluster, found)
+        found = self._all_above_zero()
+        sql = f"SELECT * FROM ({found.sql}) WHERE tag = {tag}L"  # noqa: S608
+        return replace(found, sql=sql)
+
     # ------------------------------------------------------------------------------
 
     def _append(self, block: Block, sign: int) -> None:
@@ -181,6 +194,9 @@ class CounterLog:
             table = self.table(frozenset(_tags_of(rows)), rows.table)
             found = table.filter(pc.greater(table["n"], 0)).drop_columns(["n"])
             return intersection(rows, local_rows(self.cluster, found))
+        return intersection(rows, self._all_above_zero())
+
+    def _all_above_zero(self) -> Rows:
         levels = list(self.numbers.levels)
         if self.numbers.local is not None:
             levels.append(Level(self.numbers.local, 1, no_rows(self.cluster)))
@@ -194,7 +210,7 @@ class CounterLog:
         blocks = tuple(
             block for level in levels for block in (level.block, *level.holes.blocks)
         )
-        return intersection(rows, Rows(self.cluster, width, bound, None, sql, blocks))
+        return Rows(self.cluster, width, bound, None, sql, blocks)
 
     def _first_below_zero(self, block: Block) -> str | None:
         """A relation in which a number is smaller than the one in a block."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import EngineUseError, QuerySet, require_bounded
+from evermat.algebra import EngineUseError, QuerySet, Region, require_bounded
 from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
     Cluster,
@@ -22,12 +22,14 @@ from evermat.engines.spark.blocks import (
     widened,
     width_of,
 )
+from evermat.engines.spark.closing import CapturedFacts, close
 from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.evaluation import Evaluation
 from evermat.engines.spark.rows import (
     block_rows,
     partitioned,
     settled_block,
+    union,
     work_out,
 )
 from evermat.engines.spark.session import find_session, own_session
@@ -44,6 +46,7 @@ from evermat.engines.spark.sets import (
     settle,
 )
 from evermat.engines.spark.snapshot import Copy, decoded
+from evermat.values import Constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,9 +54,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.algebra import (
+        Closure,
         Engine,
         Facts,
         Monitor,
+        Pattern,
         Query,
         SettledFacts,
         Views,
@@ -168,7 +173,9 @@ class SparkEngine:
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
         self._declare_patterns(query)
-        block, _ = self._evaluation.run(QuerySet((query,)), views)
+        queries = QuerySet((query,))
+        block, _ = self._evaluation.run(queries, views)
+        self._evaluation.forget(queries)
         arity = len(query.head.operands)
         return decoded(self.cluster, work_out(block_rows(block)), arity)
 
@@ -216,6 +223,49 @@ class SparkEngine:
         sql = f"SELECT {names}, 1L AS n FROM {block.view}"  # noqa: S608
         return Counted(self.cluster.checkpoint(sql, block.width), settled)
 
+    # -------------------------------------------------------------------- closures
+
+    def counted(self, pattern: Pattern) -> Settled:
+        """The facts of a pattern of which one of the two counts is above zero."""
+        tag = self.cluster.tag(pattern.relation)
+        first, second = (counters.counted(tag) for counters in self._counters)
+        found = Settled(settled_block(union(first, second)))
+        return settle(found.within(_region(pattern)), self.cluster)
+
+    def close(
+        self,
+        closure: Closure,
+        facts: Facts,
+        *,
+        without: Facts | None = None,
+        through: SettledFacts | None = None,
+        only: Pattern | None = None,
+    ) -> Settled:
+        """The closure of facts, without the closure of other facts."""
+        self._declare_closure(closure)
+        if through is not None and through.is_empty():
+            return self.no_facts()
+        closed: Facts = close(self._evaluation, closure, facts)
+        if without is not None:
+            closed -= close(self._evaluation, closure, without)
+        if only is not None:
+            closed = closed.within(_region(only))
+        return settle(closed, self.cluster)
+
+    def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
+        """Those of the candidates that the closure of facts has."""
+        return self.settle(candidates & self.close(closure, facts))
+
+    def capture(self, closure: Closure, facts: Facts) -> CapturedFacts:
+        """The closure of facts, to be read when the facts have long changed."""
+        closed = self.close(closure, facts)
+        return CapturedFacts(self.cluster, dict(self._arities), closed)
+
+    def _declare_closure(self, closure: Closure) -> None:
+        for pattern in (closure.pattern, closure.edges):
+            if pattern is not None:
+                self.declare(pattern.relation, len(pattern.operands))
+
     # ------------------------------------------------------------- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> Settled:
@@ -247,11 +297,14 @@ class SparkEngine:
         """A copy that outlives the transaction."""
         return Copy(self.cluster, rows_of(facts, self.cluster), self._arities)
 
-    def read_counts(self, relation: str) -> pa.Table:
-        """The materialised rows of a relation and their `c_nr` and `c_r`."""
+    def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
+        """The rows of a relation and their `c_nr` and `c_r`."""
         arity = self._arities.get(relation, 0)
         tags = frozenset({self.cluster.tag(relation)})
-        table = work_out(rows_of(self._materialised, self.cluster, tags))
+        facts: Facts = self._materialised
+        if also is not None:
+            facts |= also
+        table = work_out(rows_of(facts, self.cluster, tags))
         table = widened(table, width_of(arity)).select(key_columns(width_of(arity)))
         keys = table.column_names
         for name, counters in zip(("c_nr", "c_r"), self._counters, strict=True):
@@ -379,3 +432,10 @@ class SparkEngine:
                 "indexes": 0,
             }
         return numbers
+
+
+def _region(pattern: Pattern) -> Region:
+    """The facts that have the constants of a pattern."""
+    if any(isinstance(operand, Constant) for operand in pattern.operands):
+        return Region(shapes=(pattern,))
+    return Region(frozenset({pattern.relation}))

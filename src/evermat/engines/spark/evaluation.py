@@ -35,7 +35,7 @@ class Evaluation:
     """Runs sets of queries, and learns from what they did."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._knowledge: dict[Query, Knowledge] = {}
         self._yield: dict[QuerySet, float] = {}
 
@@ -45,7 +45,7 @@ class Evaluation:
         while True:
             plans = self.plan(affected, views)
             if not plans:
-                block = no_rows(self._cluster).block
+                block = no_rows(self.cluster).block
                 assert block is not None  # noqa: S101  no rows are on the driver
                 return block, {}
             try:
@@ -53,12 +53,18 @@ class Evaluation:
             except Exception as error:  # noqa: BLE001  Spark raises all sorts
                 self._recover(error, affected)
 
+    def forget(self, queries: QuerySet) -> None:
+        """Keep nothing of queries that will not be run again."""
+        self._yield.pop(queries, None)
+        for query in queries.queries:
+            self._knowledge.pop(query, None)
+
     def plan(self, affected: list[Query], views: Views) -> list[tuple[int, QueryPlan]]:
         """The plans of those queries that may have matches, with their places."""
-        reader = Reader(self._cluster, views)
+        reader = Reader(self.cluster, views)
         plans = []
         for number, query in enumerate(affected):
-            plan = Planner(self._cluster, reader, query, self._known(query)).plan()
+            plan = Planner(self.cluster, reader, query, self._known(query)).plan()
             if plan is not None:
                 plans.append((number, plan))
         return plans
@@ -94,7 +100,7 @@ class Evaluation:
         matches = united(plans, width)
         read = _input_size(views, plans)
         guess = read * self._yield.get(queries, FIRST_GUESS)
-        if guess <= self._cluster.small or makes_terms:
+        if guess <= self.cluster.small or makes_terms:
             block, numbers = self._collect(matches, width, makes_terms=makes_terms)
         else:
             block, numbers = self._checkpoint(matches, width, plans, affected)
@@ -113,7 +119,7 @@ class Evaluation:
         if makes_terms:
             values += ", any_value(terms, true) AS terms"
         sql = f"SELECT {keys}, {values} FROM ({matches}) GROUP BY {keys}"  # noqa: S608
-        table = self._cluster.collect(sql)
+        table = self.cluster.collect(sql)
         if makes_terms:
             self._learn(table["terms"])
         by_query = table.group_by("q", use_threads=False).aggregate([("n", "sum")])
@@ -123,11 +129,11 @@ class Evaluation:
         facts = table.select([*key_columns(width), "n"])
         if len(numbers) > 1:
             facts = summed(facts)
-        block = local_block(self._cluster, facts)
-        if block.size > self._cluster.small:
+        block = local_block(self.cluster, facts)
+        if block.size > self.cluster.small:
             names = ", ".join(key_columns(width))
             sql = f"SELECT * FROM {block.view} DISTRIBUTE BY {names}"  # noqa: S608
-            block = self._cluster.checkpoint(sql, width)
+            block = self.cluster.checkpoint(sql, width)
         return block, numbers
 
     def _checkpoint(
@@ -139,11 +145,11 @@ class Evaluation:
     ) -> tuple[Block, dict[int, int]]:
         keys = ", ".join(key_columns(width))
         sql = f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
-        block = self._cluster.checkpoint(sql, width)
+        block = self.cluster.checkpoint(sql, width)
         # Matches are known by relation; they are put down to its first rule.
         first: dict[int, int] = {}
         for number, _ in plans:
-            tag = self._cluster.tag(affected[number].head.relation)
+            tag = self.cluster.tag(affected[number].head.relation)
             first.setdefault(tag, number)
         numbers = {first[tag]: matched for tag, matched in block.numbers.items()}
         return brought_home(block), numbers
@@ -158,7 +164,7 @@ class Evaluation:
             kinds = terms.field("kind").cast(pa.uint8())
             texts = terms.field("text").cast(pa.string())
             column = pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
-            self._cluster.dictionary.add(ids, column)
+            self.cluster.dictionary.add(ids, column)
 
 
 def _affected(queries: QuerySet, views: Views) -> Iterator[Query]:

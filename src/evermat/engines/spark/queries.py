@@ -306,12 +306,12 @@ class Planner:
     def _register(self, name: str, step: Compute | Require) -> None:
         from pyspark.sql import functions  # noqa: PLC0415  slow to load
 
-        label = self._query.label
+        query = self._query
         match step:
             case Compute(expression=expression):
-                function, type_ = value_function(expression, label), VALUE_TYPE
+                function, type_ = value_function(expression, query), VALUE_TYPE
             case Require(expression=condition):
-                function, type_ = condition_function(condition, label), "boolean"
+                function, type_ = condition_function(condition, query), "boolean"
         # Spark must not move it below joins and filters: it could fail there.
         arrow_udf = getattr(functions, "arrow_udf")  # noqa: B009  not in the types
         made = arrow_udf(function, type_).asNondeterministic()

@@ -45,7 +45,7 @@ class Reader:
 
     def _find(self, pattern: Pattern, *, local: bool) -> Source:
         tag = self._cluster.tag(pattern.relation)
-        facts = self._facts(pattern, local=local)
+        facts = self._views.read_by(pattern)
         if facts is None:
             return Source(no_rows(self._cluster), 0)
         # A view whose parts are all on the driver is sent to Spark once, with all its
@@ -59,26 +59,6 @@ class Reader:
             return Source(rows, rows.block.sizes.get(tag, 0))
         rows = rows_of(facts, self._cluster, frozenset({tag}))
         return Source(rows, rows.bound)
-
-    def _facts(self, pattern: Pattern, *, local: bool) -> Facts | None:
-        """The table at `evermat.algebra.Views`; None stands for no facts."""
-        views = self._views
-        positive = views.positive
-        if local and views.local is not None:
-            positive = views.local
-        match pattern.role:
-            case Role.UNCHANGED if views.delta_positive is not None:
-                return positive - views.delta_positive
-            case Role.ALL | Role.UNCHANGED:
-                return positive
-            case Role.CHANGED:
-                return views.delta_positive
-            case Role.ABSENT_BEFORE if views.delta_negative is not None:
-                return views.negative | views.delta_negative
-            case Role.ABSENT | Role.ABSENT_BEFORE:
-                return views.negative
-            case Role.CHANGED_ABSENT:
-                return views.delta_negative
 
 
 def _is_on_driver(facts: Facts) -> bool:

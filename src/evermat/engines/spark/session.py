@@ -32,7 +32,8 @@ SETTINGS = {
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    # What fails reaches the caller as an error; Spark need not print it as well.
+    "spark.log.level": "FATAL",
     "spark.driver.memory": "4g",
     "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
 }

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Facts, Region
     from evermat.engines.spark.blocks import Cluster
 
-MANY_LEVELS = 8
+MANY_LEVELS = 16
 """Levels beyond which all but the largest are merged."""
 MANY_HOLES = 5
 """A level is written anew if one in so many of its facts is a hole."""
@@ -227,6 +227,13 @@ class Settled(SettledFacts):
         names = self.block.cluster.names
         return frozenset(names[tag] for tag in self.block.sizes)
 
+    def without_numbers(self) -> Settled:
+        """The same facts, and nothing but the facts."""
+        block, table = self.block, self.block.table
+        if table is None or "n" not in table.column_names:
+            return self
+        return Settled(local_block(block.cluster, table.select(key_names(table))))
+
 
 class Counted(Counts):
     """A multiset of facts: a block with a column `n`."""
@@ -241,10 +248,7 @@ class Counted(Counts):
     def facts(self) -> Settled:
         """The facts, each once."""
         if self._facts is None:
-            block, table = self.block, self.block.table
-            if table is not None:
-                block = local_block(block.cluster, table.select(key_names(table)))
-            self._facts = Settled(block)
+            self._facts = Settled(self.block).without_numbers()
         return self._facts
 
 

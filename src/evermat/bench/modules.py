@@ -1,0 +1,329 @@
+"""The suite `modules`: closures as modules, and the same rules without them.
+
+Each workload is run with modules and without, in processes of their own, on the same
+data and the same updates. Times are of the processor, all cores added up, as the work
+counts here and not how busy the machine is with other things. What is materialised is
+also read: a closure that is only held must give its facts out in that time, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from math import sqrt
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from evermat.bench.generators.closures import (
+    categories,
+    cliques,
+    museum_places,
+    organisations,
+)
+from evermat.bench.generators.graphs import nonlinear_closure
+from evermat.bench.plans import Options, say
+from evermat.bench.processes import Status, measure
+from evermat.bench.report import Table, count_text, ratio_text, seconds_text, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evermat.bench.problem import Problem
+    from evermat.bench.processes import Measured
+
+SMALL_SAMPLES = 10
+STEPS = ("materialise", "read", "small deletion", "small insertion", "large deletion")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A problem with closures.
+
+    Attributes:
+        name: how it is called on the command line.
+        title: what it is, for tables.
+        make: the generator, from a scale.
+        closure: the predicate that is read.
+        source: the predicate that facts are deleted from.
+        small: how many facts a small update has.
+        goals: for each step, seconds, or times the materialisation (`"0.5×"`).
+        gains: for each step, how many times faster than without modules.
+        without: the scale at which the rules are also run without modules; 0 for not
+            at all, where they would not end in hours.
+        reader: a rule that reads the closure, so that it has to be written out.
+    """
+
+    name: str
+    title: str
+    make: Callable[[float], Problem]
+    closure: str
+    source: str
+    small: int = 1000
+    goals: dict[str, float | str] = field(default_factory=dict)
+    gains: dict[str, float] = field(default_factory=dict)
+    without: float = 1.0
+    reader: str = ""
+
+
+def _dag(scale: float) -> Problem:
+    side = sqrt(scale)
+    return nonlinear_closure(
+        max(3, round(10_000 * side)), max(2, round(100_000 * side))
+    )
+
+
+def _cliques(scale: float) -> Problem:
+    nodes = max(3, round(700 * sqrt(scale)))
+    return cliques(20, nodes, 2 * nodes)
+
+
+def _categories(concepts: int, scale: float) -> Problem:
+    return categories(max(20, round(concepts * scale)))
+
+
+def _places(scale: float) -> Problem:
+    return museum_places(
+        max(40, round(8_000 * scale)), max(50, round(20_000 * scale)), 1_300
+    )
+
+
+def _organisations(scale: float) -> Problem:
+    return organisations(max(100, round(20_000 * scale)))
+
+
+WORKLOADS = (
+    Workload(
+        name="dag-r",
+        title="DAG-R: 10k nodes, 100k edges",
+        make=_dag,
+        closure="reach",
+        source="edge",
+        goals={
+            "materialise and read": 1.5,
+            "small deletion": "0.5×",
+            "small insertion": "0.3×",
+            "large deletion": "1.0×",
+        },
+        without=0.02,
+    ),
+    Workload(
+        name="dag-r-written",
+        title="DAG-R, read by a rule",
+        make=_dag,
+        closure="reach",
+        source="edge",
+        goals={
+            "small deletion": "0.5×",
+            "small insertion": "0.3×",
+            "large deletion": "1.0×",
+        },
+        without=0,
+        reader="seen(?y) :- reach(0, ?y) .",
+    ),
+    Workload(
+        name="cliques",
+        title="20 cliques of 700",
+        make=_cliques,
+        closure="same",
+        source="same",
+        small=100,
+        goals={"materialise": 0.1, "read": 1.0, "small deletion": 0.1},
+        without=0.05,
+    ),
+    Workload(
+        name="categories",
+        title="SKOS look-alike, 200k concepts",
+        make=partial(_categories, 200_000),
+        closure="broader_transitive",
+        source="broader",
+        gains={"materialise": 20},
+        without=0.05,
+    ),
+    Workload(
+        name="places",
+        title="Claros look-alike: cliques and 1,300 rules",
+        make=_places,
+        closure="related",
+        source="related",
+        small=20,
+        gains={"materialise": 5, "small deletion": 50},
+        without=0.25,
+    ),
+    Workload(
+        name="organisations",
+        title="LUBM-LE look-alike: 1 TC, 2 STC",
+        make=_organisations,
+        closure="friend",
+        source="same_town",
+        small=20,
+        gains={"materialise": 5, "small deletion": 50},
+        without=0.25,
+    ),
+)
+
+NAMES = tuple(workload.name for workload in WORKLOADS)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One workload, with modules or without, at one scale."""
+
+    workload: str
+    modules: bool
+    scale: float
+    status: str
+    facts: int | None = None
+    closure: int | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All rows of a run."""
+
+    rows: list[Row]
+
+
+def run(options: Options) -> Figures:
+    """Measure all workloads that are wanted."""
+    rows = []
+    for workload in WORKLOADS:
+        if not options.wants(workload.name):
+            continue
+        rows.append(_measure(workload, options.scale, options, modules=True))
+        scale = options.scale * workload.without
+        if scale:
+            rows.append(_measure(workload, scale, options, modules=True))
+            rows.append(_measure(workload, scale, options, modules=False))
+    return Figures(rows)
+
+
+def _measure(
+    workload: Workload, scale: float, options: Options, *, modules: bool
+) -> Row:
+    side = "with modules" if modules else "without modules"
+    say(f"{workload.name} at scale {scale:g}, {side} …")
+    task: dict[str, Any] = {
+        "task": "modules",
+        "workload": workload.name,
+        "scale": scale,
+        "modules": modules,
+    }
+    measured = measure(task, time_limit=options.time_limit)
+    return _row(workload, scale, measured, modules=modules)
+
+
+def _row(workload: Workload, scale: float, measured: Measured, *, modules: bool) -> Row:
+    times: dict[str, list[float]] = {}
+    sizes: dict[str, Any] = {}
+    for record in measured.of("step"):
+        times.setdefault(record["step"], []).append(record["seconds"])
+        sizes.update(record.get("sizes", {}))
+    seconds = {step: fmean(values) for step, values in times.items()}
+    status = measured.status.value
+    if measured.status is Status.FAILED:
+        status = f"failed: {measured.message}"
+    return Row(
+        workload.name,
+        modules,
+        scale,
+        status,
+        sizes.get("facts"),
+        sizes.get("closure"),
+        seconds,
+    )
+
+
+# --------------------------------------------------------------------------- tables
+
+
+def tables(figures: Figures, options: Options) -> list[Table]:
+    """All times, and how they stand to the goals."""
+    return [_times(figures, options), _goals(figures)]
+
+
+def _times(figures: Figures, options: Options) -> Table:
+    rows = []
+    for row in figures.rows:
+        title = _workload(row.workload).title
+        ended = row.status == Status.DONE.value
+        limit = f"> {options.time_limit:.0f} s" if "limit" in row.status else row.status
+        cells = [
+            seconds_text(row.seconds[step]) if step in row.seconds else limit
+            for step in STEPS
+        ]
+        rows.append(
+            (
+                f"{title}, scale {row.scale:g}",
+                "on" if row.modules else "off",
+                count_text(row.closure),
+                *(cells if not ended else [c if c != "done" else "–" for c in cells]),
+            )
+        )
+    return Table(
+        title="Closures as modules",
+        header=("workload", "modules", "closure", *STEPS),
+        rows=tuple(rows),
+        notes=("Processor time; updates are means of several samples.",),
+    )
+
+
+def _goals(figures: Figures) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for workload in WORKLOADS:
+        mine = [row for row in figures.rows if row.workload == workload.name]
+        for row in mine[:1]:
+            rows += [
+                _goal(workload, row, step, goal)
+                for step, goal in workload.goals.items()
+            ]
+        slow = [row for row in mine if not row.modules]
+        for off in slow:
+            on = next(row for row in mine if row.modules and row.scale == off.scale)
+            rows += [
+                _gain(workload, on, off, step, wanted)
+                for step, wanted in (workload.gains or {"materialise": 1.0}).items()
+            ]
+    return Table(
+        title="Closures as modules: goals",
+        header=("workload", "step", "reach", "measured", "reached"),
+        rows=tuple(rows),
+    )
+
+
+def _goal(
+    workload: Workload, row: Row, step: str, goal: float | str
+) -> tuple[str, ...]:
+    parts = [row.seconds.get(part) for part in step.split(" and ")]
+    known = [part for part in parts if part is not None]
+    found = sum(known) if len(known) == len(parts) else None
+    if isinstance(goal, str):
+        whole = [row.seconds.get(part) for part in ("materialise", "read")]
+        unit = sum(part for part in whole if part is not None)
+        limit = float(goal.removesuffix("×"))
+        shown = ratio_text(found, unit)
+        reached = verdict(None if found is None else found / unit, limit)
+        return workload.title, step, f"≤ {goal} materialising", shown, reached
+    shown = seconds_text(found)
+    return workload.title, step, f"≤ {goal:g} s", shown, verdict(found, goal)
+
+
+def _gain(
+    workload: Workload, on: Row, off: Row, step: str, wanted: float
+) -> tuple[str, ...]:
+    fast, slow = on.seconds.get(step), off.seconds.get(step)
+    gain = slow / fast if fast and slow else None
+    reached = "–" if gain is None else "yes" if gain >= wanted else "no"
+    if slow is None and fast:
+        reached = "yes, without modules it did not end"
+    return (
+        f"{workload.title}, scale {on.scale:g}",
+        step,
+        f"≥ {wanted:g}× over modules off",
+        ratio_text(slow, fast),
+        reached,
+    )
+
+
+def _workload(name: str) -> Workload:
+    return next(workload for workload in WORKLOADS if workload.name == name)
