@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from random import Random
 from typing import TYPE_CHECKING
 
 import oracle
@@ -23,7 +24,6 @@ from strategies import Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from random import Random
 
     from evermat.algebra import EqualityEngine
     from evermat.maintenance.state import Outcome
@@ -80,6 +80,11 @@ class Scenario:
     rules: tuple[Rule, ...]
     facts: frozenset[Fact]
     updates: tuple[Update, ...]
+
+
+def scenario_of(number: int) -> Scenario:
+    """The scenario of a number."""
+    return scenario(Random(number))  # noqa: S311  tests are to be repeatable
 
 
 def scenario(random: Random) -> Scenario:

@@ -544,7 +544,9 @@ def _learnt(history: History, plan: _Plan, report: Report) -> History:
         given=report.inserted - report.deleted, facts=report.added - report.removed
     )
     if plan.choice.algorithm == REMATERIALISE:
-        return history.restarted(instances, report.seconds)
+        deriving = sum(sum(each.seconds.values()) for each in report.strata)
+        before = history.given - report.inserted + report.deleted
+        return history.restarted(instances, deriving, report.seconds, before)
     return history.maintained(report.deleted, instances, report.seconds)
 
 

@@ -76,7 +76,7 @@ def _renamed(
     """A table in which half of the facts of some people use their second name."""
     column = table.column(position)
     is_named = pc.is_in(column, value_set=names.combine_chunks())
-    coin = pa.array(random.random(table.num_rows) < 0.5)
+    coin = pa.array(random.integers(0, 2, table.num_rows).astype(np.bool_))
     changed = pc.if_else(
         pc.and_(is_named.combine_chunks(), coin),
         _second(column).combine_chunks(),
