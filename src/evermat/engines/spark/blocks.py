@@ -17,7 +17,7 @@ import os
 import weakref
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from evermat.engines.spark.dictionary import Dictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -63,6 +63,7 @@ class Cluster:
     names: list[str] = field(default_factory=list)
     small: int = SMALL
     jobs: int = 0
+    waste: list[tuple[str, DataFrame | None]] = field(default_factory=list)
     _terms: tuple[int, str] | None = None
 
     def tag(self, relation: str) -> int:
@@ -74,6 +75,7 @@ class Cluster:
 
     def collect(self, sql: str) -> pa.Table:
         """The result of a plan on the driver."""
+        self.clean()
         self.jobs += 1
         table = self.session.sql(sql).toArrow()
         # Spark says of some columns that they are never null, which is nothing to us.
@@ -81,20 +83,57 @@ class Cluster:
 
     def checkpoint(self, sql: str, width: int) -> Block:
         """The result of a plan, which stays on the cluster."""
-        self.jobs += 2
-        # The checkpoint is what survives; the cache, filled by the summary, is what is
-        # read: scans of it are several times as fast.
-        frame = self.session.sql(sql).checkpoint(eager=True).cache()
-        view = self.register(frame)
+        frame, view = self._written(sql)
         numbers = "sum(n)" if "n" in frame.columns else "count(1)"
         summary = self.session.sql(
             f"SELECT tag, count(1) AS size, {numbers} AS n FROM {view} GROUP BY tag"  # noqa: S608
         ).collect()
         block = Block(self, width, None, view)
-        block.sizes = {row["tag"]: row["size"] for row in summary}
-        block.numbers = {row["tag"]: row["n"] for row in summary}
-        weakref.finalize(block, _drop, self.session, view, frame)
+        block.know(
+            {row["tag"]: row["size"] for row in summary},
+            {row["tag"]: row["n"] for row in summary},
+        )
+        weakref.finalize(block, _leave, self.waste, view, frame)
         return block
+
+    def checkpoint_marked(self, sql: str, width: int) -> tuple[Block, Block]:
+        """Like `checkpoint`, and those rows apart for which `old` is false."""
+        frame, view = self._written(sql)
+        summary = self.session.sql(
+            f"SELECT tag, count(1) AS size, sum(n) AS n, "  # noqa: S608
+            f"count_if(NOT old) AS new FROM {view} GROUP BY tag"
+        ).collect()
+        every = Block(self, width, None, view)
+        every.know(
+            {row["tag"]: row["size"] for row in summary},
+            {row["tag"]: row["n"] for row in summary},
+        )
+        names = ", ".join(key_columns(width))
+        fresh = self.session.sql(f"SELECT {names} FROM {view} WHERE NOT old")  # noqa: S608
+        new = Block(self, width, None, self.register(fresh))
+        sizes = {row["tag"]: row["new"] for row in summary if row["new"]}
+        new.know(sizes, sizes)
+        weakref.finalize(new, _leave, self.waste, new.view, None)
+        shared = _Shared()
+        every.shared = new.shared = shared
+        weakref.finalize(shared, _leave, self.waste, view, frame)
+        return every, new
+
+    def _written(self, sql: str) -> tuple[DataFrame, str]:
+        # The checkpoint is what survives; the cache, filled by the summary, is what is
+        # read: scans of it are several times as fast.
+        self.clean()
+        self.jobs += 2
+        frame = self.session.sql(sql).checkpoint(eager=True).cache()
+        return frame, self.register(frame)
+
+    def clean(self) -> None:
+        """Give back what blocks that are gone have used."""
+        while self.waste:
+            view, frame = self.waste.pop()
+            self.session.catalog.dropTempView(view)
+            if frame is not None:
+                frame.unpersist()
 
     def register(self, frame: DataFrame) -> str:
         """A name for a frame, to be used in plans."""
@@ -111,26 +150,47 @@ class Cluster:
         version = self.dictionary.version
         if self._terms is None or self._terms[0] != version:
             if self._terms is not None:
-                _drop(self.session, self._terms[1])
+                self.waste.append((self._terms[1], None))
             self._terms = version, self.register_table(self.dictionary.terms())
         return self._terms[1]
 
 
-class Block:
-    """Rows that never change; `table` is None where they are on the cluster.
+class _Shared:
+    """Something that several blocks need; it goes with the last of them."""
+
+
+@dataclass(eq=False)
+class Pending:
+    """A plan for the rows of a block that was not run so far.
 
     Attributes:
-        sizes: how many rows each relation has, by tag.
-        numbers: the sum of the column `n`, or how many rows, by tag.
+        guess: how many rows there may be.
+        done: is told the number of matches by relation when the plan has been run.
+    """
+
+    sql: str
+    tags: frozenset[int]
+    guess: int
+    done: Callable[[Mapping[int, int]], None]
+
+
+class Block:
+    """Rows that never change.
+
+    Attributes:
+        pending: the plan, as long as nobody asked for the rows.
+        shared: what has to stay as long as the block does.
     """
 
     __slots__ = (
         "__weakref__",
+        "_numbers",
+        "_sizes",
+        "_table",
         "_view",
         "cluster",
-        "numbers",
-        "sizes",
-        "table",
+        "pending",
+        "shared",
         "width",
     )
 
@@ -139,13 +199,47 @@ class Block:
     ) -> None:
         self.cluster = cluster
         self.width = width
-        self.table = table
+        self.pending: Pending | None = None
+        self.shared: object = None
+        self._table = table
         self._view = view
-        self.sizes: Mapping[int, int] = {}
-        self.numbers: Mapping[int, int] = {}
-        if table is not None:
-            self.sizes = _sizes(table)
-            self.numbers = self.sizes
+        self._sizes: Mapping[int, int] = {} if table is None else _sizes(table)
+        self._numbers: Mapping[int, int] = self._sizes
+
+    def know(self, sizes: Mapping[int, int], numbers: Mapping[int, int]) -> None:
+        """Say how many rows there are."""
+        self._sizes, self._numbers = sizes, numbers
+
+    def become(self, other: Block) -> None:
+        """Take the rows of another block, which came of the plan."""
+        pending, self.pending = self.pending, None
+        self.know(other.sizes, other.numbers)
+        # The view of the other block must stay as long as this one needs it.
+        self.shared, self._view = other, other.view
+        if pending is not None:
+            pending.done(other.numbers)
+
+    def run(self) -> None:
+        """Run the plan, if there is one."""
+        if self.pending is not None:
+            self.become(self.cluster.checkpoint(self.pending.sql, self.width))
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The rows, if they are on the driver."""
+        return self._table
+
+    @property
+    def sizes(self) -> Mapping[int, int]:
+        """How many rows each relation has, by tag."""
+        self.run()
+        return self._sizes
+
+    @property
+    def numbers(self) -> Mapping[int, int]:
+        """The sum of the column `n`, or how many rows, by tag."""
+        self.run()
+        return self._numbers
 
     @property
     def size(self) -> int:
@@ -155,21 +249,21 @@ class Block:
     @property
     def view(self) -> str:
         """The name under which plans find the rows."""
+        self.run()
         if self._view is None:
-            self._view = self.cluster.register_table(self.table)
-            weakref.finalize(self, _drop, self.cluster.session, self._view)
+            self._view = self.cluster.register_table(self._table)
+            weakref.finalize(self, _leave, self.cluster.waste, self._view, None)
         return self._view
 
 
-def _drop(session: SparkSession, view: str, frame: DataFrame | None = None) -> None:
-    # The session may have been stopped before the last block goes.
-    try:
-        if session.sparkContext._jsc is not None:  # noqa: SLF001  no public question
-            session.catalog.dropTempView(view)
-            if frame is not None:
-                frame.unpersist()
-    except Exception:  # noqa: BLE001, S110  nothing is left to be cleaned up then
-        pass
+def _leave(waste: list[tuple[str, DataFrame | None]], *what: object) -> None:
+    """Remember what nobody needs any more.
+
+    Called by the garbage collector, perhaps in the middle of a call to Spark, so that
+    it must not call Spark itself.
+    """
+    view, frame = what
+    waste.append((str(view), cast("DataFrame | None", frame)))
 
 
 def _sizes(table: pa.Table) -> dict[int, int]:

@@ -166,7 +166,7 @@ class CounterLog:
     # ------------------------------------------------------------------------------
 
     def _append(self, block: Block, sign: int) -> None:
-        if not block.size:
+        if not block.pending and not block.size:
             return
         levels, local = self.numbers.levels, self.numbers.local
         if block.table is None:

@@ -163,8 +163,12 @@ class SparkEngine:
         for query in queries.queries:
             self._declare_patterns(query)
             self.declare(query.head.relation, len(query.head.operands))
+        if self.monitor is None:
+            block = self._evaluation.put_off(queries, views, self._found)
+            if block is not None:
+                return Counted(block)
         block, matches = self._evaluation.run(queries, views)
-        self.matches += sum(matches.values())
+        self._found(sum(matches.values()))
         if self.monitor is not None:
             for label, number in matches.items():
                 self.monitor.working(label, number)
@@ -194,6 +198,9 @@ class SparkEngine:
             return ""
         explained = self.cluster.session.sql(f"EXPLAIN FORMATTED {plans[0][1].sql}")
         return str(explained.collect()[0][0])
+
+    def _found(self, matches: int) -> None:
+        self.matches += matches
 
     def _declare_patterns(self, query: Query) -> None:
         for pattern in (*query.positive, *query.negative):

@@ -11,6 +11,7 @@ from evermat.algebra import Role
 from evermat.columns import TERM
 from evermat.engines.spark.blocks import (
     Block,
+    Pending,
     key_columns,
     local_block,
     summed,
@@ -21,7 +22,7 @@ from evermat.engines.spark.reading import Reader
 from evermat.engines.spark.rows import brought_home, no_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from evermat.algebra import Query, QuerySet, Views
     from evermat.engines.spark.blocks import Cluster
@@ -153,6 +154,43 @@ class Evaluation:
             first.setdefault(tag, number)
         numbers = {first[tag]: matched for tag, matched in block.numbers.items()}
         return brought_home(block), numbers
+
+    def put_off(
+        self, queries: QuerySet, views: Views, done: Callable[[int], None]
+    ) -> Block | None:
+        """The facts as a block whose plan is not run before somebody asks.
+
+        Settling what is new among them can then be part of the same plan. None if they
+        are expected to be few, or if computations could fail.
+        """
+        affected = list(_affected(queries, views))
+        if any(query.computations for query in affected):
+            return None
+        plans = self.plan(affected, views)
+        if not plans:
+            return None
+        read = _input_size(views, plans)
+        guess = int(read * self._yield.get(queries, FIRST_GUESS))
+        if guess <= self.cluster.small:
+            return None
+        width = max(plan.width for _, plan in plans)
+        keys = ", ".join(key_columns(width))
+        sql = (
+            f"SELECT {keys}, count(1) AS n FROM ({united(plans, width)}) "  # noqa: S608
+            f"GROUP BY {keys}"
+        )
+        heads = (affected[number].head.relation for number, _ in plans)
+        tags = frozenset(self.cluster.tag(relation) for relation in heads)
+        block = Block(self.cluster, width, None, None)
+        sources = [source for _, plan in plans for source in plan.blocks]
+
+        def learn(numbers: Mapping[int, int]) -> None:
+            self._yield[queries] = block.size / max(read, 1)
+            sources.clear()
+            done(sum(numbers.values()))
+
+        block.pending = Pending(sql, tags, guess, learn)
+        return block
 
     def _learn(self, column: pa.ChunkedArray) -> None:
         """Take new constants into the dictionary."""

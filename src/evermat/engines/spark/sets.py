@@ -23,10 +23,18 @@ from evermat.algebra import (
     Within,
     require_bounded,
 )
-from evermat.engines.spark.blocks import Block, appended, key_names, local_block
+from evermat.engines.spark.blocks import (
+    Block,
+    appended,
+    key_columns,
+    key_names,
+    local_block,
+)
 from evermat.engines.spark.rows import (
+    BROADCAST,
     Rows,
     block_rows,
+    brought_home,
     concatenated,
     difference,
     intersection,
@@ -41,10 +49,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.algebra import Facts, Region
-    from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.blocks import Cluster, Pending
 
 MANY_LEVELS = 16
 """Levels beyond which all but the largest are merged."""
+FAR_LARGER = 30
+"""Known facts are not hashed to be compared with so many times fewer new ones."""
 MANY_HOLES = 5
 """A level is written anew if one in so many of its facts is a hole."""
 
@@ -297,7 +307,42 @@ def settle(facts: Facts, cluster: Cluster) -> Settled:
     if isinstance(facts, Settled):
         return facts
     apart = _apart(facts)
+    match facts:
+        case Difference(left=Settled() as left, right=right) if left.block.pending:
+            new = _split(left.block, left.block.pending, right)
+            if new is not None:
+                return Settled(new, apart)
     return Settled(settled_block(rows_of(facts, cluster)), apart)
+
+
+def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
+    """Run a pending plan, and mark in the same go what is known already.
+
+    Returns the rows that are not known; None if it is better to do it one by one.
+    """
+    cluster = block.cluster
+    rows = rows_of(known, cluster, pending.tags)
+    if not rows.bound or rows.bound > pending.guess * FAR_LARGER:
+        return None
+    width = max(block.width, rows.width)
+    keys = key_columns(width)
+    columns = ", ".join(
+        f"l.{name}" if at <= block.width else f"0L AS {name}"
+        for at, name in enumerate(keys)
+    )
+    on = " AND ".join(
+        f"{f'l.{name}' if at <= block.width else '0L'} = r.{name}"
+        for at, name in enumerate(keys)
+    )
+    hint = "BROADCAST" if rows.bound <= BROADCAST else "SHUFFLE_HASH"
+    sql = (
+        f"SELECT /*+ {hint}(r) */ {columns}, n, r.tag IS NOT NULL AS old "  # noqa: S608
+        f"FROM ({pending.sql}) l LEFT JOIN ({rows.query(width)}) r ON {on}"
+    )
+    every, new = cluster.checkpoint_marked(sql, width)
+    block.width = width
+    block.become(every)
+    return brought_home(new)
 
 
 def _apart(facts: Facts) -> frozenset[tuple[int, int]]:
