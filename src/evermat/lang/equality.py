@@ -130,12 +130,14 @@ def bridges(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 def constants_of(arities: Mapping[str, int]) -> tuple[Rule, ...]:
     """Rules that define `~constant`."""
     rules = []
+    # That a constant is equal to itself is a triple, too, if there are triples.
+    known = (Term(OWL_SAME_AS),) if TRIPLE in arities else ()
     for predicate, arity in arities.items():
-        if not is_auxiliary(predicate):
+        if arity and not is_auxiliary(predicate):
             names = tuple(Variable(f"x{at}") for at in range(arity))
             rules += [
                 Rule((Atom(CONSTANT, (name,)),), (Atom(predicate, names),))
-                for name in names
+                for name in (*names, *known)
             ]
     return tuple(rules)
 

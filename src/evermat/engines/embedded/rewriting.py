@@ -59,8 +59,6 @@ def images_of(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
 
 def rows_mentioning(relation: Relation, ids: Ids) -> Rows:
     """All rows with one of some ids in any column."""
-    if not relation.alive and not relation.given:
-        return NO_ROWS
     parts = [_rows_with(relation, column, ids) for column in range(relation.arity)]
     found = [part for part in parts if part.size]
     if not found:
