@@ -12,7 +12,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import oracle
-from engine_facts import facts_of, rows_of, tables
+from engine_facts import facts_in, facts_of, rows_of, tables
+from evermat.equality_change import expanded_outcome
 from evermat.lang.equality import OWL_SAME_AS, axioms
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.parser import parse_program
@@ -162,6 +163,7 @@ class TrackedEquality:
         self.materialisation = EqualityMaterialisation(engine)
         self.rules: tuple[Rule, ...] = ()
         self.explicit: frozenset[Fact] = frozenset()
+        self.model: set[Fact] = set()
 
     @property
     def engine(self) -> EqualityEngine:
@@ -179,13 +181,33 @@ class TrackedEquality:
             add_rules=update.add_rules,
             algorithm=algorithm,
         )
-        self.explicit = (self.explicit - update.delete) | update.insert
+        before = self.model
+        explicit = (self.explicit - update.delete) | update.insert
+        assert facts_in(outcome.explicit_removed) == self.explicit - explicit
+        assert facts_in(outcome.explicit_added) == explicit - self.explicit
+        self.explicit = explicit
         self.check()
+        self.check_change(outcome, before)
         return outcome
+
+    def check_change(self, outcome: Outcome, before: set[Fact]) -> None:
+        """The reported change is exactly the difference, self-equalities left out."""
+        arities = {
+            name: arity
+            for name, arity in self.engine.relations().items()
+            if not is_auxiliary(name)
+        }
+        whole = expanded_outcome(outcome, arities)
+        for snapshot, gone in (
+            (whole.removed, before - self.model),
+            (whole.added, self.model - before),
+        ):
+            known = {fact for fact in gone if fact[0] in arities}
+            assert facts_in(snapshot) == {f for f in known if not _is_trivial(f)}
 
     def check(self) -> None:
         """Oracle 4: the expansion is what the axioms derive; nothing is missing."""
-        model = expected(self.rules, self.explicit)
+        model = self.model = expected(self.rules, self.explicit)
         equal = {row for name, row in model if name == SAME_AS and row[0] != row[1]}
         assert self.pairs() == equal
         held = {fact for fact in self.expanded() if not _is_equality(fact)}
@@ -238,6 +260,10 @@ class TrackedEquality:
 def _is_equality(fact: Fact) -> bool:
     name, row = fact
     return name == SAME_AS or (name == TRIPLE and row[1] == OWL_SAME_AS)
+
+
+def _is_trivial(fact: Fact) -> bool:
+    return _is_equality(fact) and fact[1][0] == fact[1][-1]
 
 
 def play(
