@@ -10,6 +10,7 @@ import pytest
 
 from evermat import IRI, KnowledgeBase
 from evermat.cli import run
+from evermat.maintenance.modules import unregister_module
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 MUSEUM = "http://example.org/museum#"
@@ -40,6 +41,13 @@ def test_access_facts_are_what_their_script_writes(tmp_path: Path) -> None:
     script["main"]()
     for file in (EXAMPLES / "access" / "facts").iterdir():
         assert (tmp_path / file.name).read_text() == file.read_text()
+
+
+def test_the_module_of_the_example_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    script = runpy.run_path(str(EXAMPLES / "symmetric_module.py"))
+    script["main"]()
+    unregister_module(script["find_symmetric"])
+    assert "<Change in_law -2, married -2>" in capsys.readouterr().out
 
 
 def test_flights_are_advised(engine_name: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.api import KnowledgeBase
 from evermat.bench.generators import updates
-from evermat.bench.modules import SMALL_SAMPLES, WORKLOADS
+from evermat.bench.modules import SLOW_SAMPLES, SMALL_SAMPLES, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def _run(
     sizes = {"facts": base.stats()["facts"], "closure": len(facts)}
     tell("step", step="read", seconds=seconds, sizes=sizes)
     del facts
-    for number in range(SMALL_SAMPLES):
+    for number in range(SMALL_SAMPLES if modules else SLOW_SAMPLES):
         rows = _sample(problem, workload, workload.small, number)
         for step, change in (("deletion", base.delete), ("insertion", base.insert)):
             gc.collect()

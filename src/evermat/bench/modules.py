@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from evermat.bench.processes import Measured
 
 SMALL_SAMPLES = 10
+SLOW_SAMPLES = 2
+"""Small updates without modules: they are slow, and much alike."""
 STEPS = ("materialise", "read", "small deletion", "small insertion", "large deletion")
 
 
@@ -147,7 +149,7 @@ WORKLOADS = (
         source="related",
         small=20,
         gains={"materialise": 5, "small deletion": 50},
-        without=0.25,
+        without=0.1,
     ),
     Workload(
         name="organisations",
@@ -157,7 +159,7 @@ WORKLOADS = (
         source="same_town",
         small=20,
         gains={"materialise": 5, "small deletion": 50},
-        without=0.25,
+        without=0.1,
     ),
 )
 

@@ -63,16 +63,19 @@ class Module(Protocol):
     Sets that are returned may hold facts that are known already. Each method may be
     called any number of times, on any stage; a module keeps no state of its own between
     calls, or an update that fails would have to take it back.
-
-    Attributes:
-        name: what it is, for people.
-        rules: the rules it takes care of.
-        region: the facts that these rules derive.
     """
 
-    name: str
-    rules: tuple[Rule, ...]
-    region: Region
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules it takes care of."""
+
+    @property
+    def region(self) -> Region:
+        """The facts that these rules derive."""
 
     def derive(self, stage: Stage) -> SettledFacts:
         """All that follows from the positive facts by the rules, in any steps."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
-_BRANCH = 400
+_BRANCH = 1000
 """Categories below one of the topmost ones."""
 _FAR = 4
 """How far away a broader category may be."""
@@ -85,8 +85,9 @@ def categories(concepts: int, seed: int = 1) -> Problem:
     # Branches of some hundred categories, which are deep: a parent is never far away.
     start = later - later % _BRANCH
     near = random.integers(1, _FAR, (2, concepts - 1))
-    first = np.maximum(later - near[0], np.minimum(start, later - 1))
-    some = later[random.random(concepts - 1) < 0.25]  # noqa: PLR2004  further parents
+    first = np.where(start == later, 0, np.maximum(later - near[0], start))
+    is_some = (random.random(concepts - 1) < 0.25) & (start != later)  # noqa: PLR2004
+    some = later[is_some]
     second = np.maximum(some - near[1][some - 1], start[some - 1])
     # Few categories are said to be narrower than what they contain.
     turned = random.choice(later, max(1, concepts // 2000))

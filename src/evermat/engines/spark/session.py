@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import shutil
@@ -103,5 +104,6 @@ def own_session(session: SparkSession) -> SparkSession:
     own.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     if own.sparkContext.getCheckpointDir() is None:
         folder = tempfile.mkdtemp(prefix="evermat-checkpoints-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         own.sparkContext.setCheckpointDir(folder)
     return own
