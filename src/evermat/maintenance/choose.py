@@ -200,7 +200,7 @@ def choose(situation: Situation, history: History) -> Choice:
             f"about {price:.3g} s expected for `{maintain.algorithm}`, "
             f"{restart:.3g} s for starting again",
         )
-    share = max(_PATIENCE, 1.5 * price / restart)
+    share = max(_PATIENCE, 1.5 * price / restart) if restart else _PATIENCE
     return replace(maintain, patience=_patience(share, history))
 
 
