@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING
 from evermat.maintenance.affected import gained_counts, lost_counts
 from evermat.maintenance.backward_forward import Search
 from evermat.maintenance.backward_forward_counting import counted
-from evermat.maintenance.modules import Stage
+from evermat.maintenance.modules import Stage, from_others
 from evermat.rule_plans import derive_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evermat.algebra import Counts, Facts, SettledFacts
+    from evermat.algebra import Counts, SettledFacts
     from evermat.maintenance.state import Changes, Run, Stratum
 
 
@@ -96,10 +96,11 @@ def overdelete(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
         # Modules with new rules speak of facts, too, that have never been there.
         own = [
             engine.nonrecursive_counts.zero(
-                (module.delete(stage, engine.settle(delta - mine)) & run.remaining)
-                - delta
+                (module.delete(stage, each) & run.remaining) - delta
             )
-            for module, mine in zip(stratum.modules, own, strict=True)
+            for module, each in zip(
+                stratum.modules, from_others(engine, lost, own), strict=True
+            )
         ]
         candidates = nothing
         if stratum.recursive.rules:
@@ -173,20 +174,22 @@ def insert(
     """
     engine = run.engine
     stage = _updated(run)
-    others: Facts = run.union([gained[0], rederived[0]])
+    others = run.union([gained[0], rederived[0]])
     own = [
         engine.settle((one | other) - run.updated)
         for one, other in zip(gained[1:], rederived[1:], strict=True)
     ]
     while True:
-        delta = engine.settle(run.union([others, *own]) - run.updated)
+        others = engine.settle(others - run.updated)
+        delta = run.union([others, *own])
         if delta.is_empty():
             return
+        inputs = from_others(engine, others, own)
         run.add(delta)
         run.round(delta)
         own = [
-            engine.settle(module.add(stage, engine.settle(delta - mine)) - run.updated)
-            for module, mine in zip(stratum.modules, own, strict=True)
+            engine.settle(module.add(stage, each) - run.updated)
+            for module, each in zip(stratum.modules, inputs, strict=True)
         ]
         others = engine.no_facts()
         if stratum.all_recursive.rules:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.modules import Stage
+from evermat.maintenance.modules import Stage, from_others
 from evermat.maintenance.seminaive import Growth, materialise_counting
 from evermat.rule_plans import derive_counts
 
@@ -61,9 +61,10 @@ def _materialise(engine: Engine, stratum: ModularPlan, watch: Watch) -> StratumR
         if delta.is_empty():
             return growth.finish()
         growth.extend(delta)
+        inputs = from_others(engine, others, own)
         own = [
-            engine.settle(module.add(stage, engine.settle(delta - mine)) - facts)
-            for module, mine in zip(stratum.modules, own, strict=True)
+            engine.settle(module.add(stage, each) - facts)
+            for module, each in zip(stratum.modules, inputs, strict=True)
         ]
         others = engine.no_facts()
         if stratum.recursive.rules:

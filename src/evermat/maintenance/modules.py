@@ -143,6 +143,27 @@ class ModuleFinder(Protocol):
         """
 
 
+def from_others(
+    engine: Engine, others: SettledFacts, own: Sequence[SettledFacts]
+) -> list[SettledFacts]:
+    """Δ ∖ Δᵢ for each module i: what it has not derived itself.
+
+    Args:
+        engine: does the work.
+        others: what ordinary rules derived.
+        own: what each module derived.
+    """
+    inputs = []
+    for at, mine in enumerate(own):
+        parts = [others, *own[:at], *own[at + 1 :]]
+        some: Facts | None = None
+        for part in parts:
+            if not part.is_empty():
+                some = part if some is None else some | part
+        inputs.append(engine.no_facts() if some is None else engine.settle(some - mine))
+    return inputs
+
+
 _finders: list[ModuleFinder] = []
 
 
