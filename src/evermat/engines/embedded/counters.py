@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded import kernels
 from evermat.engines.embedded.sets import RowCounts, Settled
 
 if TYPE_CHECKING:
@@ -34,11 +33,11 @@ class CounterColumn:
 
     def _change(self, counts: RowCounts, sign: int) -> None:
         for name, rows in counts.rows.items():
-            counter = self._relations[name].counter(self._which)
+            relation = self._relations[name]
             if self._changes is not None:
-                self._changes.append((name, rows, counter[rows]))
-            if kernels.add_counts(counter, rows, counts.counts[name], sign) < 0:
-                kernels.add_counts(counter, rows, counts.counts[name], -sign)
+                self._changes.append((name, rows, relation.counted(self._which, rows)))
+            if not relation.add_counts(self._which, rows, counts.counts[name], sign):
+                relation.add_counts(self._which, rows, counts.counts[name], -sign)
                 raise EngineUseError(
                     f"a count of `{name}` would fall below zero",
                     law="what is taken away was counted before",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import EngineUseError, Role, SettledFacts
+from evermat.algebra import EngineUseError, Role, SettledFacts, Within
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure import Closer
@@ -483,18 +483,25 @@ class EmbeddedEngine:
 
     def snapshot(self, facts: Facts) -> Copy:
         """A copy that outlives the transaction."""
-        if isinstance(facts, Settled):
-            rows: Mapping[str, Rows] = facts.rows
-        else:
-            rows = {name: self._rows(facts, name) for name in self.store.relations}
+        names = facts.rows if isinstance(facts, Settled) else list(self.store.relations)
+        tables = {name: self._table(facts, name) for name in names}
         return Copy(
             self._dictionary,
-            {
-                name: self.store.relations[name].table[:, some]
-                for name, some in rows.items()
-                if some.size
-            },
+            {name: table for name, table in tables.items() if table.shape[1]},
         )
+
+    def _table(self, facts: Facts, name: str) -> Ids:
+        """The facts of a view in one relation, by column."""
+        relation = self.store.relations[name]
+        match facts:
+            case Within(facts=inner, region=region) if name in region.relations:
+                return self._table(inner, name)
+            case Within(region=region) if not region.touches(name):
+                return relation.table[:, :0]
+            case Stored() if facts is self.store.materialised:
+                if relation.alive == relation.count:
+                    return relation.whole_table()
+        return relation.table[:, self._rows(facts, name)]
 
     def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
         """The materialised rows of a relation and their `c_nr` and `c_r`."""

@@ -49,6 +49,8 @@ class Relation:
         self._table: Ids = np.empty((arity, 16), np.uint32)
         self._status: Status = np.empty(16, np.uint16)
         self._counters: list[Rows | None] = [None, None]
+        self._counted = [0, 0]
+        """For each counter the row from which on all counts are zero."""
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
@@ -59,6 +61,10 @@ class Relation:
     def table(self) -> Ids:
         """The rows by column, with room for more at the end."""
         return self._table
+
+    def whole_table(self) -> Ids:
+        """All rows by column, as a view: what a row holds never changes."""
+        return self._table[:, : self.count]
 
     @property
     def status(self) -> Status:
@@ -71,6 +77,13 @@ class Relation:
         if counter is None:
             counter = self._counters[which] = np.zeros(self._status.size, np.int32)
         return counter
+
+    def add_counts(self, which: int, rows: Rows, counts: Rows, sign: int) -> bool:
+        """Add or subtract counts; whether none has fallen below zero."""
+        counter = self.counter(which)
+        if rows.size:
+            self._counted[which] = max(self._counted[which], int(rows.max()) + 1)
+        return kernels.add_counts(counter, rows, counts, sign) >= 0
 
     def counted(self, which: int, rows: Rows) -> Rows:
         """The counts of some rows, without making room for a counter never used."""
@@ -200,8 +213,9 @@ class Relation:
         self._status = status
         for which, counter in enumerate(self._counters):
             if counter is not None:
+                used = self._counted[which]
                 longer: Rows = np.zeros(room, np.int32)
-                longer[: self.count] = counter[: self.count]
+                longer[:used] = counter[:used]
                 self._counters[which] = longer
 
     def compact(self) -> None:
@@ -229,6 +243,7 @@ class Relation:
         for which, counter in enumerate(counters):
             if counter is not None:
                 self.counter(which)[: self.count] = counter
+                self._counted[which] = self.count
 
     # --------------------------------------------------------------------- indexes
 

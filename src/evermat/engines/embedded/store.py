@@ -46,6 +46,8 @@ class Store:
 
 def _missing(relation: Relation, twin: Relation | None) -> Ids:
     """The materialised facts of a relation that its twin does not have."""
+    if (twin is None or not twin.alive) and relation.alive == relation.count:
+        return relation.whole_table()
     parts = [np.empty((relation.arity, 0), np.uint32)]
     # In the order of the runs' keys, neighbours are looked up next to each other.
     for run in relation.primary.runs:
