@@ -37,10 +37,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard
 
 from evermat.errors import EvermatError
-from evermat.values import Constant
+from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -532,6 +532,61 @@ class Monitor(Protocol):
         """`matches` more rule instances were found by the rule called `label`."""
 
 
+class UnequalValuesError(EvermatError, ValueError):
+    """Two different values turned out to be equal, which no value ever is.
+
+    Attributes:
+        left, right: the values.
+    """
+
+    code: ClassVar[str] = "EM606"
+
+    def __init__(
+        self, left: Constant, right: Constant, derivation: Sequence[str] = ()
+    ) -> None:
+        left, right = sorted((left, right), key=str)
+        self.left = left
+        self.right = right
+        self.derivation = tuple(derivation)
+        because = f", because {'; '.join(derivation)}" if derivation else ""
+        super().__init__(
+            f"the facts are contradictory: {left} and {right} would be equal{because}",
+            law="names can be equal, two different values never are",
+            help="correct the facts or the rules that make them equal",
+        )
+
+
+class Representatives(Protocol):
+    """Which constants are equal, and what stands for them.
+
+    Each clique of equal constants has one that stands for it, a value if there is one.
+
+    A constant that nothing was said about stands for itself. Engines for the same
+    constants can exchange these objects.
+    """
+
+    def copy(self) -> Representatives:
+        """The same cliques, to be changed on their own."""
+
+    def is_identity(self) -> bool:
+        """Whether no two constants are equal."""
+
+    def of(self, constants: Sequence[Constant]) -> list[Constant]:
+        """What stands for each of the constants."""
+
+    def cliques(self) -> pa.Table:
+        """The members of cliques of two and more, beside their representative."""
+
+    def normalised(self, table: pa.Table) -> pa.Table:
+        """A table with every constant replaced by its representative."""
+
+    def expanded(self, table: pa.Table) -> pa.Table:
+        """All rows that the rows of a table of term columns stand for."""
+
+    def expanded_size(self, table: pa.Table) -> int:
+        """How many rows `expanded` would have; the cliques are not multiplied out."""
+
+
 class Snapshot(Protocol):
     """Facts as they were at one moment, whatever happens to the engine later."""
 
@@ -703,3 +758,86 @@ class Engine(Protocol):
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """For each relation: facts, given facts, bytes, indexes."""
+
+
+class EqualityEngine(Engine, Protocol):
+    """An engine that can let one constant stand for all that are equal to it."""
+
+    def representatives(self) -> Representatives:
+        """Cliques of equal constants, none of them with two members yet."""
+
+    def merge(
+        self,
+        representatives: Representatives,
+        equalities: SettledFacts,
+        lost: str,
+        values: frozenset[Kind],
+    ) -> SettledFacts:
+        """Make the two constants of each binary fact equal.
+
+        Args:
+            representatives: is changed.
+            equalities: facts of one binary relation.
+            lost: the unary relation of the facts that are returned.
+            values: the kinds of constants that are never equal to each other.
+
+        Returns:
+            The constants that stood for a clique and do so no longer.
+
+        Raises:
+            UnequalValuesError: two values would be equal; the cliques may have changed.
+        """
+
+    def restore(
+        self,
+        representatives: Representatives,
+        members: SettledFacts,
+        source: Representatives,
+    ) -> None:
+        """Take the second constants of binary facts to be what `source` says."""
+
+    def members(
+        self, nodes: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+
+    def moved(
+        self, before: Representatives, after: Representatives, relation: str
+    ) -> SettledFacts:
+        """The constants whose representative differs, as facts of a unary relation."""
+
+    def rewrite(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """The facts with every constant replaced by its representative."""
+
+    def rewritten_into(
+        self, facts: SettledFacts, representatives: Representatives, target: Facts
+    ) -> SettledFacts:
+        """Those of the facts that `rewrite` takes to a fact of a view."""
+
+    def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
+        """The facts of a view with a constant that begins one of the marks, anywhere.
+
+        They are looked up by their constants; stored sets are allowed here.
+        """
+
+    def outdated(self, representatives: Representatives) -> SettledFacts:
+        """The explicit facts with a constant that something else stands for."""
+
+    def originals(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """The explicit facts that `rewrite` takes to one of the facts.
+
+        They are looked up among the explicit facts of the cliques; the product of the
+        cliques, which can be huge, is not walked through.
+        """
+
+    def expanded_count(self, relation: str, representatives: Representatives) -> int:
+        """How many facts the materialised facts of a relation stand for."""
+
+
+def can_rewrite(engine: Engine) -> TypeGuard[EqualityEngine]:
+    """Whether an engine keeps representatives of equal constants."""
+    return hasattr(engine, "representatives")

@@ -16,12 +16,23 @@ import pyarrow as pa
 from evermat.algebra import Region, Views
 from evermat.catalogue import Catalogue
 from evermat.change import Change, check_sort, read_relation, split
-from evermat.columns import as_terms, table_of_rows
+from evermat.columns import as_terms, constants, empty_table, table_of_rows
 from evermat.engines import make_engine
+from evermat.equality_change import expanded_outcome
+from evermat.equality_modes import (
+    asks_for_equality,
+    check_equality,
+    missing_axioms,
+    require_rewriting,
+)
+from evermat.equality_questions import ask_representatives, given_table
 from evermat.errors import EvermatError
-from evermat.lang.syntax import TRIPLE
+from evermat.lang.normalise import rule_key
+from evermat.lang.syntax import SAME_AS, TRIPLE, Atom, Term, Variable
+from evermat.maintenance.algorithms import REMATERIALISE
+from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
-from evermat.questions import ask, read_question
+from evermat.questions import ask, question_of, read_question
 from evermat.rdf import read_rdf
 from evermat.result import Result
 from evermat.rule_inputs import listed
@@ -32,9 +43,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from evermat.algebra import Engine, Facts
+    from evermat.catalogue import Predicate
     from evermat.change import Sort
+    from evermat.equality_modes import Equality
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.state import Outcome
     from evermat.maintenance.watch import Budget, Progress
+    from evermat.questions import Question
     from evermat.rule_inputs import RuleInput
     from evermat.update_requests import CheckedRequest
 
@@ -75,12 +90,13 @@ class KnowledgeBase:
     [('b',)]
     """
 
-    def __init__(  # noqa: PLR0913  each has a default
+    def __init__(  # noqa: PLR0913  all but the rules by name
         self,
         rules: RuleInput | Iterable[RuleInput] | None = None,
         *,
         engine: str | Engine = "embedded",
         algorithm: str = "auto",
+        equality: Equality = "auto",
         counters: bool = True,
         modules: bool = True,
         budget: Budget | None = None,
@@ -94,8 +110,11 @@ class KnowledgeBase:
             engine: `"embedded"`, `"reference"`, or an engine object.
             algorithm: how updates are maintained unless they say otherwise; see
                 `algorithms()`.
+            equality: what `same_as` and `owl:sameAs` mean: `"off"`, `"axioms"`,
+                `"rewrite"`, or `"auto"`, which is `"rewrite"` as soon as a rule or a
+                fact is about equality.
             counters: keep the number of derivations of each fact, which the counting
-                algorithms need.
+                algorithms need. Not kept where equality is rewritten.
             modules: let rules that make a relation transitive, symmetric or reflexive
                 be handled as closures, not instance by instance. What follows is the
                 same, only sooner. Needs counters.
@@ -105,14 +124,23 @@ class KnowledgeBase:
         Raises:
             EvermatError: the rules cannot be read or are not valid.
         """
-        self._materialisation = Materialisation(
-            make_engine(engine) if isinstance(engine, str) else engine,
-            counters=counters,
-            modules=modules,
-            budget=budget,
-            progress=progress,
+        check_equality(equality)
+        chosen = make_engine(engine) if isinstance(engine, str) else engine
+        self._materialisation: Materialisation | EqualityMaterialisation = (
+            EqualityMaterialisation(
+                require_rewriting(chosen), budget=budget, progress=progress
+            )
+            if equality == "rewrite"
+            else Materialisation(
+                chosen,
+                counters=counters,
+                modules=modules,
+                budget=budget,
+                progress=progress,
+            )
         )
         self._materialisation.require_algorithm(algorithm)
+        self._equality: Equality = equality
         self._algorithm = algorithm
         self._has_counters = counters
         self._is_empty = True
@@ -205,14 +233,15 @@ class KnowledgeBase:
         """
         self._slot.require_free()
         checked = self._check(_request(insert, delete, add_rules, remove_rules))
-        outcome = self._materialisation.plan(
+        kept, algorithm = self._prepared(checked, algorithm)
+        outcome = kept.plan(
             delete=checked.delete,
             insert=checked.insert,
             remove_rules=checked.remove_rules,
-            add_rules=checked.add_rules,
-            algorithm=algorithm or self._usual_algorithm(),
+            add_rules=self._with_axioms(checked),
+            algorithm=algorithm,
         )
-        return Change(outcome, checked.catalogue, applied=False)
+        return self._report(outcome, checked.catalogue, applied=False)
 
     def transaction(self, *, algorithm: str | None = None) -> Transaction:
         """Several changes as one: `with kb.transaction() as tx: tx.insert(…)`."""
@@ -221,32 +250,58 @@ class KnowledgeBase:
     def materialise(self) -> Change:
         """Derive everything again from the given facts."""
         self._slot.require_free()
-        return Change(self._materialisation.rematerialise(), self._catalogue)
+        return self._report(self._materialisation.rematerialise(), self._catalogue)
 
     # ---------------------------------------------------------------- questions
 
-    def query(self, text: str) -> Result:
+    def query(self, text: str, *, raw: bool = False) -> Result:
         """Answer a conjunction such as `reach(?x, 'c'), not blocked(?x), ?x != 'b'`.
 
         The columns are the variables, in the order in which they are first mentioned;
         variables that occur below `not` only are not among them. A question without
         variables has one empty row for yes and none for no.
+
+        Args:
+            text: the question.
+            raw: do not multiply equal constants out: answers hold representatives.
         """
         question = read_question(
             text, catalogue=self._catalogue, prefixes=self._prefixes
         )
-        reading = self._materialisation.reading
-        is_scratching = bool(question.auxiliaries)
-        with reading.facts(question.patterns, is_scratching=is_scratching) as facts:
-            table = ask(self._engine, question, facts)
-        return Result(table, question.columns)
+        return self._answer(question, raw=raw)
+
+    def _answer(self, question: Question, *, raw: bool = False) -> Result:
+        kept = self._materialisation
+        if isinstance(kept, Materialisation):
+            is_scratching = bool(question.auxiliaries)
+            patterns = question.patterns
+            with kept.reading.facts(patterns, is_scratching=is_scratching) as facts:
+                table = ask(kept.engine, question, facts)
+            return Result(table, question.columns)
+        table = ask_representatives(kept, question.columns, question.body)
+        representatives = None if raw else kept.representatives
+        return Result(table, question.columns, representatives)
+
+    def representatives(self) -> Result:
+        """The constants that are equal to others, each with what stands for it.
+
+        Empty where equality is not rewritten.
+        """
+        columns = ("member", "representative")
+        kept = self._materialisation
+        if isinstance(kept, Materialisation):
+            return Result(empty_table(2), columns)
+        return Result(kept.representatives.cliques(), columns)
 
     def facts(self, predicate: str, sort: Sort = "all") -> Result:
         """The facts of a predicate: all, those given, or those only derived."""
         known = self._catalogue.require(predicate)
         check_sort(sort)
         engine = self._engine
-        held = self._materialisation.reading.snapshot(predicate)
+        kept = self._materialisation
+        if isinstance(kept, EqualityMaterialisation):
+            return self._expanded_facts(known, sort)
+        held = kept.reading.snapshot(predicate)
         if held is not None and sort != "explicit":
             table = read_relation(held, predicate, known.arity)
             if sort == "derived":
@@ -262,10 +317,34 @@ class KnowledgeBase:
         table = read_relation(snapshot, predicate, known.arity)
         return Result(table, known.columns)
 
+    def _expanded_facts(self, known: Predicate, sort: Sort) -> Result:
+        engine = require_rewriting(self._engine)
+        if sort == "explicit":
+            given = given_table(engine, known.name, known.arity)
+            return Result(given, known.columns)
+        everything = self._everything(known)
+        if sort == "all":
+            return everything
+        given = given_table(engine, known.name, known.arity)
+        return Result(split(everything.to_terms(), given, sort), known.columns)
+
+    def _everything(self, known: Predicate) -> Result:
+        names = tuple(Variable(f"x{at}") for at in range(known.arity))
+        question = question_of(
+            (Atom(known.name, names),), text=known.name, catalogue=self._catalogue
+        )
+        result = self._answer(question)
+        return result.renamed(known.columns)
+
     def count(self, predicate: str) -> int:
         """How many facts a predicate has."""
         known = self._catalogue.require(predicate)
-        return self._materialisation.reading.size(known.name)
+        kept = self._materialisation
+        if isinstance(kept, EqualityMaterialisation):
+            if predicate in {SAME_AS, TRIPLE}:
+                return len(self._everything(known))
+            return kept.engine.expanded_count(predicate, kept.representatives)
+        return kept.reading.size(known.name)
 
     def contains(self, predicate: str, row: Sequence[object]) -> bool:
         """Whether a fact holds."""
@@ -273,7 +352,18 @@ class KnowledgeBase:
         if isinstance(row, tuple | list):
             self._catalogue.check(predicate, len(row))
         table = table_of_rows([row], known.arity)
-        return self._materialisation.reading.contains(predicate, table)
+        kept = self._materialisation
+        if isinstance(kept, EqualityMaterialisation):
+            terms = tuple(
+                Term(each)
+                for column in table.columns
+                for each in constants(as_terms(column))
+            )
+            question = question_of(
+                (Atom(predicate, terms),), text=predicate, catalogue=self._catalogue
+            )
+            return len(self._answer(question, raw=True)) > 0
+        return kept.reading.contains(predicate, table)
 
     def counters(self, predicate: str) -> Result:
         """The facts of a predicate with the number of their derivations.
@@ -282,6 +372,11 @@ class KnowledgeBase:
         `c_r` counts recursive ones.
         """
         known = self._catalogue.require(predicate)
+        if isinstance(self._materialisation, EqualityMaterialisation):
+            raise NoCountersError(
+                "no counters are kept where equality is rewritten",
+                help='use `equality="axioms"`, or `equality="off"`',
+            )
         if not self._has_counters:
             raise NoCountersError(
                 "this knowledge base keeps no counters",
@@ -302,7 +397,11 @@ class KnowledgeBase:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules as they were given, one for each head."""
-        return self._materialisation.given_rules
+        rules = self._materialisation.given_rules
+        if self._equality != "axioms":
+            return rules
+        added = {rule_key(rule) for rule in missing_axioms(self._catalogue, ())}
+        return tuple(rule for rule in rules if rule_key(rule) not in added)
 
     @property
     def predicates(self) -> Mapping[str, int]:
@@ -346,9 +445,10 @@ class KnowledgeBase:
             each.name: dict(statistics.get(each.name, nothing))
             for each in self._catalogue
         }
-        reading = self._materialisation.reading
-        for name in reading.held.intersection(sizes):
-            sizes[name]["facts"] = reading.size(name)
+        kept = self._materialisation
+        if isinstance(kept, Materialisation):
+            for name in kept.reading.held.intersection(sizes):
+                sizes[name]["facts"] = kept.reading.size(name)
         return sizes
 
     def _check(self, request: Request) -> CheckedRequest:
@@ -362,17 +462,54 @@ class KnowledgeBase:
 
     def _carry_out(self, request: Request, *, algorithm: str | None = None) -> Change:
         checked = self._check(request)
-        outcome = self._materialisation.update(
+        kept, algorithm = self._prepared(checked, algorithm)
+        outcome = kept.update(
             delete=checked.delete,
             insert=checked.insert,
             remove_rules=checked.remove_rules,
-            add_rules=checked.add_rules,
-            algorithm=algorithm or self._usual_algorithm(),
+            add_rules=self._with_axioms(checked),
+            algorithm=algorithm,
         )
+        self._materialisation = kept
         self._catalogue = checked.catalogue
         self._prefixes = checked.prefixes
         self._is_empty = self._is_empty and not outcome.report.inserted
-        return Change(outcome, self._catalogue)
+        return self._report(outcome, self._catalogue)
+
+    def _prepared(
+        self, checked: CheckedRequest, algorithm: str | None
+    ) -> tuple[Materialisation | EqualityMaterialisation, str]:
+        """What carries a request out, and by which algorithm."""
+        kept = self._materialisation
+        usual = algorithm or self._usual_algorithm()
+        is_first = (
+            self._equality == "auto"
+            and isinstance(kept, Materialisation)
+            and asks_for_equality(checked)
+        )
+        if not is_first or not isinstance(kept, Materialisation):
+            return kept, usual
+        new = EqualityMaterialisation.taking_over(
+            require_rewriting(kept.engine),
+            kept.given_rules,
+            budget=kept.budget,
+            progress=kept.progress,
+        )
+        new.require_algorithm(self._algorithm)
+        new.require_algorithm(usual)
+        return new, REMATERIALISE
+
+    def _with_axioms(self, checked: CheckedRequest) -> tuple[Rule, ...]:
+        if self._equality != "axioms":
+            return checked.add_rules
+        known = (*self._materialisation.given_rules, *checked.add_rules)
+        return (*checked.add_rules, *missing_axioms(checked.catalogue, known))
+
+    def _report(
+        self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
+    ) -> Change:
+        arities = {each.name: each.arity for each in catalogue}
+        return Change(expanded_outcome(outcome, arities), catalogue, applied=applied)
 
     def _usual_algorithm(self) -> str:
         """What an update uses that does not say.

@@ -136,11 +136,11 @@ def split(table: pa.Table, given: pa.Table, sort: Sort) -> pa.Table:
     if not table.num_columns:
         keep = bool(given.num_rows) == (sort == "explicit")
         return table if keep else table.slice(0, 0)
-    is_given = pc.is_in(_row_keys(table), value_set=_row_keys(given))
+    is_given = pc.is_in(row_keys(table), value_set=row_keys(given))
     return table.filter(is_given if sort == "explicit" else pc.invert(is_given))
 
 
-def _row_keys(table: pa.Table) -> pa.Array:
+def row_keys(table: pa.Table) -> pa.Array:
     """One string for each row, different for different rows.
 
     The length of each text stands before it, so that no text can look like two.

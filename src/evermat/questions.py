@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from evermat.catalogue import Catalogue
     from evermat.lang.syntax import BodyElement
 
-_ANSWER = "~answer"
+ANSWER = "~answer"
+"""The predicate of answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +51,7 @@ class Question:
         columns: the variables, in the order in which they are first mentioned.
         query: what finds the answers. Without variables it yields one row, `true`.
             None if a condition, such as `1 > 2`, rules out every answer.
+        body: the question as it was asked.
         auxiliaries: what must be worked out first: the facts below a `not` that
             mentions variables of its own.
     """
@@ -57,6 +59,7 @@ class Question:
     columns: tuple[str, ...]
     query: Query | None
     auxiliaries: tuple[Query, ...]
+    body: tuple[BodyElement, ...] = ()
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -82,24 +85,32 @@ def read_question(
         ArityClashError: an atom has too few or too many arguments.
         ProgramError: a variable is not bound, or a built-in is misused.
     """
-    body = parse_query(text, prefixes=prefixes)
+    return question_of(
+        parse_query(text, prefixes=prefixes), text=text, catalogue=catalogue
+    )
+
+
+def question_of(
+    body: tuple[BodyElement, ...], *, text: str, catalogue: Catalogue
+) -> Question:
+    """Check a question; `text` is what it is called in messages."""
     for atom in _atoms(body):
         span = atom.predicate_span or atom.span
         known = catalogue.require(atom.predicate, span=span)
         catalogue.check(known.name, atom.arity, span=atom.span)
-    yes = Atom(_ANSWER, (Term(boolean_constant(value=True)),))
+    yes = Atom(ANSWER, (Term(boolean_constant(value=True)),))
     # Checked without its variables in a head, so that errors speak of the body.
     declared = tuple(_declaration(catalogue, atom) for atom in _atoms(body))
     require_valid(Program(rules=(Rule((yes,), body),), declarations=declared))
     columns = tuple(dict.fromkeys(_open_variables(body)))
-    head = Atom(_ANSWER, tuple(Variable(name) for name in columns)) if columns else yes
-    queries = [_query(rule) for rule in normalise((Rule((head,), body),))]
-    answers = [each for each in queries if each.head.relation == _ANSWER]
+    head = Atom(ANSWER, tuple(Variable(name) for name in columns)) if columns else yes
+    queries = [query_of(rule) for rule in normalise((Rule((head,), body),))]
+    answers = [each for each in queries if each.head.relation == ANSWER]
     if not answers:
-        return Question(columns, None, ())
+        return Question(columns, None, (), body)
     (query,) = answers
     others = tuple(each for each in queries if each is not query)
-    return Question(columns, replace(query, label=text.strip()), others)
+    return Question(columns, replace(query, label=text.strip()), others, body)
 
 
 def _declaration(catalogue: Catalogue, atom: Atom) -> Declaration:
@@ -107,7 +118,8 @@ def _declaration(catalogue: Catalogue, atom: Atom) -> Declaration:
     return Declaration(known.name, known.arity, known.types)
 
 
-def _query(rule: Rule) -> Query:
+def query_of(rule: Rule) -> Query:
+    """The query of a normal rule."""
     (query,) = compile_rules((rule,), lambda _rule, _atom: False).full.queries
     return query
 

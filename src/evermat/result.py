@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from evermat.algebra import Representatives
     from evermat.values import Constant, Value
 
 _SHOWN = 10
@@ -63,11 +64,55 @@ class Result:
     ('whom',)
     """
 
-    def __init__(self, table: pa.Table, columns: Sequence[str]) -> None:
-        """Wrap a table of term columns; `columns` are the names to show."""
+    def __init__(
+        self,
+        table: pa.Table,
+        columns: Sequence[str],
+        representatives: Representatives | None = None,
+    ) -> None:
+        """Wrap a table of term columns.
+
+        Args:
+            table: the rows.
+            columns: the names to show.
+            representatives: if given, each row stands for all rows that differ from
+                it in equal constants; they are made when they are read.
+        """
         self.columns = tuple(columns)
-        self._rows: int = table.num_rows
-        self._table = table.rename_columns(list(columns)) if columns else table
+        self._short = table.rename_columns(list(columns)) if columns else table
+        self._representatives = representatives
+        self._whole: pa.Table | None = None
+        self._rows: int = (
+            table.num_rows
+            if representatives is None
+            else representatives.expanded_size(table)
+        )
+
+    @property
+    def _table(self) -> pa.Table:
+        """All rows."""
+        if self._whole is None:
+            self._whole = self._expanded(self._short)
+        return self._whole
+
+    def _expanded(self, table: pa.Table) -> pa.Table:
+        if self._representatives is None or not self.columns:
+            return table
+        whole = self._representatives.expanded(table)
+        return whole.rename_columns(list(self.columns))
+
+    def _batches(self) -> Iterator[pa.Table]:
+        """The rows in pieces; those not made so far are not kept."""
+        short = self._short if self._whole is None else self._whole
+        share = short.num_rows / max(self._rows, 1)
+        step = max(1, int(_BATCH * min(share, 1.0)))
+        for start in range(0, short.num_rows, step):
+            piece = short.slice(start, step)
+            yield self._expanded(piece) if self._whole is None else piece
+
+    def renamed(self, columns: Sequence[str]) -> Result:
+        """The same rows with other names for the columns."""
+        return Result(self._short, columns, self._representatives)
 
     def __len__(self) -> int:
         return self._rows
@@ -76,8 +121,7 @@ class Result:
         if not self.columns:
             yield from repeat((), self._rows)
             return
-        for start in range(0, self._rows, _BATCH):
-            batch = self._table.slice(start, _BATCH)
+        for batch in self._batches():
             yield from zip(*map(term_columns.values, batch.columns), strict=True)
 
     def __contains__(self, row: object) -> bool:
@@ -92,8 +136,7 @@ class Result:
         if not self.columns:
             yield from repeat((), self._rows)
             return
-        for start in range(0, self._rows, _BATCH):
-            batch = self._table.slice(start, _BATCH)
+        for batch in self._batches():
             yield from zip(*map(term_columns.constants, batch.columns), strict=True)
 
     def to_list(self) -> list[tuple[Value, ...]]:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
 
-SUITES = ("materialise", "maintain", "modules")
+SUITES = ("materialise", "maintain", "modules", "equality")
 
 _REPEAT = 3
 _TIME_LIMIT = 300.0
 
 
-def run(  # noqa: PLR0913  each has a default, and a command line option
+def run(  # noqa: C901, PLR0913  one case for each suite; options by name
     name: str,
     *,
     scale: float = 1.0,
@@ -37,7 +37,7 @@ def run(  # noqa: PLR0913  each has a default, and a command line option
     """Run a suite, print its tables and return its figures.
 
     Args:
-        name: `"materialise"`, `"maintain"` or `"modules"`.
+        name: one of `SUITES`.
         scale: multiplies the size of every workload; 1 is what the goals speak of.
         repeat: how often materialisations are measured; tables show medians.
         peers: whether clingo and DuckDB are measured too, where they are installed.
@@ -66,6 +66,12 @@ def run(  # noqa: PLR0913  each has a default, and a command line option
         measured = modules.run(options)
         tables = modules.tables(measured, options)
         figures = asdict(measured)
+    elif name == "equality":
+        from evermat.bench import equality  # noqa: PLC0415
+
+        compared = equality.run(options)
+        tables = equality.tables(compared, options)
+        figures = asdict(compared)
     else:
         updated = maintain.run(options)
         tables = maintain.tables(updated, options)
@@ -93,12 +99,18 @@ def run(  # noqa: PLR0913  each has a default, and a command line option
 
 
 def _check_names(suite: str, only: tuple[str, ...]) -> None:
-    from evermat.bench.maintain import CASES  # noqa: PLC0415  see `run`
+    from evermat.bench import equality  # noqa: PLC0415  see `run`
+    from evermat.bench.maintain import CASES  # noqa: PLC0415
     from evermat.bench.modules import NAMES  # noqa: PLC0415
     from evermat.bench.workloads import MATERIALISE  # noqa: PLC0415
 
     cases = tuple(case.name for case in CASES)
-    known = {"materialise": MATERIALISE, "maintain": cases, "modules": NAMES}[suite]
+    known = {
+        "materialise": MATERIALISE,
+        "maintain": cases,
+        "modules": NAMES,
+        "equality": equality.NAMES,
+    }[suite]
     for name in only:
         if name not in known:
             message = f"there is no `{name}` in {suite}; there are {', '.join(known)}"

@@ -317,7 +317,10 @@ def algorithms(json: Json = False) -> None:
 @app.command()
 def bench(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="materialise, maintain or modules")
+        str,
+        typer.Argument(
+            metavar="NAME", help="materialise, maintain, modules or equality"
+        ),
     ],
     scale: Annotated[
         float, typer.Option(metavar="X", help="Multiply the size of every workload.")

@@ -34,7 +34,7 @@ def canonical(rule: Rule) -> Rule:
     for variable in rule_variables(rule):
         if variable.name != ANONYMOUS:
             names.setdefault(variable.name, Variable(f"x{len(names) + 1}"))
-    return _substitute_rule(rule, names)
+    return substitute_rule(rule, names)
 
 
 def rule_key(rule: Rule) -> Hashable:
@@ -71,7 +71,8 @@ def _substitute_element(
             return replace(element, variable=target, expression=value)
 
 
-def _substitute_rule(rule: Rule, substitution: Mapping[str, Expression]) -> Rule:
+def substitute_rule(rule: Rule, substitution: Mapping[str, Expression]) -> Rule:
+    """The rule with expressions in place of variables."""
     return replace(
         rule,
         heads=tuple(substitute_atom(head, substitution) for head in rule.heads),

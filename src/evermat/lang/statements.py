@@ -14,6 +14,7 @@ from evermat.lang.reader import (
     ExpressionReader,
 )
 from evermat.lang.syntax import (
+    SAME_AS,
     TRIPLE,
     Atom,
     BodyElement,
@@ -30,6 +31,10 @@ from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
     from evermat.lang.lexer import Token
+
+
+EQUAL = "≈"
+"""The sign of equality between constants that stand for the same thing."""
 
 
 class StatementReader(ExpressionReader):
@@ -94,6 +99,8 @@ class StatementReader(ExpressionReader):
         if self.kind == "[":
             return self._triple()
         token = self.token
+        if self.next_kind() == EQUAL and self.at_operand():
+            return self._equality()
         if token.kind in NAME_KINDS and token.text != "not":
             return self._atom()
         raise self._no_head(token)
@@ -157,6 +164,8 @@ class StatementReader(ExpressionReader):
         if self.kind == "[":
             return self._triple()
         token = self.token
+        if self.next_kind() == EQUAL and self.at_operand():
+            return self._equality()
         if token.kind not in NAME_KINDS or self._begins_expression(token):
             if not self.at_operand():
                 raise self.unexpected("an atom or a condition")
@@ -213,6 +222,15 @@ class StatementReader(ExpressionReader):
         self.expect("]", "`]` after the object of a triple")
         span = self.span_since(opening.start)
         return Atom(TRIPLE, (subject, predicate, value), span, span)
+
+    def _equality(self) -> Atom:
+        """`?x ≈ ?y`, which is short for `same_as(?x, ?y)`."""
+        start = self.token.start
+        left = self.operand()
+        sign = self.expect(EQUAL, f"`{EQUAL}`")
+        right = self.operand()
+        span = self.span_since(start)
+        return Atom(SAME_AS, (left, right), span, self.span_of(sign))
 
     # -- mistakes
 

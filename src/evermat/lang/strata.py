@@ -195,3 +195,28 @@ class _Graph:
             is_derived = any(number < self.head_count for number in numbers)
             levels.append(below + 1 if is_derived else below)
         return levels
+
+
+def rules_behind(
+    rules: Sequence[Rule], predicate: str
+) -> tuple[tuple[Rule, ...], tuple[Shape, ...]]:
+    """The rules that a predicate depends on, and the shapes that these speak of.
+
+    Args:
+        rules: normal rules.
+        predicate: one that is no triple, such as that of equality.
+    """
+    graph = _Graph(rules)
+    waiting = [n for n, each in enumerate(graph.shapes) if each.predicate == predicate]
+    reached = set(waiting)
+    while waiting:
+        for target in graph.edges[waiting.pop()]:
+            if target not in reached:
+                reached.add(target)
+                waiting.append(target)
+    behind = tuple(
+        rule
+        for rule, edges in zip(rules, graph.rules, strict=True)
+        if edges.head in reached
+    )
+    return behind, tuple(graph.shapes[number] for number in sorted(reached))

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 TRIPLE = "triple"
 """The predicate of triple atoms: `[?s, :p, ?o]` is short for `triple(?s, :p, ?o)`."""
 
+SAME_AS = "same_as"
+"""The predicate of equality: `?x ≈ ?y` is short for `same_as(?x, ?y)`."""
+
 ANONYMOUS = "_"
 """The name of the anonymous variable; every occurrence is a variable of its own."""
 

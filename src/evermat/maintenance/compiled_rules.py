@@ -260,6 +260,13 @@ def can_be_held(module: ClosureModule, rules: Iterable[Rule]) -> bool:
     )
 
 
+def compile_plans(
+    rules: Sequence[Rule], find: FindModules = no_modules
+) -> tuple[ModularPlan, ...]:
+    """The strata of normal rules."""
+    return tuple(_with_modules(plan, find) for plan in plan_strata(stratify(rules)))
+
+
 def _with_modules(plan: StratumPlan, find: FindModules) -> ModularPlan:
     recursive = plan.recursive
     modules = find(recursive.rules, recursive.is_local)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Facts,
         GrowingFacts,
         Region,
+        Representatives,
         SettledFacts,
         Snapshot,
     )
@@ -46,6 +47,7 @@ __all__ = [
     "Budget",
     "BudgetExceededError",
     "Changes",
+    "CliqueChange",
     "Ignored",
     "Outcome",
     "Progress",
@@ -179,6 +181,22 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CliqueChange:
+    """What an update changed where facts hold representatives of equal constants.
+
+    Attributes:
+        before, after: which constants were equal, and which are.
+        old: facts that left, or that stood for other facts than they do now.
+        new: facts that came, or that stand for other facts than they did.
+    """
+
+    before: Representatives
+    after: Representatives
+    old: Snapshot
+    new: Snapshot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """The exact net change of an update, and the report on it.
 
@@ -187,6 +205,7 @@ class Outcome:
         added: facts that hold now and did not before.
         explicit_removed: facts that were given before and are not now.
         explicit_added: facts that are given now and were not before.
+        cliques: where equality is kept by rewriting, what the facts stand for.
     """
 
     removed: Snapshot
@@ -194,6 +213,7 @@ class Outcome:
     explicit_removed: Snapshot
     explicit_added: Snapshot
     report: Report
+    cliques: CliqueChange | None = None
 
 
 # ------------------------------------------------------------------------- strata
@@ -353,6 +373,13 @@ class Run:
             self.added.add(facts)
             self._is_stale = True
             self.report.inserted += facts.size()
+
+    def take_back(self, facts: SettledFacts) -> None:
+        """Delete facts that held before, and forget those that were only added."""
+        if not facts.is_empty():
+            self.delete(self.engine.settle(facts & self.materialised))
+            self.added.discard(facts)
+            self._is_stale = True
 
     # -- which strata there is work in
 

@@ -31,6 +31,14 @@ from evermat.engines.embedded.relation import (
     RECURSIVE,
     Relation,
 )
+from evermat.engines.embedded.representatives import Cliques
+from evermat.engines.embedded.rewriting import (
+    explicit_behind,
+    explicit_outdated,
+    images_of,
+    rewritten,
+    rows_mentioning,
+)
 from evermat.engines.embedded.sets import (
     Growing,
     Marker,
@@ -55,12 +63,14 @@ if TYPE_CHECKING:
         Pattern,
         Query,
         QuerySet,
+        Representatives,
         Views,
     )
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.heads import Counted
     from evermat.engines.embedded.plan import Plan
+    from evermat.values import Kind
 
 REPLAN_FACTOR = 8
 """A plan is made anew when a relation has grown or shrunk by more than this."""
@@ -279,6 +289,142 @@ class EmbeddedEngine:
         rows = cast("Settled", facts).rows
         ones = {name: np.ones(some.size, np.int32) for name, some in rows.items()}
         return RowCounts(rows, ones)
+
+    # -------------------------------------------------------------------- equality
+
+    def representatives(self) -> Cliques:
+        """Cliques of equal constants, none of them with two members yet."""
+        return Cliques(self._dictionary)
+
+    def merge(
+        self,
+        representatives: Representatives,
+        equalities: SettledFacts,
+        lost: str,
+        values: frozenset[Kind],
+    ) -> Settled:
+        """Make the two constants of each binary fact equal."""
+        self.declare(lost, 1)
+        cliques = cast("Cliques", representatives)
+        for name, rows in cast("Settled", equalities).rows.items():
+            left, right = self.store.relations[name].table[:, rows]
+            losers = cliques.unite(left, right, values)
+            return self._unary(lost, losers)
+        return self.no_facts()
+
+    def _unary(self, relation: str, ids: Ids) -> Settled:
+        if not ids.size:
+            return self.no_facts()
+        known = self.store.relations[relation]
+        return Settled({relation: intern_rows(known, ids.reshape(1, -1))})
+
+    def restore(
+        self,
+        representatives: Representatives,
+        members: SettledFacts,
+        source: Representatives,
+    ) -> None:
+        """Take the second constants of binary facts to be what `source` says."""
+        for name, rows in cast("Settled", members).rows.items():
+            ids = self.store.relations[name].table[1, rows]
+            ones = cast("Cliques", source).map(ids)
+            cast("Cliques", representatives).assign(ids, ones)
+
+    def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
+        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+        cliques = cast("Cliques", representatives)
+        found = {}
+        for name, rows in cast("Settled", nodes).rows.items():
+            relation = self.store.relations[name]
+            ones = relation.table[:1, rows]
+            origin, members = cliques.multiply(ones)
+            pairs = np.stack([ones[0, origin], members[0]])
+            found[name] = intern_rows(relation, pairs)
+        return Settled(found)
+
+    def moved(
+        self, before: Representatives, after: Representatives, relation: str
+    ) -> Settled:
+        """The constants whose representative differs."""
+        self.declare(relation, 1)
+        old, new = cast("Cliques", before), cast("Cliques", after)
+        return self._unary(relation, old.differences(new))
+
+    def rewrite(self, facts: SettledFacts, representatives: Representatives) -> Settled:
+        """The facts with every constant replaced by its representative."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return cast("Settled", facts)
+        return Settled(
+            {
+                name: rewritten(self.store.relations[name], rows, cliques)
+                for name, rows in cast("Settled", facts).rows.items()
+            }
+        )
+
+    def rewritten_into(
+        self, facts: SettledFacts, representatives: Representatives, target: Facts
+    ) -> Settled:
+        """Those of the facts that `rewrite` takes to a fact of a view."""
+        cliques = cast("Cliques", representatives)
+        sets = self.store.sets
+        kept = {}
+        for name, rows in cast("Settled", facts).rows.items():
+            images = images_of(self.store.relations[name], rows, cliques)
+            known = images >= 0
+            known[known] = sets.test(target, name, images[known])
+            kept[name] = rows[known]
+        return Settled(kept)
+
+    def mentioning(self, marks: SettledFacts, facts: Facts) -> Settled:
+        """The facts of a view with a constant that begins one of the marks."""
+        parts = [
+            self.store.relations[name].table[0, rows]
+            for name, rows in cast("Settled", marks).rows.items()
+        ]
+        if not parts:
+            return self.no_facts()
+        ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        found = {}
+        for name, relation in self.store.relations.items():
+            rows = rows_mentioning(relation, ids)
+            if rows.size:
+                found[name] = rows[self.store.sets.test(facts, name, rows)]
+        return Settled(found)
+
+    def outdated(self, representatives: Representatives) -> Settled:
+        """The explicit facts with a constant that something else stands for."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return self.no_facts()
+        return Settled(
+            {
+                name: explicit_outdated(relation, cliques)
+                for name, relation in self.store.relations.items()
+            }
+        )
+
+    def originals(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> Settled:
+        """The explicit facts that `rewrite` takes to one of the facts."""
+        cliques = cast("Cliques", representatives)
+        return Settled(
+            {
+                name: explicit_behind(self.store.relations[name], rows, cliques)
+                for name, rows in cast("Settled", facts).rows.items()
+            }
+        )
+
+    def expanded_count(self, relation: str, representatives: Representatives) -> int:
+        """How many facts the materialised facts of a relation stand for."""
+        known = self.store.relations.get(relation)
+        if known is None:
+            return 0
+        if representatives.is_identity() or not known.arity:
+            return known.alive
+        rows = self._rows(self.store.materialised, relation)
+        return cast("Cliques", representatives).weight(known.table[:, rows])
 
     # -------------------------------------------------------------------- closures
 

@@ -219,8 +219,9 @@ class Relation:
                 self._counters[which] = longer
 
     def compact(self) -> None:
-        """Forget rows that are not materialised."""
-        alive = np.flatnonzero(self._status[: self.count] & MATERIALISED)
+        """Forget rows that are neither materialised nor explicit."""
+        held = MATERIALISED | EXPLICIT
+        alive = np.flatnonzero(self._status[: self.count] & held)
         table = np.ascontiguousarray(self._table[:, alive])
         keys, order = kernels.sort_pairs(
             self.keys_of(table), np.arange(alive.size, dtype=np.int32)

@@ -1,0 +1,240 @@
+"""The suite `equality`: rewriting against axioms, maintenance against starting again.
+
+Each workload is generated, loaded and updated in this process, after a tiny sibling of
+it has been run once. Times are those of the processor, so that other work on the
+machine matters little. The four columns of times are the four ways of the paper's
+Table 1; where the axioms would take too long, they are left out.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass, field
+from statistics import median
+from time import process_time
+from typing import TYPE_CHECKING
+
+from evermat.api import KnowledgeBase
+from evermat.bench.generators.equalities import (
+    one_clique,
+    ontology_equalities,
+    small_cliques,
+    university_equalities,
+)
+from evermat.bench.generators.updates import sample
+from evermat.bench.plans import say
+from evermat.bench.report import Table, count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from evermat.bench.plans import Options
+    from evermat.bench.problem import Problem
+    from evermat.equality_modes import Equality
+
+_WARM = 0.01
+_WAYS: tuple[tuple[Equality, str], ...] = (
+    ("rewrite", "bf"),
+    ("rewrite", "auto"),
+    ("rewrite", "remat"),
+    ("axioms", "bf"),
+    ("axioms", "remat"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A problem and the updates to measure on it.
+
+    Attributes:
+        name: how it is called on the command line.
+        title: what it is, for tables.
+        make: the generator, from a scale.
+        updates: how many facts to delete, and the predicate to take them from.
+        axioms: the largest scale at which the axioms are tried, too.
+    """
+
+    name: str
+    title: str
+    make: Callable[[float], Problem]
+    updates: tuple[tuple[int, str | None], ...]
+    axioms: float = 0.0
+
+
+def _universities(scale: float) -> Problem:
+    if scale >= 1:
+        return university_equalities(round(5 * scale))
+    return university_equalities(1, departments=max(1.0, 100 * scale))
+
+
+WORKLOADS = (
+    Workload(
+        "universities",
+        "universities with equality",
+        _universities,
+        ((100, None), (5000, None)),
+        axioms=0.2,
+    ),
+    Workload(
+        "one-clique",
+        "one clique of 2,000 names, 1 M facts",
+        lambda scale: one_clique(
+            max(3, round(2000 * scale)), max(10, round(1e6 * scale))
+        ),
+        ((1, "same_as"), (10**9, "same_as")),
+        axioms=0.01,
+    ),
+    Workload(
+        "small-cliques",
+        "200 k cliques of 2 to 5 names, 5 M facts",
+        lambda scale: small_cliques(
+            max(3, round(2e5 * scale)), max(10, round(5e6 * scale))
+        ),
+        ((1000, "same_as"), (1000, "knows")),
+        axioms=0.01,
+    ),
+    Workload(
+        "ontology",
+        "100 k rules, most of them idle",
+        lambda scale: ontology_equalities(
+            max(500, round(1e5 * scale)), max(100, round(2e5 * scale))
+        ),
+        ((100, None), (1000, None)),
+    ),
+)
+NAMES = tuple(workload.name for workload in WORKLOADS)
+
+
+@dataclass(slots=True)
+class Measured:
+    """What was measured on one workload.
+
+    Attributes:
+        given, facts: sizes; the latter in representatives.
+        load: seconds to load and materialise, by mode.
+        updates: seconds to delete facts, by their number and by mode and algorithm.
+    """
+
+    given: int
+    facts: dict[str, int] = field(default_factory=dict)
+    load: dict[str, float] = field(default_factory=dict)
+    updates: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was measured on all workloads, by name."""
+
+    workloads: dict[str, Measured] = field(default_factory=dict)
+
+
+def run(options: Options) -> Found:
+    """Measure all workloads that are wanted."""
+    found = Found()
+    for workload in WORKLOADS:
+        if options.wants(workload.name):
+            say(f"{workload.name}: generating")
+            _measure(workload, workload.make(_WARM * options.scale), options, 1)
+            problem = workload.make(options.scale)
+            measured = _measure(workload, problem, options, options.repeat)
+            found.workloads[workload.name] = measured
+    return found
+
+
+def _measure(
+    workload: Workload, problem: Problem, options: Options, repeat: int
+) -> Measured:
+    measured = Measured(problem.size)
+    modes: list[Equality] = ["rewrite", "off"]
+    if options.scale <= workload.axioms:
+        modes.append("axioms")
+    for mode in modes:
+        say(f"{workload.name}: {problem.size:,} facts, {mode}")
+        times = []
+        for _ in range(repeat):
+            base = KnowledgeBase(problem.rules, equality=mode, counters=False)
+            start = process_time()
+            base.load(problem.facts)
+            times.append(process_time() - start)
+        measured.load[mode] = median(times)
+        measured.facts[mode] = base.stats()["facts"]
+        if mode != "off":
+            _measure_updates(workload, problem, base, mode, measured)
+    return measured
+
+
+def _measure_updates(
+    workload: Workload,
+    problem: Problem,
+    base: KnowledgeBase,
+    mode: Equality,
+    measured: Measured,
+) -> None:
+    for count, only in workload.updates:
+        rows = sample(problem, count, seed=count, only=only)
+        size = sum(table.num_rows for table in rows.values())
+        label = f"{size:,} {only or 'facts'}"
+        times = measured.updates.setdefault(label, {})
+        for its_mode, algorithm in _WAYS:
+            if its_mode == mode:
+                times[f"{mode} {algorithm}"] = _there_and_back(base, rows, algorithm)
+
+
+def _there_and_back(
+    base: KnowledgeBase, rows: Mapping[str, pa.Table], algorithm: str
+) -> float:
+    """Seconds to delete facts; the first time compiles what others reuse."""
+    seconds = 0.0
+    for _ in range(1 if algorithm == "remat" else 2):
+        gc.collect()
+        start = process_time()
+        base.update(delete=rows, algorithm=algorithm)
+        seconds = process_time() - start
+        base.update(insert=rows, algorithm="bf" if algorithm == "remat" else algorithm)
+    return seconds
+
+
+# ------------------------------------------------------------------------- tables
+
+
+def tables(found: Found, options: Options) -> list[Table]:
+    """The figures as tables."""
+    del options
+    titles = {workload.name: workload.title for workload in WORKLOADS}
+    loading = tuple(
+        (
+            titles[name],
+            count_text(measured.given),
+            count_text(measured.facts["rewrite"]),
+            seconds_text(measured.load["rewrite"]),
+            seconds_text(measured.load["off"]),
+            ratio_text(measured.load["rewrite"], measured.load["off"]),
+            seconds_text(measured.load.get("axioms")),
+        )
+        for name, measured in found.workloads.items()
+    )
+    deleting = tuple(
+        (
+            titles[name],
+            label,
+            *(seconds_text(times.get(f"{mode} {way}")) for mode, way in _WAYS),
+            ratio_text(times["rewrite remat"], times["rewrite bf"]),
+        )
+        for name, measured in found.workloads.items()
+        for label, times in measured.updates.items()
+    )
+    ways = tuple(f"{mode}, {way}" for mode, way in _WAYS)
+    return [
+        Table(
+            "Loading and materialising with equality",
+            ("workload", "given", "kept", "rewrite", "off", "rewrite / off", "axioms"),
+            loading,
+        ),
+        Table(
+            "Deleting facts with equality",
+            ("workload", "deleted", *ways, "remat / bf"),
+            deleting,
+        ),
+    ]

@@ -1,0 +1,163 @@
+"""Changes in terms of all facts, where the engine holds representatives only.
+
+A fact of the engine stands for all facts that differ from it in equal constants. An
+update may change which ones: then the facts that it stood for before are compared with
+those that facts stand for now, when somebody asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.change import read_relation, row_keys
+from evermat.columns import as_terms, table_of_rows
+from evermat.lang.equality import OWL_SAME_AS
+from evermat.lang.normalise import is_auxiliary
+from evermat.lang.syntax import SAME_AS, TRIPLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evermat.algebra import Representatives, Snapshot
+    from evermat.maintenance.state import Outcome
+
+
+def expanded_outcome(outcome: Outcome, arities: Mapping[str, int]) -> Outcome:
+    """An outcome whose changes are about all facts."""
+    change = outcome.cliques
+    if change is None:
+        return outcome
+    old = Side(change.old, change.before, arities)
+    new = Side(change.new, change.after, arities)
+    return replace(outcome, removed=Gone(old, new), added=Gone(new, old))
+
+
+class Side:
+    """Facts of representatives at one moment, and what they stand for.
+
+    Equalities between different constants are told in `same_as` and as triples, where
+    these predicates exist; that a constant is equal to itself is not told.
+    """
+
+    def __init__(
+        self,
+        facts: Snapshot,
+        representatives: Representatives,
+        arities: Mapping[str, int],
+    ) -> None:
+        self.facts = facts
+        self.representatives = representatives
+        self.arities = arities
+        self._tables: dict[str, pa.Table] = {}
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The predicates that have facts."""
+        names = {name for name in self.facts.relations() if not is_auxiliary(name)}
+        if not self.representatives.is_identity():
+            names |= {SAME_AS, TRIPLE} & self.arities.keys()
+        return frozenset(names)
+
+    def size(self, name: str) -> int:
+        """How many facts of a predicate there are."""
+        if name in {SAME_AS, TRIPLE}:
+            return int(self.table(name).num_rows)
+        return self.representatives.expanded_size(self._normal(name))
+
+    def _normal(self, name: str) -> pa.Table:
+        return read_relation(self.facts, name, self.arities[name])
+
+    def table(self, name: str) -> pa.Table:
+        """All facts of a predicate."""
+        if name not in self._tables:
+            table = self.representatives.expanded(_plain(name, self._normal(name)))
+            if name in {SAME_AS, TRIPLE}:
+                table = _joined(table, self._equalities(name))
+            self._tables[name] = table
+        return self._tables[name]
+
+    def _equalities(self, name: str) -> pa.Table:
+        cliques = self.representatives.cliques()
+        is_head = pc.equal(row_keys(cliques.select([0])), row_keys(cliques.select([1])))
+        heads = cliques.filter(is_head)
+        pairs = self.representatives.expanded(heads)
+        same = pc.equal(row_keys(pairs.select([0])), row_keys(pairs.select([1])))
+        pairs = pairs.filter(pc.invert(same))
+        if name == SAME_AS:
+            return pairs
+        middle = table_of_rows([(OWL_SAME_AS,)] * pairs.num_rows, 1).column(0)
+        return pa.table(
+            [pairs.column(0), middle, pairs.column(1)], names=["0", "1", "2"]
+        )
+
+
+class Gone:
+    """Facts of one moment that are not there at another; a `Snapshot`."""
+
+    def __init__(self, there: Side, missing: Side) -> None:
+        self._there = there
+        self._missing = missing
+        self._tables: dict[str, pa.Table] = {}
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        there, missing = self._there, self._missing
+        sizes = {
+            name: there.size(name)
+            if name not in missing.names
+            else self.read(name).num_rows
+            for name in sorted(there.names)
+        }
+        return {name: size for name, size in sizes.items() if size}
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of facts of each predicate that has any."""
+        return self._sizes
+
+    def read(self, relation: str) -> pa.Table:
+        """The facts of a predicate."""
+        if relation not in self._tables:
+            self._tables[relation] = self._difference(relation)
+        return self._tables[relation]
+
+    def _difference(self, name: str) -> pa.Table:
+        table = self._there.table(name)
+        if name not in self._missing.names or not table.num_rows:
+            return table
+        other = self._missing.table(name)
+        if not table.num_columns:
+            return table.slice(0, max(0, table.num_rows - other.num_rows))
+        is_there = pc.is_in(row_keys(table), value_set=row_keys(other))
+        return table.filter(pc.invert(is_there))
+
+
+def _plain(name: str, table: pa.Table) -> pa.Table:
+    """A table without equalities, which are told on their own."""
+    if name == SAME_AS:
+        return table.slice(0, 0)
+    if name != TRIPLE:
+        return table
+    text = pc.struct_field(_terms(table.column(1)), [1])
+    return table.filter(pc.not_equal(text, OWL_SAME_AS.text))
+
+
+def _terms(column: pa.ChunkedArray) -> pa.Array:
+    return as_terms(column)
+
+
+def _joined(first: pa.Table, second: pa.Table) -> pa.Table:
+    if not second.num_rows:
+        return first
+    if not first.num_rows:
+        return second
+    names = [str(at) for at in range(first.num_columns)]
+
+    def plain(table: pa.Table) -> pa.Table:
+        return pa.table([as_terms(column) for column in table.columns], names=names)
+
+    return pa.concat_tables([plain(first), plain(second)])

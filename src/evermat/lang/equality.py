@@ -1,0 +1,398 @@
+"""Equality in programs: how it is written, and rules that need no equality in bodies.
+
+Two constants are equal where `same_as(?x, ?y)` holds, written `?x ≈ ?y` too, or the
+triple `[?x, owl:sameAs, ?y]`; the two mean the same. Equal constants can be exchanged
+in every fact, and every constant that occurs in a fact is equal to itself.
+
+When equal constants are replaced by one representative, a rule sees representatives
+only, and equality in a body says that two terms are one and the same. So rules are
+brought into a form in which equality occurs in heads only:
+
+- heads `same_as(?x, ?y)` and `[?x, owl:sameAs, ?y]` become `~same(?x, ?y)`;
+- in a body, `same_as(?x, ?y)` is dropped, and `?y` becomes `?x` everywhere. If nothing
+  else binds `?x`, it is any constant that occurs in a fact: `~constant(?x)`;
+- `not same_as(?x, ?y)` becomes `?x != ?y`;
+- a triple whose predicate is a variable may be an equality, too: such a rule gets a
+  twin for that case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.errors import EvermatError, Label
+from evermat.lang.normalise import is_auxiliary
+from evermat.lang.renaming import substitute_rule
+from evermat.lang.syntax import (
+    SAME_AS,
+    TRIPLE,
+    Assignment,
+    Atom,
+    BodyElement,
+    Call,
+    Condition,
+    Expression,
+    Negation,
+    Rule,
+    Term,
+    Variable,
+    expression_variables,
+)
+from evermat.values import Constant, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+OWL_SAME_AS = Constant(Kind.IRI, "http://www.w3.org/2002/07/owl#sameAs")
+"""The predicate of equality in triples."""
+SAME = "~same"
+"""What equality is called in rules that `without_equality` made."""
+CONSTANT = "~constant"
+"""Holds for every constant that occurs in a fact."""
+
+_MOST_TWINS = 4
+"""A rule with more triples that may be equalities would have too many twins."""
+
+_NUMERIC = frozenset({"+", "-", "*", "/", "%", "min", "max", "abs"})
+_ORDER = frozenset({"<", "<=", ">", ">="})
+
+
+class EqualityError(EvermatError, ValueError):
+    """A rule that has no sensible meaning together with equality."""
+
+    code: ClassVar[str] = "EM305"
+
+
+def _error(rule: Rule, message: str, law: str, advice: str) -> EqualityError:
+    labels = () if rule.span is None else (Label(rule.span),)
+    return EqualityError(f"{message}: {rule}", labels=labels, law=law, help=advice)
+
+
+def is_equality(atom: Atom) -> bool:
+    """Whether an atom says that two terms are equal."""
+    if atom.predicate == SAME_AS:
+        return atom.arity == 2  # noqa: PLR2004  the two that are equal
+    return (
+        atom.predicate == TRIPLE
+        and atom.arity == 3  # noqa: PLR2004  subject, predicate, object
+        and atom.arguments[1] == Term(OWL_SAME_AS)
+    )
+
+
+def mentions_equality(rules: Iterable[Rule]) -> bool:
+    """Whether rules derive equality, or ask for it."""
+    return any(
+        is_equality(atom)
+        for rule in rules
+        for atom in (*rule.heads, *rule.positive_atoms(), *rule.negated_atoms())
+    )
+
+
+# ------------------------------------------------------------------ the axioms ≈1–≈4
+
+
+def axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
+    """The rules that make equality a congruence over some predicates (≈1 to ≈4)."""
+    rules: list[Rule] = []
+    x, y = Variable("x"), Variable("y")
+    if TRIPLE in arities:
+        triple = Atom(TRIPLE, (x, Term(OWL_SAME_AS), y))
+        same = Atom(SAME_AS, (x, y))
+        rules += [Rule((same,), (triple,)), Rule((triple,), (same,))]
+    for predicate, arity in arities.items():
+        names = tuple(Variable(f"x{at}") for at in range(arity))
+        atom = Atom(predicate, names)
+        for at, name in enumerate(names):
+            other = (*names[:at], y, *names[at + 1 :])
+            same = Atom(SAME_AS, (name, y))
+            rules.append(Rule((Atom(predicate, other),), (atom, same)))
+            rules.append(Rule((Atom(SAME_AS, (name, name)),), (atom,)))
+    return tuple(rules)
+
+
+# ------------------------------------------------------- rules without equality
+
+
+def bridges(arities: Mapping[str, int]) -> tuple[Rule, ...]:
+    """Rules that take equality from facts."""
+    x, y = Variable("x"), Variable("y")
+    same = Atom(SAME, (x, y))
+    sources = []
+    if arities.get(SAME_AS) == 2:  # noqa: PLR2004  the two that are equal
+        sources.append(Atom(SAME_AS, (x, y)))
+    if TRIPLE in arities:
+        sources.append(Atom(TRIPLE, (x, Term(OWL_SAME_AS), y)))
+    return tuple(Rule((same,), (source,)) for source in sources)
+
+
+def constants_of(arities: Mapping[str, int]) -> tuple[Rule, ...]:
+    """Rules that define `~constant`."""
+    rules = []
+    # That a constant is equal to itself is a triple, too, if there are triples.
+    known = (Term(OWL_SAME_AS),) if TRIPLE in arities else ()
+    for predicate, arity in arities.items():
+        if arity and not is_auxiliary(predicate):
+            names = tuple(Variable(f"x{at}") for at in range(arity))
+            rules += [
+                Rule((Atom(CONSTANT, (name,)),), (Atom(predicate, names),))
+                for name in (*names, *known)
+            ]
+    return tuple(rules)
+
+
+def without_equality(
+    rules: Iterable[Rule], arities: Mapping[str, int]
+) -> tuple[Rule, ...]:
+    """Normal rules with equality in heads only, where it is called `~same`.
+
+    Raises:
+        EqualityError: a rule that would mean something else then.
+    """
+    changed = dict.fromkeys(without_equality_in(rules))
+    for bridge in bridges(arities):
+        changed.setdefault(bridge)
+    if any(atom.predicate == CONSTANT for r in changed for atom in r.positive_atoms()):
+        for rule in constants_of(arities):
+            changed.setdefault(rule)
+    return tuple(changed)
+
+
+def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The same, without the rules that define what the others refer to."""
+    changed: dict[Rule, None] = {}
+    for rule in rules:
+        for twin in _twins(rule):
+            plain = _without_equality(twin)
+            if plain is not None:
+                changed.setdefault(plain)
+    return tuple(changed)
+
+
+def _twins(rule: Rule) -> Iterator[Rule]:
+    """A rule, and its cases in which triples of any predicate are equalities."""
+    choices: list[tuple[Variable, ...]] = []
+    for atom in rule.negated_atoms():
+        if _open_predicate(atom) is not None:
+            raise _error(
+                rule,
+                "a negated triple with a variable predicate",
+                "it would have to be compared with equality as well",
+                "name the predicate, or use `equality='off'`",
+            )
+    for atom in rule.positive_atoms():
+        variable = _open_predicate(atom)
+        if variable is not None and (variable,) not in choices:
+            choices.append((variable,))
+    if not choices:
+        yield rule
+        return
+    if len(choices) > _MOST_TWINS:
+        raise _error(
+            rule,
+            f"more than {_MOST_TWINS} predicates of triples are variables",
+            "each of them may stand for equality",
+            "name some of the predicates, or use `equality='off'`",
+        )
+    for chosen in product((False, True), repeat=len(choices)):
+        values: dict[str, Expression] = {
+            variable.name: Term(OWL_SAME_AS)
+            for (variable,), is_chosen in zip(choices, chosen, strict=True)
+            if is_chosen
+        }
+        yield substitute_rule(rule, values) if values else rule
+
+
+def _open_predicate(atom: Atom) -> Variable | None:
+    if atom.predicate == TRIPLE and atom.arity == 3:  # noqa: PLR2004
+        middle = atom.arguments[1]
+        return middle if isinstance(middle, Variable) else None
+    return None
+
+
+def _sides(atom: Atom) -> tuple[Expression, Expression]:
+    return atom.arguments[0], atom.arguments[-1]
+
+
+def _without_equality(rule: Rule) -> Rule | None:
+    """The rule in the new form; None if it can have no instance."""
+    terms: list[Expression] = []
+    while True:
+        found = next((a for a in rule.positive_atoms() if is_equality(a)), None)
+        if found is None:
+            break
+        rule, kept, others = _drop(rule, found)
+        terms = [others.get(t.name, t) if isinstance(t, Variable) else t for t in terms]
+        terms.append(kept)
+    body: list[BodyElement] = []
+    for element in rule.body:
+        if isinstance(element, Negation) and is_equality(element.atom):
+            left, right = _sides(element.atom)
+            if left == right:
+                return None
+            body.append(Condition(Call("!=", (left, right))))
+        else:
+            body.append(element)
+    bound = {term for atom in rule.positive_atoms() for term in atom.arguments}
+    unbound = [t for t in dict.fromkeys(terms) if t not in bound]
+    known: list[BodyElement] = [Atom(CONSTANT, (term,)) for term in unbound]
+    head = rule.head
+    if is_equality(head):
+        head = replace(head, predicate=SAME, arguments=_sides(head))
+    return Rule((head,), (*known, *_ordered(body)), rule.span)
+
+
+def _ordered(body: Sequence[BodyElement]) -> Iterator[BodyElement]:
+    """Computations before negations, as in normal rules."""
+    yield from (each for each in body if not isinstance(each, Negation))
+    yield from (each for each in body if isinstance(each, Negation))
+
+
+def _drop(rule: Rule, atom: Atom) -> tuple[Rule, Expression, Mapping[str, Expression]]:
+    """Take an equality out of a body: its two sides become one."""
+    left, right = _sides(atom)
+    rest = tuple(element for element in rule.body if element is not atom)
+    rule = replace(rule, body=rest)
+    if left == right:
+        return rule, left, {}
+    if isinstance(right, Variable):
+        kept, values = left, {right.name: left}
+    elif isinstance(left, Variable):
+        kept, values = right, {left.name: right}
+    else:
+        same = Condition(Call("=", (left, right)))
+        return replace(rule, body=(*rest, same)), left, {}
+    return substitute_rule(rule, values), kept, values
+
+
+# ---------------------------------------------- what equality itself may depend on
+
+
+def require_monotone(rules: Iterable[Rule]) -> None:
+    """Refuse rules that equality depends on, and that more equality may undo.
+
+    Raises:
+        EqualityError: negation, or a built-in that looks at names.
+    """
+    for rule in rules:
+        for atom in rule.negated_atoms():
+            raise _error(
+                rule,
+                f"equality depends on `not {atom.predicate}`",
+                "what is negated must be known before, but every fact depends on "
+                "which constants are equal",
+                "negate only in rules that equality does not depend on",
+            )
+        for element in rule.body:
+            if not _is_monotone(element):
+                raise _error(
+                    rule,
+                    "equality depends on a built-in that tells names apart",
+                    "constants that differ now may turn out to be equal",
+                    "compare numbers only, or use the built-in in rules that equality "
+                    "does not depend on",
+                )
+
+
+def _is_monotone(element: BodyElement) -> bool:
+    match element:
+        case Assignment(expression=expression):
+            return _is_numeric(expression)
+        case Condition(expression=Call(function=function, arguments=arguments)):
+            if function == "=":
+                return all(_is_plain(each) or _is_numeric(each) for each in arguments)
+            return function in _ORDER and any(_is_number(each) for each in arguments)
+        case _:
+            return True
+
+
+def _is_plain(expression: Expression) -> bool:
+    return not isinstance(expression, Call)
+
+
+def _is_number(expression: Expression) -> bool:
+    """Whether only numbers compare with an expression."""
+    match expression:
+        case Term(constant=constant):
+            return constant.kind in {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}
+        case Call(function=function):
+            return function in _NUMERIC
+        case _:
+            return False
+
+
+def _is_numeric(expression: Expression) -> bool:
+    if isinstance(expression, Call):
+        return expression.function in _NUMERIC and all(
+            _is_numeric(each) or not any(expression_variables(each))
+            for each in expression.arguments
+        )
+    return True
+
+
+# ---------------------------------------------------------- constants in rules
+
+
+def rule_constants(rules: Iterable[Rule]) -> tuple[Constant, ...]:
+    """The constants of rules, each once."""
+    found: dict[Constant, None] = {}
+    for rule in rules:
+        for expression in _expressions(rule):
+            for constant in _constants(expression):
+                found.setdefault(constant)
+    return tuple(found)
+
+
+def _expressions(rule: Rule) -> Iterator[Expression]:
+    for atom in (*rule.heads, *rule.positive_atoms(), *rule.negated_atoms()):
+        yield from atom.arguments
+    for element in rule.body:
+        if isinstance(element, Condition | Assignment):
+            yield element.expression
+
+
+def _constants(expression: Expression) -> Iterator[Constant]:
+    match expression:
+        case Term(constant=constant):
+            yield constant
+        case Call(arguments=arguments):
+            for argument in arguments:
+                yield from _constants(argument)
+        case _:
+            return
+
+
+def replace_constants(  # noqa: C901  one case for each sort of element
+    rule: Rule, values: Mapping[Constant, Constant]
+) -> Rule:
+    """The rule with some constants replaced by others."""
+    if not any(c in values for e in _expressions(rule) for c in _constants(e)):
+        return rule
+
+    def new(expression: Expression) -> Expression:
+        match expression:
+            case Term(constant=constant) if constant in values:
+                return replace(expression, constant=values[constant])
+            case Call(arguments=arguments):
+                return replace(expression, arguments=tuple(map(new, arguments)))
+            case _:
+                return expression
+
+    def atom(old: Atom) -> Atom:
+        return replace(old, arguments=tuple(map(new, old.arguments)))
+
+    def part(element: BodyElement) -> BodyElement:
+        match element:
+            case Atom():
+                return atom(element)
+            case Negation(atom=inner):
+                return replace(element, atom=atom(inner))
+            case Condition(expression=call):
+                arguments = tuple(map(new, call.arguments))
+                return replace(element, expression=replace(call, arguments=arguments))
+            case Assignment(expression=value):
+                return replace(element, expression=new(value))
+
+    heads = tuple(map(atom, rule.heads))
+    return replace(rule, heads=heads, body=tuple(map(part, rule.body)))

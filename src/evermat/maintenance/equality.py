@@ -1,0 +1,282 @@
+"""B/F^≈: deletion when equal constants are replaced by representatives.
+
+Source: [motik2015equality], Algorithms 1 to 7. They take one fact at a time; here each
+step works on a set of facts.
+
+Notation (left: the paper; right: this file)
+
+    π, I         `old`, `engine.materialised`    before the update
+    π'            `new`                           equalities that are proved
+    D; O         `doubtful`; `run.deleted`       the latter are those not all proved
+    C; P ∖ P̂     `checked`; `proved`
+    Y            `delayed`, `delayed_images`     proved, but nobody asked so far
+    S            `run.deleted - images`          disproved: no fact behind it is proved
+    F^π ∩ E      `engine.originals`              looked up, never multiplied out
+    c ≈ c        `~same(c, c)`                   for cliques of two and more
+
+Facts of I stand for all facts that differ only in equal constants. A fact of I is
+proved here if its cliques are proved *whole* and its one image under π' is; the paper
+would also call it proved if each of its several images is. The difference is some facts
+that are looked at once more, and saves walking through products of cliques.
+
+Differences to B/F: everything is derived anew from the given facts with constants that
+are equal only if that is proved, too; what is lost may therefore split a clique, and
+facts take the place of the one that stood for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.algebra import (
+    Apply,
+    Column,
+    Pattern,
+    Query,
+    QuerySet,
+    Require,
+    Role,
+    Views,
+)
+from evermat.lang.equality import SAME
+from evermat.maintenance.equality_insertion import EQUALITIES
+from evermat.maintenance.equality_state import LOST
+from evermat.rule_plans import derive
+
+if TYPE_CHECKING:
+    from evermat.algebra import Facts, Representatives, SettledFacts
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.equality_insertion import Setting
+    from evermat.maintenance.equality_state import GivenFacts
+
+_PAIR = (Column(0), Column(1))
+_BROKEN = QuerySet(
+    (
+        Query(
+            head=Pattern(SAME, _PAIR),
+            positive=(Pattern(SAME, _PAIR, Role.CHANGED),),
+            computations=(Require(Apply("!=", _PAIR)),),
+            column_count=2,
+            label="members that are not proved equal",
+        ),
+    )
+)
+
+
+class Deletion:
+    """Finds out which facts no longer hold, and which cliques fall apart."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        rules: frozenset[Rule],
+        given: GivenFacts,
+        old: Representatives,
+    ) -> None:
+        self.setting = setting
+        self.engine = setting.engine
+        self.run = setting.run
+        self.given = given
+        self.old = old
+        self.chosen = rules
+        self.old_rules = setting.rules(old).checking(rules)
+        self.region = setting.rules(old).region
+        self.new = self.engine.representatives()
+        self.new_rules = setting.rules(self.new).proving(rules)
+        growing = self.engine.growing
+        self.doubtful = growing()
+        self.checked = growing()
+        self.explored = growing()
+        self.proved = growing()
+        self.images = growing()
+        self.whole = growing()
+        self.delayed = growing()
+        self.delayed_images = self.engine.no_facts()
+        self.nodes = self.engine.no_facts()
+
+    def delete(self, candidates: SettledFacts) -> Representatives:
+        """Delete what no longer holds; returns the representatives (Algorithm 1).
+
+        Args:
+            candidates: normal facts that lost a reason to hold.
+        """
+        engine, run = self.engine, self.run
+        while True:
+            batch = engine.settle(candidates - self.doubtful)
+            if batch.is_empty():
+                break
+            self.doubtful.add(batch)
+            self._check(batch)
+            failed = engine.settle(batch - self._proved(batch))
+            if failed.is_empty():
+                break
+            run.round(failed)
+            candidates = self._consequences(failed)
+            run.delete(failed)
+        return self._propagate()
+
+    def _consequences(self, failed: SettledFacts) -> SettledFacts:
+        """Facts that may depend on facts which are not all proved (l. 9 to 15)."""
+        engine, run = self.engine, self.run
+        remaining = run.materialised - run.deleted
+        with run.forwards("delete"):
+            derived = derive(
+                engine,
+                self.old_rules.delta,
+                positive=remaining,
+                negative=remaining,
+                delta_positive=failed,
+            )
+        nodes = engine.settle(failed.within(EQUALITIES))
+        if nodes.is_empty():
+            return derived
+        mentioned = engine.mentioning(nodes, remaining)
+        return engine.settle(derived | mentioned.within(self.region))
+
+    def _propagate(self) -> Representatives:
+        """Put what is proved in the place of what was deleted (Algorithm 2)."""
+        engine, run = self.engine, self.run
+        nodes = engine.settle(run.deleted.within(EQUALITIES))
+        after = self.old
+        if not nodes.is_empty():
+            after = self.old.copy()
+            members = engine.members(nodes, self.old)
+            engine.restore(after, members, self.new)
+            # Cliques of two and more that are left of a clique have a node again.
+            kept = engine.rewrite(self.nodes, self.new)
+            kept = engine.rewritten_into(kept, self.old, nodes)
+            run.add(engine.settle(kept - run.updated))
+        proved = engine.rewrite(engine.settle(self.proved), after)
+        run.add(engine.settle(proved - run.updated))
+        return after
+
+    # ------------------------------------------------------------ backward chaining
+
+    def _check(self, batch: SettledFacts) -> None:
+        """Look for proofs of facts, one level of the search at a time (Algorithm 4).
+
+        Afterwards every fact of the batch is proved, or explored: all facts that it
+        could follow from are explored or proved, too.
+        """
+        engine, run = self.engine, self.run
+        waiting = todo = engine.settle(batch - self.explored)
+        while not todo.is_empty():
+            fresh = engine.settle(todo - self.checked)
+            self.checked.add(fresh)
+            self._saturate(fresh)
+            waiting = engine.settle(waiting - self._proved(waiting))
+            if waiting.is_empty():
+                return
+            unproved = engine.settle(todo - self._proved(todo))
+            self.explored.add(unproved)
+            with run.backwards("check"):
+                todo = engine.settle(self._reasons(unproved) - self.explored)
+
+    def _reasons(self, facts: SettledFacts) -> Facts:
+        """Facts that could prove facts, disproved ones left out (l. 25 to 34)."""
+        engine, run = self.engine, self.run
+        if facts.is_empty():
+            return facts
+        possible = run.materialised - (run.deleted - self.images)
+        bodies = derive(
+            engine,
+            self.old_rules.backward,
+            positive=possible,
+            negative=possible,
+            delta_positive=facts,
+        )
+        # Cliques of one constant have no node, so there is nothing to ask about them.
+        nodes = engine.derive(self.setting.cliques.nodes, _over(facts, possible))
+        return bodies | nodes
+
+    def _proved(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the facts that are proved, with whole cliques."""
+        engine = self.engine
+        found = engine.rewritten_into(facts, self.new, self.proved)
+        found = engine.settle(found | (facts & self.whole))
+        if self.old.is_identity() or found.is_empty():
+            return found
+        open_nodes = self.run.materialised - self.whole
+        broken = engine.derive(self.setting.cliques.facts, _over(found, open_nodes))
+        return engine.settle(found - broken)
+
+    # ------------------------------------------------------------- forward chaining
+
+    def _saturate(self, facts: SettledFacts) -> None:
+        """Prove what follows from given facts by way of checked facts (Algorithm 5)."""
+        engine, run = self.engine, self.run
+        candidates = self._sure(facts)
+        with run.forwards("saturate"):
+            while not candidates.is_empty():
+                candidates = engine.rewrite(candidates, self.new)
+                delta = self._admitted(engine.settle(candidates - self.proved))
+                if delta.is_empty():
+                    return
+                equalities = engine.settle(delta.within(EQUALITIES))
+                if not equalities.is_empty():
+                    rest = engine.settle(delta - equalities)
+                    candidates = engine.settle(rest | self._merge(equalities))
+                    continue
+                self.proved.add(delta)
+                self.images.add(engine.rewrite(delta, self.old))
+                run.report.proved += delta.size()
+                run.round(delta)
+                candidates = derive(
+                    engine,
+                    self.new_rules.delta,
+                    positive=self.proved,
+                    negative=self.proved,
+                    delta_positive=delta,
+                )
+
+    def _sure(self, facts: SettledFacts) -> SettledFacts:
+        """Given facts behind the facts, and those proved before (l. 36 to 40)."""
+        engine = self.engine
+        given = self.given.kept(engine.originals(facts, self.old))
+        late = engine.rewritten_into(self.delayed_images, self.old, facts)
+        return engine.settle(given | late | (facts & self.delayed))
+
+    def _admitted(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the proved facts that were asked about; the others wait."""
+        engine = self.engine
+        asked = engine.rewritten_into(facts, self.old, self.checked)
+        early = engine.settle(facts - asked)
+        if not early.is_empty():
+            normal = engine.settle(early & engine.rewrite(early, self.old))
+            self.delayed.add(normal)
+            self.delayed_images = engine.settle(self.delayed_images | (early - normal))
+        return asked
+
+    def _merge(self, equalities: SettledFacts) -> SettledFacts:
+        """Make constants equal that are proved to be (Algorithm 6)."""
+        setting, engine = self.setting, self.engine
+        before = setting.rules(self.new)
+        lost = engine.merge(self.new, equalities, LOST, setting.values)
+        if lost.is_empty():
+            return engine.no_facts()
+        self._note_whole(equalities)
+        nodes = engine.rewrite(equalities, self.new)
+        self.nodes = engine.settle(self.nodes | nodes)
+        after = setting.rules(self.new)
+        outdated = engine.mentioning(lost, self.proved)
+        self.proved.discard(outdated)
+        news: Facts = engine.rewrite(outdated, self.new)
+        if after is not before:
+            self.new_rules = after.proving(self.chosen)
+            news |= derive(
+                engine, self.new_rules.full, positive=self.proved, negative=self.proved
+            )
+        return engine.settle(news)
+
+    def _note_whole(self, equalities: SettledFacts) -> None:
+        """Remember cliques whose members are all proved to be equal."""
+        engine = self.engine
+        nodes = engine.rewrite(equalities, self.old)
+        members = engine.rewrite(engine.members(nodes, self.old), self.new)
+        pairs = engine.derive(_BROKEN, _over(members, self.run.materialised))
+        broken = engine.rewrite(pairs, self.old)
+        self.whole.add(engine.settle(nodes - broken))
+
+
+def _over(changed: SettledFacts, facts: Facts) -> Views:
+    return Views(facts, facts, changed)

@@ -1,0 +1,129 @@
+"""What an update of a program with equality works on.
+
+Source: [motik2015equality], Section 2: the r-materialisation (π, I).
+
+Notation (left: the paper; right: the code)
+
+    π; π'         `representatives` before, and as they become
+    I            `engine.materialised`   representatives only (*normal* facts)
+    E            facts that are given, as they were given
+    c ≈ c        `~same(c, c)`, kept for cliques of two and more constants only
+
+How given facts are kept: an explicit fact of the engine is one that was given, or one
+whose representative was not given itself; the latter are *implied*, and have the number
+1 in `engine.recursive_counts`, which programs with equality do not use otherwise. Given
+facts that are not normal are explicit, but do not hold in the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
+from evermat.lang.equality import SAME
+from evermat.lang.syntax import TRIPLE
+from evermat.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from evermat.algebra import EqualityEngine, Facts, SettledFacts
+
+LOST = "~lost"
+"""Constants that represent no longer."""
+MOVED = "~moved"
+"""Constants whose representative is another one after an update."""
+
+_MARKS = frozenset({LOST, MOVED})
+
+
+def values_among(relations: Iterable[str]) -> frozenset[Kind]:
+    """The kinds of constants that are never equal to each other.
+
+    Strings are names in programs without triples, as in `same_as(ann, anna)`; in
+    triples they are literals.
+    """
+    names = {Kind.IRI, Kind.BLANK}
+    if TRIPLE not in relations:
+        names.add(Kind.STRING)
+    return frozenset(Kind) - names
+
+
+class CliqueQueries:
+    """Queries that lead from facts to the cliques they mention.
+
+    Attributes:
+        facts: those of the changed facts that mention a clique.
+        nodes: the cliques that changed facts mention.
+        every_node: all cliques.
+    """
+
+    def __init__(self, arities: Mapping[str, int]) -> None:
+        self.arities = dict(arities)
+        facts: list[Query] = []
+        nodes: list[Query] = []
+        for name, arity in arities.items():
+            columns = tuple(Column(at) for at in range(arity))
+            for column in columns if name not in _MARKS else ():
+                fact = Pattern(name, columns, Role.CHANGED)
+                node = Pattern(SAME, (column, column))
+                for head, queries in ((fact, facts), (node, nodes)):
+                    query = Query(
+                        head=replace(head, role=Role.ALL),
+                        positive=(fact, node),
+                        column_count=arity,
+                        label="facts and their cliques",
+                    )
+                    queries.append(query)
+        self.facts = QuerySet(tuple(facts))
+        self.nodes = QuerySet(tuple(nodes))
+        node = Pattern(SAME, (Column(0), Column(0)))
+        every = Query(head=node, positive=(node,), column_count=1, label="all cliques")
+        self.every_node = QuerySet((every,))
+
+
+class GivenFacts:
+    """The facts that are given, before and after an update."""
+
+    def __init__(
+        self, engine: EqualityEngine, deletions: SettledFacts, insertions: SettledFacts
+    ) -> None:
+        self.engine = engine
+        self.deletions = deletions
+        self.insertions = insertions
+
+    def before(self, facts: Facts) -> SettledFacts:
+        """Those of the facts that were given before the update."""
+        return given_among(self.engine, facts)
+
+    def kept(self, facts: Facts) -> SettledFacts:
+        """Those of the facts that were given before and still are."""
+        engine = self.engine
+        return engine.settle(given_among(engine, facts) - self.deletions)
+
+    def after(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the facts that are given after the update."""
+        engine = self.engine
+        return engine.settle(self.kept(facts) | (facts & self.insertions))
+
+
+def given_among(engine: EqualityEngine, facts: Facts) -> SettledFacts:
+    """Those of the facts that were given themselves."""
+    explicit = engine.settle(facts & engine.explicit)
+    if explicit.is_empty():
+        return explicit
+    return engine.settle(explicit - engine.recursive_counts.positive(explicit))
+
+
+def implied_facts(engine: EqualityEngine, cliques: CliqueQueries) -> SettledFacts:
+    """All explicit facts that were not given themselves."""
+    everything = engine.materialised
+    nodes = engine.derive(cliques.every_node, Views(everything, everything))
+    found = engine.mentioning(nodes, engine.explicit)
+    return engine.recursive_counts.positive(found)
+
+
+def normal_explicit(engine: EqualityEngine) -> Facts:
+    """The representatives of given facts."""
+    return engine.explicit & engine.materialised

@@ -1,0 +1,284 @@
+"""One update of a program with equality, from given facts to all that follows.
+
+Three steps, in one transaction of the engine:
+
+1. what the update takes away: B/F^≈ in the component of equality, which may split
+   cliques (`evermat.maintenance.equality`);
+2. what it adds: the r-materialisation goes on, which may merge cliques
+   (`evermat.maintenance.equality_insertion`);
+3. everything else. It is now known which constants are equal, so given facts and rules
+   are brought into their new normal form, and the difference is an ordinary update of
+   the rules that equality does not depend on, for one of the ordinary algorithms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Region, Views
+from evermat.lang.equality import SAME
+from evermat.maintenance.compiled_rules import RuleChange
+from evermat.maintenance.equality import Deletion
+from evermat.maintenance.equality_insertion import Insertion, Setting
+from evermat.maintenance.equality_state import (
+    MOVED,
+    CliqueQueries,
+    GivenFacts,
+    normal_explicit,
+    values_among,
+)
+from evermat.maintenance.rule_updates import undermine
+from evermat.maintenance.seminaive import materialise
+from evermat.maintenance.state import Run, Strata, StratumReport, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evermat.algebra import EqualityEngine, Facts, Representatives, SettledFacts
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.equality_rules import EqualityProgram
+    from evermat.maintenance.watch import Watch
+
+
+@dataclass(frozen=True, eq=False)
+class EqualityJob:
+    """What an update changes.
+
+    Attributes:
+        program: the rules before and after, together.
+        old, new: the rules before; the rules after.
+        component: the rules that equality is known to depend on.
+        deletions, insertions: given facts, as they are given.
+        cliques: queries over all relations.
+    """
+
+    program: EqualityProgram
+    old: frozenset[Rule]
+    new: frozenset[Rule]
+    component: frozenset[Rule]
+    deletions: SettledFacts
+    insertions: SettledFacts
+    cliques: CliqueQueries
+
+    @property
+    def removed(self) -> frozenset[Rule]:
+        """The rules that go."""
+        return frozenset() if self.old is self.new else self.old - self.new
+
+    @property
+    def added(self) -> frozenset[Rule]:
+        """The rules that come."""
+        return frozenset() if self.old is self.new else self.new - self.old
+
+
+@dataclass(eq=False)
+class Marks:
+    """How explicit facts change, implied ones included.
+
+    Attributes:
+        withdrawn, given: representatives of given facts that go and that come.
+        cleared, set: facts that cease to be explicit in the engine, and that become so.
+    """
+
+    withdrawn: SettledFacts
+    given: SettledFacts
+    cleared: SettledFacts
+    set: SettledFacts
+
+
+class EqualityUpdate:
+    """See the module's docstring.
+
+    Attributes:
+        before, after: the representatives.
+    """
+
+    def __init__(
+        self,
+        engine: EqualityEngine,
+        job: EqualityJob,
+        before: Representatives,
+        watch: Watch,
+    ) -> None:
+        self.engine = engine
+        self.job = job
+        self.before = self.after = before
+        nothing = engine.no_facts()
+        self.run = Run(engine, _NO_STRATA, Update(nothing, nothing), nothing, watch)
+        self.given = GivenFacts(engine, job.deletions, job.insertions)
+        relations = engine.relations()
+        self.setting = Setting(
+            engine=engine,
+            run=self.run,
+            program=job.program,
+            component=job.component,
+            cliques=job.cliques,
+            values=values_among(relations),
+        )
+        self.marks: Marks | None = None
+        self.run.report = StratumReport(1)
+        self.run.reports.append(self.run.report)
+
+    # -- the component of equality
+
+    def delete(self) -> None:
+        """Step 1."""
+        engine, job = self.engine, self.job
+        removed = job.removed
+        rules = self.setting.rules(self.before)
+        normal = engine.rewrite(job.deletions, self.before)
+        candidates: Facts = normal.within(rules.region)
+        if removed & job.component:
+            facts = engine.materialised
+            lost = rules.checking(removed).full
+            candidates |= engine.derive(lost, Views(facts, facts)) & facts
+        doubtful = engine.settle(candidates)
+        if not doubtful.is_empty():
+            stayed = job.old if job.old is job.new else job.old & job.new
+            deletion = Deletion(self.setting, stayed, self.given, self.before)
+            self.after = deletion.delete(doubtful)
+
+    def insert(self) -> None:
+        """Step 2."""
+        engine, job = self.engine, self.job
+        if self.after is self.before:
+            self.after = self.before.copy()
+        with self.run.forwards("insert"):
+            insertion = Insertion(self.setting, job.new, self.after)
+            added = job.added & job.component
+            if added:
+                insertion.insert(insertion.apply(added))
+            while True:
+                normal = engine.rewrite(job.insertions, self.after)
+                region = self.setting.rules(self.after).region
+                news = engine.settle(normal.within(region) - self.run.updated)
+                if news.is_empty():
+                    return
+                insertion.insert(news)
+
+    def merge_given(self) -> Representatives:
+        """Merge what is given to be equal, on a fresh engine; ends the transaction.
+
+        All facts are rewritten at once then, and few of them again.
+        """
+        engine, run = self.engine, self.run
+        after = self.before.copy()
+        with run.forwards("rewrite"):
+            bridges = frozenset(
+                rule
+                for rule in self.job.new
+                if rule.head.predicate == SAME and len(rule.body) == 1
+            )
+            insertion = Insertion(self.setting, self.job.new, after)
+            equalities = insertion.apply(bridges)
+            insertion.merge(equalities)
+            run.add(engine.rewrite(equalities, after))
+            outdated = engine.outdated(after)
+            images = engine.rewrite(outdated, after)
+            run.delete(outdated)
+            run.add(engine.settle(images - run.materialised))
+            implied = engine.settle(images - engine.explicit)
+            engine.recursive_counts.add(engine.once(implied))
+            engine.commit(
+                deleted=run.deleted,
+                added=run.added,
+                withdrawn=engine.no_facts(),
+                given=images,
+            )
+        return after
+
+    def materialise_component(self) -> None:
+        """Step 2 on a fresh engine, where all given facts are loaded."""
+        self.after = self.before.copy()
+        with self.run.forwards("materialise"):
+            insertion = Insertion(self.setting, self.job.new, self.after)
+            insertion.insert(insertion.apply(self.job.new))
+
+    # -- everything else
+
+    def renormalise(self) -> Marks:
+        """Step 3, its first half: the new normal form of given facts."""
+        engine, given = self.engine, self.given
+        moved = engine.moved(self.before, self.after, MOVED)
+        found = engine.mentioning(moved, engine.explicit)
+        affected = engine.settle(given.before(found) | given.deletions)
+        old = engine.rewrite(affected, self.before)
+        kept = engine.settle((affected - given.deletions) | given.insertions)
+        new = engine.rewrite(kept, self.after)
+        others = engine.settle(old - new)
+        behind = given.kept(engine.originals(others, self.after))
+        still = engine.rewrite(behind, self.after)
+        now = engine.settle(new | (still & others))
+        touched = engine.settle(old | new | given.insertions | given.deletions)
+        itself = given.after(touched)
+        self._mark_implied(touched, engine.settle(now - itself))
+        self.marks = Marks(
+            withdrawn=engine.settle(others - still),
+            given=engine.settle(new - normal_explicit(engine)),
+            cleared=engine.settle((given.deletions | old) - now - itself),
+            set=engine.settle(given.insertions | new),
+        )
+        return self.marks
+
+    def _mark_implied(self, touched: SettledFacts, implied: SettledFacts) -> None:
+        engine = self.engine
+        counts = engine.recursive_counts
+        before = counts.positive(touched)
+        counts.subtract(engine.once(engine.settle(before - implied)))
+        counts.add(engine.once(engine.settle(implied - before)))
+
+    def maintain_others(self, maintain: Callable[[Run], None]) -> None:
+        """Step 3, its second half: an ordinary update of the other rules."""
+        marks = self.renormalise()
+        run, engine, job = self.run, self.engine, self.job
+        before, after = self.setting.rules(self.before), self.setting.rules(self.after)
+        old, new = before.others(job.old), after.others(job.new)
+        change = RuleChange()
+        if old is not new:
+            change = RuleChange(tuple(old - new), tuple(new - old))
+        run.undermined = undermine(engine, change)
+        run.explicit = (normal_explicit(engine) - marks.withdrawn) | marks.given
+        run.withdrawn = self._outside(marks.withdrawn, before.region)
+        run.given = self._outside(marks.given, after.region)
+        if self._nothing_changed(change):
+            return
+        run.strata = after.strata(job.new, frozenset(change.added))
+        maintain(run)
+
+    def _nothing_changed(self, change: RuleChange) -> bool:
+        run = self.run
+        lost, gained = run.changes()
+        return (
+            all(facts.is_empty() for facts in (run.withdrawn, run.given, lost, gained))
+            and change.is_empty()
+        )
+
+    def _outside(self, facts: SettledFacts, region: Region) -> SettledFacts:
+        return self.engine.settle(facts - facts.within(region))
+
+    def commit(self) -> None:
+        """End the transaction."""
+        marks = self.marks
+        if marks is None:
+            message = "an update is committed after its last step"
+            raise RuntimeError(message)
+        self.engine.commit(
+            deleted=self.run.deleted,
+            added=self.run.added,
+            withdrawn=marks.cleared,
+            given=marks.set,
+        )
+
+    def materialise_others(self, watch: Watch) -> list[StratumReport]:
+        """All of step 3 on a fresh engine; ends the transaction."""
+        marks = self.renormalise()
+        run = self.run
+        after = self.setting.rules(self.after)
+        run.delete(self._outside(marks.withdrawn, after.region))
+        run.add(self._outside(marks.given, after.region))
+        self.commit()
+        return materialise(self.engine, after.plans(self.job.new), watch)
+
+
+_NO_STRATA = Strata((), Region(), {}, {})

@@ -1,0 +1,168 @@
+"""Equality as users see it: modes, answers, changes, contradictions and refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+import evermat
+from evermat.algebra import UnequalValuesError
+from evermat.equality_modes import UnknownEqualityError
+from evermat.lang.equality import EqualityError
+from evermat.maintenance.algorithms import AlgorithmError
+from evermat.values import IRI
+
+OWL = "http://www.w3.org/2002/07/owl#sameAs"
+
+
+def iri(name: str) -> IRI:
+    return IRI(f"http://e.org/{name}")
+
+
+def test_auto_rewrites_when_equality_is_first_mentioned(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase("p(?x) :- q(?x) . q(a) .", engine=engine_name)
+    assert kb.counters("p").to_list() == [("a", 1, 0)]
+    change = kb.insert("same_as", [("a", "b")])
+    assert change.added("p").to_list() == [("b",)]
+    assert set(kb.query("p(?x)")) == {("a",), ("b",)}
+    kb.delete("same_as", [("a", "b")])
+    assert kb.facts("p").to_list() == [("a",)]
+
+
+def test_off_gives_equality_no_meaning(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase("p(a) . a ≈ b .", engine=engine_name, equality="off")
+    assert kb.facts("p").to_list() == [("a",)]
+    assert kb.count("same_as") == 1
+
+
+def test_unknown_modes_are_refused() -> None:
+    with pytest.raises(UnknownEqualityError, match="rewrite"):
+        evermat.KnowledgeBase(equality="always")  # type: ignore[arg-type]
+
+
+def test_triples_and_facts_speak_of_the_same_equality(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name)
+    same = (iri("a"), IRI(OWL), iri("b"))
+    kb.load({"triple": [same, (iri("a"), iri("p"), iri("c"))], "q": [(iri("b"),)]})
+    assert set(kb.query("q(?x)")) == {(iri("a"),), (iri("b"),)}
+    assert kb.contains("triple", (iri("b"), iri("p"), iri("c")))
+    assert kb.contains("triple", (iri("b"), IRI(OWL), iri("a")))
+    assert (iri("c"), IRI(OWL), iri("c")) in set(kb.facts("triple"))
+    change = kb.delete("triple", [same])
+    assert set(change.removed("q")) == {(iri("a"),)}
+    assert (iri("a"), IRI(OWL), iri("b")) in set(change.removed("triple"))
+
+
+def test_equal_predicates_and_constants_of_rules(engine_name: str) -> None:
+    rules = """
+        @prefix : <http://e.org/> .
+        [?x, :linked, ?y] :- [?x, :p, ?y] .
+        special(?x) :- [?x, :p, :gold] .
+    """
+    kb = evermat.KnowledgeBase(rules, engine=engine_name)
+    kb.insert("triple", [(iri("a"), iri("q"), iri("or"))])
+    assert kb.count("special") == 0
+    kb.load({"same_as": [(iri("p"), iri("q")), (iri("or"), iri("gold"))]})
+    assert kb.facts("special").to_list() == [(iri("a"),)]
+    assert kb.contains("triple", (iri("a"), iri("linked"), iri("gold")))
+    kb.delete("same_as", [(iri("gold"), iri("or"))])
+    assert kb.count("special") == 1  # that pair was not given in this order
+    kb.delete("same_as", [(iri("or"), iri("gold"))])
+    assert kb.count("special") == 0
+    assert kb.contains("triple", (iri("a"), iri("linked"), iri("or")))
+
+
+def test_answers_are_expanded_and_counted(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name)
+    names = [f"n{number}" for number in range(50)]
+    kb.load({"same_as": [("n0", name) for name in names], "likes": [("n3", "n4")]})
+    assert kb.count("likes") == len(kb.query("likes(?x, ?y)")) == 2500
+    assert len(kb.query("likes(?x, _)")) == 50
+    assert len(kb.query("likes(?x, ?x)")) == 50
+    assert len(kb.query("likes(n7, ?y), same_as(?y, ?z)")) == 2500
+    assert len(kb.query("likes(?x, ?y)", raw=True)) == 1
+    assert kb.count("same_as") == 2500
+    assert kb.query("likes(?x, ?y)").to_arrow().num_rows == 2500
+
+
+def test_negation_and_comparisons_see_cliques(engine_name: str) -> None:
+    rules = """
+        other(?x, ?y) :- p(?x), p(?y), not same_as(?x, ?y) .
+        distinct(?x, ?y) :- p(?x), p(?y), ?x != ?y .
+        free(?x) :- p(?x), not taken(?x) .
+        large(?x) :- size(?x, ?n), ?n > 3 .
+    """
+    kb = evermat.KnowledgeBase(rules, engine=engine_name, equality="rewrite")
+    kb.load({"p": [("a",), ("b",), ("c",)], "taken": [("b",)], "size": [("c", "five")]})
+    assert kb.count("other") == 6
+    kb.insert("same_as", [("a", "b")])
+    assert kb.count("other") == kb.count("distinct") == 4
+    assert kb.facts("free").to_list() == [("c",)]
+    assert kb.count("large") == 0
+    kb.insert("same_as", [("five", 5)])
+    assert kb.facts("large").to_list() == [("c",)]
+    kb.delete("same_as", [("a", "b")])
+    assert kb.count("distinct") == 6
+    assert set(kb.facts("free")) == {("a",), ("c",)}
+
+
+def test_values_are_never_equal(engine_name: str) -> None:
+    rules = "?x ≈ ?y :- age(?who, ?x), age(?who, ?y) ."
+    kb = evermat.KnowledgeBase(rules, engine=engine_name)
+    kb.insert("age", [("ann", 7), ("bob", 8)])
+    with pytest.raises(UnequalValuesError, match="7 and 9") as caught:
+        kb.insert("age", [("ann", 9)])
+    assert 'age("ann", 7)' in str(caught.value)
+    with pytest.raises(UnequalValuesError, match="7 and 8"):
+        kb.insert("same_as", [("ann", "bob")])
+    assert kb.count("age") == 2
+    assert len(kb.representatives()) == 0
+
+
+def test_strings_are_literals_in_triples(engine_name: str) -> None:
+    rules = (
+        "?x ≈ ?y :- [?who, <http://e.org/name>, ?x], [?who, <http://e.org/name>, ?y] ."
+    )
+    kb = evermat.KnowledgeBase(rules, engine=engine_name)
+    kb.insert("triple", [(iri("a"), iri("name"), "Ann")])
+    with pytest.raises(UnequalValuesError, match="Anna"):
+        kb.insert("triple", [(iri("a"), iri("name"), "Anna")])
+
+
+def test_equality_cannot_depend_on_negation(engine_name: str) -> None:
+    rules = "?x ≈ ?y :- p(?x, ?z), p(?y, ?z), not blocked(?z) ."
+    with pytest.raises(EqualityError, match="not blocked"):
+        evermat.KnowledgeBase(rules, engine=engine_name)
+    with pytest.raises(EqualityError, match="tells names apart"):
+        evermat.KnowledgeBase("?x ≈ ?y :- p(?x, ?y), ?x != ?y .", engine=engine_name)
+
+
+def test_counting_algorithms_are_refused() -> None:
+    with pytest.raises(AlgorithmError, match="bf"):
+        evermat.KnowledgeBase(equality="rewrite", algorithm="dred-c")
+    with pytest.raises(RuntimeError, match="counters"):
+        evermat.KnowledgeBase("p(a) . a ≈ b .").counters("p")
+
+
+def test_plan_changes_nothing(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase("p(a) . q(b) . a ≈ b .", engine=engine_name)
+    for algorithm in ("bf", "remat"):
+        change = kb.plan(
+            delete={"same_as": [("a", "b")]},
+            add_rules="r(?x) :- p(?x) .",
+            algorithm=algorithm,
+        )
+        assert set(change.removed("p")) == {("b",)}
+        assert change.added("r").to_list() == [("a",)]
+        assert kb.count("p") == 2
+
+
+def test_rules_come_and_go(engine_name: str) -> None:
+    rule = "?x ≈ ?y :- r(?z, ?x), r(?z, ?y) ."
+    kb = evermat.KnowledgeBase("p(?x) :- r(?z, ?x) .", engine=engine_name)
+    kb.insert("r", [(1, "a"), (1, "b"), (2, "c")])
+    kb.update(add_rules=rule, algorithm="bf")
+    assert kb.count("r") == 3
+    assert len(kb.query("same_as(a, ?x)")) == 2
+    kb.update(remove_rules=rule, algorithm="bf")
+    assert len(kb.query("same_as(a, ?x)")) == 1
+    assert set(kb.facts("p")) == {("a",), ("b",), ("c",)}
