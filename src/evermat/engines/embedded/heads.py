@@ -156,7 +156,7 @@ def find_or_append(relation: Relation, heads: Counted) -> Rows:
     if heads.table is None:
         rows = relation.find_sorted(heads.keys)
     else:
-        rows = relation.find(heads.table, heads.keys)
+        rows = relation.find_wide_sorted(heads.table, heads.keys)
     new = np.flatnonzero(rows < 0)
     if new.size:
         everything = new.size == rows.size

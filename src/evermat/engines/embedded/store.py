@@ -58,7 +58,7 @@ def _missing(relation: Relation, twin: Relation | None) -> Ids:
             found = (
                 twin.find_sorted(keys)
                 if relation.arity <= WIDEST_EXACT_KEY
-                else twin.find(table, keys)
+                else twin.find_wide_sorted(table, keys)
             )
             there = found >= 0
             there[there] = (twin.status[found[there]] & MATERIALISED) != 0
