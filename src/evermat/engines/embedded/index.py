@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MERGE_RATIO = 3
 """Runs are merged unless the older one is more than this many times as long."""
 
+FEW = 16
+"""One goal for so many keys is looked up by itself, not by walking along the keys."""
+
 HALF = np.uint64(32)
 WIDEST_EXACT_KEY = 2
 """How many columns fit into a key; for more of them the key is a hash."""
@@ -74,6 +77,17 @@ class Run:
             goals, self.keys, self._directory, self._base, self._shift, first, last
         )
         return first, last, total
+
+    def find_sorted(self, goals: Keys, found: Rows) -> int:
+        """Note the rows of sorted goals that are not found yet; return how many."""
+        if goals.size * FEW >= self.keys.size:
+            return kernels.find_sorted(goals, self.keys, self.rows, found)
+        first, last, total = self.find_keys(goals)
+        if total:
+            new = (first < last) & (found < 0)
+            found[new] = self.rows[first[new]]
+            return int(np.count_nonzero(new))
+        return 0
 
     def _places(self, size: int) -> tuple[Rows, Rows]:
         if self._directory.size == 0:

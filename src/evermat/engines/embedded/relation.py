@@ -130,9 +130,7 @@ class Relation:
         def find(part: slice) -> int:
             missing: int = part.stop - part.start
             for run in self.primary.runs:
-                missing -= kernels.find_sorted(
-                    keys[part], run.keys, run.rows, found[part]
-                )
+                missing -= run.find_sorted(keys[part], found[part])
                 if not missing:
                     break
             return missing
