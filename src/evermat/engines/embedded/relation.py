@@ -117,10 +117,7 @@ class Relation:
                     )
             return found
         for run in self.primary.runs:
-            first, last, total = run.find_keys(keys)
-            if total:
-                hit = first < last
-                found[hit] = run.rows[first[hit]]
+            run.find_rows(keys, found)
         return found
 
     def find_sorted(self, keys: Keys) -> Rows:

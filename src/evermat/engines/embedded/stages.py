@@ -110,7 +110,6 @@ class ScanStage:
             self._visible = NO_FLAGS
             self._low, self._high = 0, source.rows.size
             if _is_range(source.rows):
-                # Neighbours are read as a slice, without a copy.
                 self._rows = None
                 self._low = int(source.rows[0])
                 self._high = self._low + source.rows.size
@@ -129,21 +128,26 @@ class ScanStage:
 
     def read(self, low: int, high: int) -> Batch:
         """One piece, as bindings."""
-        rows: Rows | slice = slice(low, high)
+        rows: Rows | None = None
         if self._rows is not None:
             rows = self._rows[low:high]
         elif self._visible.size:
             seen = self._visible[self._source.relation.status[low:high]]
             rows = (low + np.flatnonzero(seen)).astype(np.int32)
-        table, layout = self._table, self._layout
+
+        def column(at: int) -> Ids:
+            # Neighbours are read as a slice, without a copy.
+            whole: Ids = self._table[at]
+            return whole[low:high] if rows is None else whole.take(rows)
+
+        layout = self._layout
         mask: Mask | None = None
         for at, number in layout.constants:
-            mask = _both(mask, table[at, rows] == number)
+            mask = _both(mask, column(at) == number)
         for at, other in layout.equal:
-            mask = _both(mask, table[at, rows] == table[other, rows])
-        size = high - low if isinstance(rows, slice) else rows.size
-        columns = {c: table[at, rows] for c, at in layout.columns.items()}
-        batch = Batch(size, columns)
+            mask = _both(mask, column(at) == column(other))
+        size = high - low if rows is None else rows.size
+        batch = Batch(size, {c: column(at) for c, at in layout.columns.items()})
         if mask is None:
             return batch.only(layout.keep)
         return batch.where(mask, layout.keep)
@@ -224,9 +228,13 @@ class ProbeStage:
         if found.start:
             parents += found.start
         table, layout = self._relation.table, self._layout
-        columns = {c: v[parents] for c, v in batch.columns.items() if c in layout.keep}
+        columns = {
+            c: ids.take(parents) for c, ids in batch.columns.items() if c in layout.keep
+        }
         for column, at in layout.new.items():
-            columns[column] = seconds[:size] if at == self._second else table[at, rows]
+            columns[column] = (
+                seconds[:size] if at == self._second else table[at].take(rows)
+            )
         extended = Batch(size, columns)
         mask: Mask | None = None
         for at, other in layout.equal:
