@@ -73,13 +73,13 @@ class StepLines:
         from rich.console import Console
         from rich.text import Text
 
-        line = Text.assemble(
+        shown = Text.assemble(
             (f"{sign} ", colour),
             f"{step.name:<28}",
             (f"{seconds(step.seconds):>10}", "dim"),
             f"   {step.note}",
         )
-        Console(stderr=True).print(line)
+        Console(stderr=True).print(shown)
 
 
 def chosen(

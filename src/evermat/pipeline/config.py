@@ -1,7 +1,7 @@
 """What a configuration says: the parts of a pipeline, checked and with full paths.
 
-All of it is plain data that Spark can carry to its workers. `evermat.pipeline.config_file`
-makes these objects from a TOML file.
+All of it is plain data that Spark can carry to its workers.
+`evermat.pipeline.config_file` makes these objects from a TOML file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading a configuration: every entry is checked, and all problems are told at once."""
+"""Reading a configuration: all entries are checked, all problems told at once."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class _Reader:
             format=kind,  # type: ignore[arg-type]
             path=self._place(section.optional_text("path")),
             table=section.optional_text("table"),
-            mode=section.choice("mode", ("full", "changes"), "full"),  # type: ignore[arg-type]
+            mode=section.choice("mode", ("full", "changes"), "full"),
         )
         section.finish()
         self._check_output(section, output)
@@ -277,7 +277,7 @@ def _format(section: Section, paths: Sequence[str]) -> Any:  # noqa: ANN401  a F
         return section.choice("format", FORMATS, "parquet")
     section.text("format")
     for path in paths:
-        name = PurePosixPath(path)
+        name = PurePosixPath(path.rstrip("*"))
         if name.suffix.lower() in COMPRESSIONS:
             name = name.with_suffix("")
         known = _SUFFIXES.get(name.suffix.lower())

@@ -7,6 +7,7 @@ file of lines is cut into splits of bytes; a line belongs to the split it begins
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -155,6 +156,13 @@ def splits_of(files: Iterable[File], *, whole: bool = False) -> list[Split]:
     return pieces
 
 
+def contents(file: File) -> bytes:
+    """All bytes of a file, unpacked."""
+    with _reading(file), opened(file) as stream:
+        data: bytes = stream.read()
+    return data
+
+
 def opened(file: File) -> pa.NativeFile:
     """A stream of the file's bytes, unpacked; one that can seek if it is not packed."""
     system, path = file_system(file.uri)
@@ -200,14 +208,20 @@ def lines_of(split: Split) -> Iterator[Lines]:
     Raises:
         SourceError: the file cannot be read, or is not what its suffix says.
     """
-    try:
+    with _reading(split.file):
         for start, block in _blocks(split):
             yield _lines(split.file.name, start, block)
+
+
+@contextmanager
+def _reading(file: File) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         if isinstance(error, SourceError):
             raise
         raise SourceError(
-            f"cannot read `{split.file.name}`: {error}",
+            f"cannot read `{file.name}`: {error}",
             help="the file is damaged, or not packed as its suffix says",
         ) from error
 
@@ -221,6 +235,7 @@ def _blocks(split: Split) -> Iterator[tuple[int, bytes]]:
             position -= 1
             stream.seek(position)
             position += len(_rest_of_line(stream))
+            stream.seek(position)
         rest = b""
         while split.end is None or position < split.end:
             room = BYTES_AT_ONCE
@@ -287,7 +302,7 @@ def _decoded(line: bytes) -> str | None:
 
 def first_line(file: File) -> str:
     """The first line of a file, without its end."""
-    with opened(file) as stream:
+    with _reading(file), opened(file) as stream:
         line = _rest_of_line(stream)
     try:
         return line.decode("utf-8-sig").rstrip("\r\n")

@@ -134,12 +134,11 @@ def check_columns(source: Source, found: Mapping[str, str], where: str = "") -> 
     Raises:
         SchemaMismatchError: telling everything that does not match.
     """
-    wrong = []
-    for name in needed_columns(source):
-        if name not in found:
-            wrong.append(
-                f"there is no column `{name}`; {advice_for(name, list(found))}"
-            )
+    wrong = [
+        f"there is no column `{name}`; {advice_for(name, list(found))}"
+        for name in needed_columns(source)
+        if name not in found
+    ]
     for column in source.columns:
         has = found.get(column.name)
         takes = TAKES.get(column.type or "", frozenset(TAKES["string"]))

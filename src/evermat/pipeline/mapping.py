@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -185,12 +185,12 @@ def _checked(column: Column, values: pa.Array, wrong: _Wrong) -> pa.Array:
     if _has_rules(column):
         texts = lexical(terms)
         for is_wrong, reason in _Rules(column).broken(texts):
-            wrong.note(
-                column.name,
-                is_wrong,
-                lambda at: f"{_shown(texts[at].as_py())} {reason}",
-            )
+            wrong.note(column.name, is_wrong, partial(_told, texts, reason))
     return terms
+
+
+def _told(texts: pa.Array, reason: str, row: int) -> str:
+    return f"{_shown(texts[row].as_py())} {reason}"
 
 
 def _has_rules(column: Column) -> bool:

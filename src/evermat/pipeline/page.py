@@ -118,8 +118,7 @@ def _steps(report: Mapping[str, Any]) -> str:
     rows = [
         [
             escape(step["name"]),
-            f'<div class="bar" style="width:{100 * step["seconds"] / longest:.1f}%">'
-            "</div>",
+            _bar(step["seconds"] / longest),
             _Right(f"{step['seconds']:.2f} s"),
             escape(step["note"]),
         ]
@@ -209,6 +208,10 @@ def _work(report: Mapping[str, Any]) -> str:
         if value not in {"", 0}
     ]
     return _section("Materialisation", _table(["", ""], rows))
+
+
+def _bar(share: float) -> str:
+    return f'<div class="bar" style="width:{100 * share:.1f}%"></div>'
 
 
 class _Right(str):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from evermat.pipeline.files import Split, first_line, lines_of, opened
+from evermat.pipeline.files import Split, contents, first_line, lines_of
 from evermat.pipeline.mapping import REJECTED, Rows
 from evermat.pipeline.problems import SchemaMismatchError, SourceError
 
@@ -214,14 +214,13 @@ def _parsed(
 def _whole_file(
     source: Source, file: File, names: Sequence[str]
 ) -> Iterator[Rows | pa.Table]:
-    with opened(file) as stream:
-        data = stream.read()
+    data = contents(file)
     try:
         data.decode()
     except UnicodeDecodeError as error:
         raise SourceError(
-            f"`{file.name}` is not in UTF-8: byte 0x{data[error.start]:02x} at position "
-            f"{error.start}",
+            f"`{file.name}` is not in UTF-8: byte 0x{data[error.start]:02x} at "
+            f"position {error.start}",
             help="convert it to UTF-8; without `multiline`, only that line is rejected",
         ) from error
     if source.header:
@@ -269,7 +268,7 @@ def json_rows(source: Source, split: Split) -> Iterator[Rows | pa.Table]:
             records.append([_json_text(record.get(name)) for name in names])
         if rejected:
             yield rejected_lines(source.name, lines.file, rejected)
-        columns = list(zip(*records, strict=True)) if records else [[]] * len(names)
+        columns = zip(*records, strict=True) if records else [()] * len(names)
         numbers = pa.array(good, pa.int64())
         yield Rows(
             {

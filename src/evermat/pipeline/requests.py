@@ -61,7 +61,8 @@ def next_request(
         kb: what there is.
         program: the rules and facts there should be.
         whole: sources that were read as a whole.
-        insert, delete: rows that sources say came and left.
+        insert: rows that sources say came.
+        delete: rows that sources say left.
         is_complete: whether all sources are among `whole`, so that facts of other
             predicates have to go.
     """
@@ -76,8 +77,8 @@ def next_request(
         _put(request.insert, name, _without(new, old))
         _put(request.delete, name, _without(old, new))
     if is_complete:
-        for name in given:
-            if given[name] and name not in pieces:
+        for name, number in given.items():
+            if number and name not in pieces:
                 request.delete[name] = _given(kb, name)
     for side, taken in ((request.insert, insert), (request.delete, delete)):
         for name, parts in _pieces(taken, {}).items():

@@ -179,11 +179,9 @@ class _Work:
         engine, name = self.config.engine, self.config.name
         with self.steps.step("start Spark") as step:
             session = self.stack.enter_context(spark_session(engine, name))
-            step.note = f"{session.version} on {session.sparkContext.master}"
-            self.report.environment |= {
-                "spark": session.version,
-                "master": session.sparkContext.master,
-            }
+            master = str(session.sparkContext.master)
+            step.note = f"{session.version} on {master}"
+            self.report.environment |= {"spark": session.version, "master": master}
         return session
 
     def _open(self) -> KnowledgeBase:
@@ -245,8 +243,8 @@ class _Work:
             )
             self.report.add_change(kb, change)
             self.report.version = version_of(kb)
-            report = change.report
-            step.note = f"+{report.added:,} −{report.removed:,} facts"
+            came, left = map(sum, zip(*change.sizes.values(), (0, 0), strict=True))
+            step.note = f"+{came:,} −{left:,} facts"
         return change
 
     def _publish(self, kb: KnowledgeBase, change: Change) -> None:
@@ -269,8 +267,9 @@ def _require_few_rejected(taken: Taken, folder: str) -> None:
     where = f" ({first['file']}, position {first['position']})" if first["file"] else ""
     column = f"column `{first['column']}`: " if first["column"] else ""
     raise RejectedRowsError(
-        f"{taken.rejected:,} of {taken.rows:,} rows of source `{source.name}` are wrong, "
-        f"and {source.limit} may be; one of them{where}: {column}{first['reason']}",
+        f"{taken.rejected:,} of {taken.rows:,} rows of source `{source.name}` are "
+        f"wrong, and {source.limit} may be; one of them{where}: "
+        f"{column}{first['reason']}",
         help=f"all of them are in `{folder}/{source.name}.parquet`; correct them, or "
         "raise `max_rejected` of the source",
     )

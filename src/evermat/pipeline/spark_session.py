@@ -9,6 +9,7 @@ import sys
 import tempfile
 import warnings
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,9 +148,9 @@ def explained(text: str) -> EvermatError:
         advice = re.search(r"^\s+= help: (.*)$", text, re.MULTILINE)
         kind = _OURS.get(ours[2], SparkStepError)
         return kind(ours[3], help=None if advice is None else advice[1])
-    for sign, kind, message, advice_text in _SIGNS:
-        if re.search(sign, text):
-            return kind(f"{message}: {_gist(text)}", help=advice_text)
+    for sign in _SIGNS:
+        if re.search(sign.pattern, text):
+            return sign.kind(f"{sign.message}: {_gist(text)}", help=sign.advice)
     return SparkStepError(f"Spark could not do this: {_gist(text)}")
 
 
@@ -158,43 +159,54 @@ _OURS: dict[str, type[EvermatError]] = {
     RdfSyntaxError.code: RdfSyntaxError,
 }
 
-_SIGNS: tuple[tuple[str, type[EvermatError], str, str], ...] = (
-    (
-        r"OutOfMemoryError|exit(?:ed| code)\D{0,30}(?:52|137)|ExecutorLostFailure"
-        r"|MemoryError|SparkOutOfMemory",
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """A word in a message of Spark, and what to make of it."""
+
+    pattern: str
+    kind: type[EvermatError]
+    message: str
+    advice: str
+
+
+_SIGNS = (
+    _Sign(
+        r"OutOfMemory|MemoryError|ExecutorLostFailure"
+        r"|exit(?:ed| code)\D{0,30}(?:52|137)",
         SparkStepError,
         "an executor ran out of memory or died",
         "give executors more memory (`spark.executor.memory`, and "
         "`spark.executor.memoryOverhead` for Python) in [engine.conf], or more and "
         "smaller partitions",
     ),
-    (
+    _Sign(
         r"CANNOT_READ_FILE|is not a Parquet file|FAILED_READ_FILE|ParquetDecoding",
         SourceError,
         "a file cannot be read",
         "the file is damaged or incomplete; write it again, or leave it out",
     ),
-    (
+    _Sign(
         r"TABLE_OR_VIEW_NOT_FOUND",
         SourceError,
         "there is no such table",
         "check `table`, and that the catalogue of this session knows it",
     ),
-    (
-        r"SQLException|SQLSyntaxError|ConnectException|UnknownHost|ClassNotFound"
-        r"|No suitable driver|SQLNonTransient",
+    _Sign(
+        r"SQL\w*Exception|SQLSyntaxError|ClassNotFound|No suitable driver"
+        r"|ConnectException",
         SourceError,
         "the database cannot be read",
         "check `url`, user and password, and that the driver is among "
         "`spark.jars` or `spark.jars.packages` of [engine.conf]",
     ),
-    (
+    _Sign(
         r"PATH_NOT_FOUND|FileNotFoundException|UnknownHostException",
         SourceError,
         "nothing is there",
         "check `path`, and that every worker sees the same files",
     ),
-    (
+    _Sign(
         r"SparkContext was shut down|stopped SparkContext|Connection refused"
         r"|All masters are unresponsive",
         SparkStepError,
@@ -207,7 +219,9 @@ _SIGNS: tuple[tuple[str, type[EvermatError], str, str], ...] = (
 def _gist(text: str) -> str:
     """The line of a long message that says most."""
     if "Python worker" in text or "Traceback" in text:
-        raised = re.findall(r"^(?:[\w.]+Error|[\w.]+Exception): .+$", text, re.MULTILINE)
+        raised = re.findall(
+            r"^(?:[\w.]+Error|[\w.]+Exception): .+$", text, re.MULTILINE
+        )
         if raised:
             return _short(raised[-1])
     causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)

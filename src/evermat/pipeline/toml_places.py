@@ -8,12 +8,12 @@ goes over several lines is found at the key of that table.
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import TYPE_CHECKING
 
 from evermat.errors import Label, Source, Span
 
 if TYPE_CHECKING:
+    import tomllib
     from collections.abc import Iterator
 
 Step = str | int

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyoxigraph
 
 from evermat.columns import TERM
-from evermat.pipeline.files import lines_of, opened
+from evermat.pipeline.files import contents, lines_of
 from evermat.pipeline.mapping import Mapped
 from evermat.pipeline.records import not_unicode, rejected_lines
 from evermat.rdf.blank_nodes import Labelled, Numbered
@@ -134,8 +134,7 @@ def mapped_file(source: Source, file: File) -> Iterator[Mapped]:
     renaming = Numbered(_scope(file))
     predicate = source.facts[0].predicate
     nothing = rejected_lines(source.name, file.name, [])
-    with opened(file) as stream:
-        data = stream.read()
+    data = contents(file)
     text = plain_xml(data) if source.format == "rdf" else data
     try:
         quads = iter(

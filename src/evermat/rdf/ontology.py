@@ -4,14 +4,14 @@ Axioms become rules over triples with constants, which engines fold: twenty thou
 subclass axioms are one join. Axioms that only forbid things, or that would need new
 individuals, are no rules; they are counted, so that nobody is misled.
 
-| axiom                                         | rule                                  |
-| --------------------------------------------- | ------------------------------------- |
-| `C rdfs:subClassOf D`, `owl:equivalentClass`  | `[?x, a, D] :- [?x, a, C]`            |
-| `P rdfs:subPropertyOf Q`, `owl:equivalentProperty` | `[?x, Q, ?y] :- [?x, P, ?y]`     |
-| `rdfs:domain`, `rdfs:range`                   | `[?x, a, C] :- [?x, P, ?y]`           |
-| `owl:inverseOf`, symmetric, transitive        | as they say                           |
-| `owl:propertyChainAxiom`                      | a chain of triples                    |
-| functional, inverse functional                | `[?y, owl:sameAs, ?z] :- …`           |
+| axiom                                            | rule                        |
+| ------------------------------------------------ | --------------------------- |
+| `rdfs:subClassOf`, `owl:equivalentClass`         | `[?x, a, D] :- [?x, a, C]`  |
+| `rdfs:subPropertyOf`, `owl:equivalentProperty`   | `[?x, Q, ?y] :- [?x, P, ?y]`|
+| `rdfs:domain`, `rdfs:range`                      | `[?x, a, C] :- [?x, P, ?y]` |
+| `owl:inverseOf`, symmetric, transitive           | as they say                 |
+| `owl:propertyChainAxiom`                         | a chain of triples          |
+| functional, inverse functional                   | `[?y, owl:sameAs, ?z] :- …` |
 
 Classes may be intersections, `owl:hasValue`, on the left also unions and
 `owl:someValuesFrom`, on the right also `owl:allValuesFrom`.
@@ -149,12 +149,7 @@ def _property_rules(graph: _Graph) -> Iterator[Rule]:
     for left, right in graph.pairs(OWL + "equivalentProperty"):
         yield from _implied(left, right)
         yield from _implied(right, left)
-    for left, right in graph.pairs(OWL + "inverseOf"):
-        if Kind.BLANK in {left.kind, right.kind}:
-            graph.ignore("owl:inverseOf of a property without a name")
-            continue
-        yield _rule(_triple(_Y, Term(right), _X), _triple(_X, Term(left), _Y))
-        yield _rule(_triple(_Y, Term(left), _X), _triple(_X, Term(right), _Y))
+    yield from _inverses(graph)
     for predicate, subject in (("domain", _X), ("range", _Y)):
         for name, found in graph.pairs(RDFS + predicate):
             body = (_triple(_X, Term(name), _Y),)
@@ -162,6 +157,15 @@ def _property_rules(graph: _Graph) -> Iterator[Rule]:
                 yield _rule(head, *body, *more)
     for name, chain in graph.pairs(OWL + "propertyChainAxiom"):
         yield _chain(graph, name, chain)
+
+
+def _inverses(graph: _Graph) -> Iterator[Rule]:
+    for left, right in graph.pairs(OWL + "inverseOf"):
+        if Kind.BLANK in {left.kind, right.kind}:
+            graph.ignore("owl:inverseOf of a property without a name")
+            continue
+        yield _rule(_triple(_Y, Term(right), _X), _triple(_X, Term(left), _Y))
+        yield _rule(_triple(_Y, Term(left), _X), _triple(_X, Term(right), _Y))
 
 
 def _implied(left: Constant, right: Constant) -> Iterator[Rule]:
