@@ -543,7 +543,9 @@ class EmbeddedEngine:
         lost = self.store.sets.rows_of(withdrawn)
         new = self.store.sets.rows_of(given)
         if self.journal is not None:
-            self.journal(committed(self.store, self._dictionary, (gone, come, lost, new)))
+            self.journal(
+                committed(self.store, self._dictionary, (gone, come, lost, new))
+            )
         for name, rows in lost.items():
             self.store.relations[name].withdraw(rows)
         for name, rows in new.items():

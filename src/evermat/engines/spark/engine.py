@@ -368,7 +368,9 @@ class SparkEngine:
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
         if self.journal is not None:
-            self.journal(self._difference(self._saved, deleted, added, withdrawn, given))
+            self.journal(
+                self._difference(self._saved, deleted, added, withdrawn, given)
+            )
         gone = settle(deleted - added, self.cluster)
         come = settle(added - (self._materialised - deleted), self.cluster)
         lost = settle(withdrawn - given, self.cluster)
@@ -386,7 +388,12 @@ class SparkEngine:
         self._saved = None
 
     def _difference(
-        self, saved: _Saved, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+        self,
+        saved: _Saved,
+        deleted: Facts,
+        added: Facts,
+        withdrawn: Facts,
+        given: Facts,
     ) -> Difference:
         """What `commit` is about to change."""
         parts, ends = [], []
