@@ -571,8 +571,11 @@ class Representatives(Protocol):
     def is_identity(self) -> bool:
         """Whether no two constants are equal."""
 
-    def of(self, constants: Sequence[Constant]) -> list[Constant]:
-        """What stands for each of the constants."""
+    def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
+        """Those of the constants that something else stands for, and what does.
+
+        A caller that asks for the same sequence again is answered faster.
+        """
 
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""

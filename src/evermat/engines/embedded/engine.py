@@ -327,8 +327,7 @@ class EmbeddedEngine:
         """Take the second constants of binary facts to be what `source` says."""
         for name, rows in cast("Settled", members).rows.items():
             ids = self.store.relations[name].table[1, rows]
-            ones = cast("Cliques", source).map(ids)
-            cast("Cliques", representatives).assign(ids, ones)
+            cast("Cliques", representatives).assign(ids, cast("Cliques", source))
 
     def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
         """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
@@ -336,9 +335,9 @@ class EmbeddedEngine:
         found = {}
         for name, rows in cast("Settled", nodes).rows.items():
             relation = self.store.relations[name]
-            ones = relation.table[:1, rows]
-            origin, members = cliques.multiply(ones)
-            pairs = np.stack([ones[0, origin], members[0]])
+            ones = relation.table[0, rows]
+            sizes, members = cliques.members(ones)
+            pairs = np.stack([np.repeat(ones, sizes), members])
             found[name] = intern_rows(relation, pairs)
         return Settled(found)
 
