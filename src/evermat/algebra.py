@@ -823,10 +823,31 @@ class EqualityEngine(Engine, Protocol):
         """The facts of a view with a constant that begins one of the marks, anywhere.
 
         They are looked up by their constants; stored sets are allowed here.
+        Settled sets are walked through.
         """
 
-    def outdated(self, representatives: Representatives) -> SettledFacts:
-        """The explicit facts with a constant that something else stands for."""
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> SettledFacts:
+        """A fact `relation(c, c)` for each clique of two and more that facts mention.
+
+        Args:
+            facts: facts of representatives.
+            representatives: which constants are equal.
+            relation: a binary relation.
+        """
+
+    def normalise(self, representatives: Representatives) -> SettledFacts:
+        """Let the representatives of given facts hold, and be explicit, in their place.
+
+        For a fresh engine outside of a transaction, with given facts and nothing else.
+
+        Returns:
+            The facts that are explicit now and were not given themselves.
+        """
+
+    def marked(self) -> SettledFacts:
+        """The explicit facts whose recursive count is above zero."""
 
     def originals(
         self, facts: SettledFacts, representatives: Representatives

@@ -34,10 +34,12 @@ from evermat.engines.embedded.relation import (
 from evermat.engines.embedded.representatives import Cliques
 from evermat.engines.embedded.rewriting import (
     explicit_behind,
-    explicit_outdated,
     images_of,
+    normalise,
     rewritten,
+    rows_among,
     rows_mentioning,
+    shared_ids,
 )
 from evermat.engines.embedded.sets import (
     Growing,
@@ -385,20 +387,51 @@ class EmbeddedEngine:
             return self.no_facts()
         ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
         found = {}
+        if isinstance(facts, Settled):
+            return Settled(
+                {
+                    name: rows_among(self.store.relations[name], rows, ids)
+                    for name, rows in facts.rows.items()
+                }
+            )
         for name, relation in self.store.relations.items():
             rows = rows_mentioning(relation, ids)
             if rows.size:
                 found[name] = rows[self.store.sets.test(facts, name, rows)]
         return Settled(found)
 
-    def outdated(self, representatives: Representatives) -> Settled:
-        """The explicit facts with a constant that something else stands for."""
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> Settled:
+        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return self.no_facts()
+        parts = [
+            shared_ids(self.store.relations[name], rows, cliques)
+            for name, rows in cast("Settled", facts).rows.items()
+        ]
+        ids = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+        known = self.store.relations[relation]
+        return Settled({relation: intern_rows(known, np.stack([ids, ids]))})
+
+    def normalise(self, representatives: Representatives) -> Settled:
+        """Let representatives of given facts hold in their place."""
         cliques = cast("Cliques", representatives)
         if cliques.is_identity():
             return self.no_facts()
         return Settled(
             {
-                name: explicit_outdated(relation, cliques)
+                name: normalise(relation, cliques)
+                for name, relation in self.store.relations.items()
+            }
+        )
+
+    def marked(self) -> Settled:
+        """The explicit facts with a recursive count above zero."""
+        return Settled(
+            {
+                name: relation.marked_rows()
                 for name, relation in self.store.relations.items()
             }
         )

@@ -42,7 +42,7 @@ def _rank(kinds: Flags, ranks: Flags, valued: Ids, one: int) -> int:
             high = middle
     if low < valued.size and valued[low] == one:
         return 0
-    return ranks[kinds[one]]
+    return int(ranks[kinds[one]])
 
 
 @kernel(int64(_ids, _ids, _flags, _flags, _ids, _ids, _ids))

@@ -88,10 +88,11 @@ class Cliques:
         """Which rows of a table have a constant that something else stands for."""
         if self._integers:
             part = table[:, rows]
-            return (self.map(part) != part).any(axis=0)
-        marks: Flags = np.empty(rows.size, np.uint8)
-        kernels_cliques.mark_moved(table, self._parents, rows, marks)
-        return marks.view(np.bool_)
+            moved: npt.NDArray[np.bool_] = (self.map(part) != part).any(axis=0)
+            return moved
+        marks = np.empty(rows.size, np.bool_)
+        kernels_cliques.mark_moved(table, self._parents, rows, marks.view(np.uint8))
+        return marks
 
     def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
         """Those of the constants that something else stands for, and what does."""
@@ -105,7 +106,7 @@ class Cliques:
         after = self.map(before)
         return {
             constants[at]: self._dictionary.constant(int(after[at]))
-            for at in np.flatnonzero(before != after)
+            for at in np.flatnonzero(before != after).tolist()
         }
 
     def sizes(self, ids: Ids) -> Sizes:
@@ -218,13 +219,11 @@ class Cliques:
         for name, integer in integers:
             self._attach(name, integer, values)
         lost = np.unique(before)
-        lost = lost[self._images(lost) != lost]
-        self._moved += lost.size
-        return lost
+        losers: Ids = lost[self._images(lost) != lost]
+        self._moved += losers.size
+        return losers
 
-    def _names(
-        self, left: Ids, right: Ids
-    ) -> tuple[Ids, Ids, set[tuple[int, int]]]:
+    def _names(self, left: Ids, right: Ids) -> tuple[Ids, Ids, set[tuple[int, int]]]:
         """Pairs of names, and pairs of a name and an integer that is new to cliques."""
         left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
         special = (left >= FIRST_INTEGER) | (right >= FIRST_INTEGER)
@@ -288,16 +287,16 @@ class Cliques:
         kernels_cliques.list_members(self._ring, sizes, roots, roots, none, members)
         return members
 
-    def _refuse(self, *ids: int) -> NoReturn:
+    def _refuse(self, left: int, right: int) -> NoReturn:
         """Two values would be equal."""
-        found = []
-        for one in ids:
-            root = np.array([one], np.uint32)
-            if one < FIRST_INTEGER:
-                kernels_cliques.find_roots(self._parents, root)
-            value = int(root[0])
-            found.append(self._dictionary.constant(self._integers.get(value, value)))
-        raise UnequalValuesError(*found)
+        raise UnequalValuesError(self._value(left), self._value(right))
+
+    def _value(self, one: int) -> Constant:
+        root = np.array([one], np.uint32)
+        if one < FIRST_INTEGER:
+            kernels_cliques.find_roots(self._parents, root)
+        value = int(root[0])
+        return self._dictionary.constant(self._integers.get(value, value))
 
     def assign(self, members: Ids, source: Cliques) -> None:
         """Take whole cliques to be what other cliques say of their members."""
@@ -313,7 +312,7 @@ class Cliques:
         roots[known] = source._parents[names[known]]
         order = np.argsort(roots, kind="stable")
         names, roots = names[order], roots[order]
-        starts = np.flatnonzero(np.append(True, roots[1:] != roots[:-1]))  # noqa: FBT003
+        starts = np.flatnonzero(np.append(True, roots[1:] != roots[:-1]))
         ends = np.append(starts[1:], names.size)
         self._parents[names] = roots
         following = np.append(names[1:], names[:1])
