@@ -27,6 +27,7 @@ from evermat.engines.embedded.heads import (
 )
 from evermat.engines.embedded.plan import describe, make_plan
 from evermat.engines.embedded.relation import (
+    EXPLICIT,
     NONRECURSIVE,
     RECURSIVE,
     Relation,
@@ -630,9 +631,13 @@ class EmbeddedEngine:
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
         fresh = cast("EmbeddedEngine", target)
-        view = (self.store.explicit - without) | also
+        unwanted = self.store.sets.rows_of(without)
+        wanted = self.store.sets.rows_of(also)
         for name, relation in self.store.relations.items():
-            rows = self.store.sets.stored_rows(view, name)
+            kept = (relation.status[: relation.count] & EXPLICIT).astype(np.bool_)
+            kept[unwanted.get(name, NO_ROWS)] = False
+            kept[wanted.get(name, NO_ROWS)] = True
+            rows = np.flatnonzero(kept)
             if rows.size:
                 fresh.declare(name, relation.arity)
                 twin = fresh.store.relations[name]

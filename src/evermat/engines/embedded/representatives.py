@@ -15,6 +15,7 @@ from evermat.algebra import UnequalValuesError
 from evermat.columns import rows_without_columns
 from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.dictionary import FIRST_INTEGER
+from evermat.engines.embedded.heads import FEW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -150,7 +151,7 @@ class Cliques:
         every = np.arange(self._parents.size, dtype=np.uint32)
         ones = self.map(every)
         moved = ones != every
-        heads = np.unique(ones[moved])
+        heads = _distinct(ones[moved])
         columns = [
             np.concatenate([heads, every[moved]]),
             np.concatenate([heads, ones[moved]]),
@@ -215,10 +216,10 @@ class Cliques:
         if conflict >= 0:
             self._refuse(int(left[conflict]), int(right[conflict]))
         kernels_cliques.find_roots(self._parents, roots)
-        self._label(np.unique(roots))
+        self._label(_distinct(roots))
         for name, integer in integers:
             self._attach(name, integer, values)
-        lost = np.unique(before)
+        lost = _distinct(before)
         losers: Ids = lost[self._images(lost) != lost]
         self._moved += losers.size
         return losers
@@ -346,7 +347,7 @@ class Cliques:
         """The constants whose representative is another one there."""
         if other._origin is self._version:
             touched = other._touched
-            every = np.unique(np.concatenate(touched)) if touched else NO_IDS
+            every = _distinct(np.concatenate(touched)) if touched else NO_IDS
         elif self._parents is other._parents and self._integers == other._integers:
             return NO_IDS
         else:
@@ -354,6 +355,16 @@ class Cliques:
             every = np.arange(size, dtype=np.uint32)
         found: Ids = every[self.map(every) != other.map(every)]
         return found
+
+
+def _distinct(ids: Ids) -> Ids:
+    """Ids in order, each once."""
+    names = ids[ids < FIRST_INTEGER]
+    if names.size < ids.size or not names.size or names.max() > names.size * FEW:
+        return np.unique(ids)
+    marks = np.zeros(int(names.max()) + 1, np.bool_)
+    marks[names] = True
+    return np.flatnonzero(marks).astype(np.uint32)
 
 
 def _translated(ids: Ids, table: Mapping[int, int]) -> Ids:

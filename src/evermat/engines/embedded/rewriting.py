@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.heads import distinct, intern_rows
 from evermat.engines.embedded.relation import EXPLICIT
 
 if TYPE_CHECKING:
@@ -19,26 +19,8 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.representatives import Cliques
 
-FEW = 32
-"""Rows are put in order by marking them unless they are one in so many."""
-
 MOST_COMBINATIONS = 64
 """Up to this many combinations of members are tried for one fact."""
-
-
-def distinct(rows: Rows) -> Rows:
-    """Rows in order, each once."""
-    if rows.size < 2:  # noqa: PLR2004  nothing to compare
-        return rows
-    most = int(rows.max()) + 1
-    if most < rows.size * FEW:
-        marks = np.zeros(most, np.bool_)
-        marks[rows] = True
-        return np.flatnonzero(marks).astype(np.int32)
-    rows = np.sort(rows)
-    keep = np.ones(rows.size, np.bool_)
-    keep[1:] = rows[1:] != rows[:-1]
-    return rows[keep]
 
 
 def rewritten(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
