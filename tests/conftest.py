@@ -13,10 +13,14 @@ from evermat.engines import ENGINES, make_engine
 from evermat.engines.spark.session import missing_part
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evermat.algebra import Engine
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENGINE_OPTION = "--engines"
+SHARE_OPTION = "--spark-share"
+CONTRACT = PROJECT / "tests" / "algebra"
 SPARK = "spark"
 _SETTINGS = "_hypothesis_internal_use_settings"
 """Where Hypothesis keeps the settings of a test."""
@@ -41,9 +45,14 @@ settings.load_profile(os.environ.get("EVERMAT_TEST_PROFILE", "default"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         ENGINE_OPTION,
-        default=",".join(name for name in ENGINES if name != SPARK),
-        help="the engines to test, separated by commas; spark is not among them "
-        "unless it is named",
+        default=",".join(ENGINES),
+        help="the engines to test, separated by commas",
+    )
+    parser.addoption(
+        SHARE_OPTION,
+        type=int,
+        default=12,
+        help="one in so many of the tests that all engines share is run on Spark",
     )
 
 
@@ -64,26 +73,48 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave out tests on Spark that nobody asked for, or that cannot run."""
-    reason: str | None = "named by `--engines=spark` and run by `make test-spark`"
-    if SPARK in _engines(config):
-        reason = missing_part()
-        _draw_few_examples(items)
+    """Tests on Spark: fewer of them, one after the other, in one session.
+
+    They are skipped where Spark cannot run, and where the engine was not asked for.
+    """
+    reason = missing_part() if SPARK in _engines(config) else "Spark was not asked for"
+    share: int = config.getoption(SHARE_OPTION)
+    shared = [item for item in items if _is_shared_on_spark(item)]
+    left_out = set(shared) - set(shared[::share])
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
-        if reason is not None and item.get_closest_marker(SPARK):
-            item.add_marker(pytest.mark.skip(reason=reason))
+        if item.get_closest_marker(SPARK):
+            item.add_marker(pytest.mark.xdist_group(SPARK))
+            if reason is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def _draw_few_examples(items: list[pytest.Item]) -> None:
-    """A job on Spark takes a thousand times as long as a step of other engines."""
+def _is_shared_on_spark(item: pytest.Item) -> bool:
+    """Whether it tests what the algorithms do; the contract of engines is another."""
+    call = getattr(item, "callspec", None)
+    on_spark = call is not None and call.params.get("engine_name") == SPARK
+    return on_spark and CONTRACT not in item.path.parents
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Draw few examples on Spark: a job takes a thousand times as long as a step."""
+    test = getattr(item, "obj", None)
+    is_random = getattr(test, "is_hypothesis_test", False)
+    if not is_random or not item.get_closest_marker(SPARK):
+        yield
+        return
     number = int(os.environ.get("EVERMAT_SPARK_EXAMPLES", "3"))
-    for item in items:
-        test = getattr(item, "obj", None)
-        if getattr(test, "is_hypothesis_test", False):
-            drawn = getattr(test, _SETTINGS, settings())
-            if drawn.max_examples > number:
-                few = settings(drawn, max_examples=number, phases=[Phase.generate])
-                setattr(test, _SETTINGS, few)
+    drawn = getattr(test, _SETTINGS, settings())
+    number = min(number, drawn.max_examples)
+    few = settings(drawn, max_examples=number, phases=[Phase.generate])
+    setattr(test, _SETTINGS, few)
+    try:
+        yield
+    finally:
+        setattr(test, _SETTINGS, drawn)
 
 
 @pytest.fixture
