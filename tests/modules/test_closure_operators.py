@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,19 +13,27 @@ from hypothesis import strategies as st
 from engine_facts import facts_in, facts_of, interned, make_facts
 from evermat.algebra import Closure, ClosureKind, Column, Pattern
 from evermat.engines import make_engine
+from evermat.engines.embedded import closure_graphs
+from evermat.engines.embedded.closure_graphs import (
+    Comparison,
+    Pairs,
+    Paths,
+    has_pairs,
+    pairs_of,
+)
 from evermat.values import constant
 
 if TYPE_CHECKING:
     from oracle import Fact
 
-Pairs = frozenset[tuple[int, int]]
+Walks = frozenset[tuple[int, int]]
 
 NODES = st.integers(0, 5)
 PAIRS = st.frozensets(st.tuples(NODES, NODES), max_size=10)
 KINDS = st.sampled_from(list(ClosureKind))
 
 
-def followed(seeds: Pairs, edges: Pairs) -> Pairs:
+def followed(seeds: Walks, edges: Walks) -> Walks:
     """Where seeds and then edges lead to, by Warshall's naive loop."""
     found = set(seeds)
     while True:
@@ -33,7 +43,7 @@ def followed(seeds: Pairs, edges: Pairs) -> Pairs:
         found |= more
 
 
-def expected(kind: ClosureKind, loops: frozenset[int], x: Pairs, e: Pairs) -> Pairs:
+def expected(kind: ClosureKind, loops: frozenset[int], x: Walks, e: Walks) -> Walks:
     match kind:
         case ClosureKind.PLAIN:
             return x
@@ -61,7 +71,7 @@ def make_closure(kind: ClosureKind, loops: frozenset[int], *, is_wide: bool) -> 
     return Closure(kind, pattern, edges if linear else None, loops)
 
 
-def as_facts(pairs: Pairs, *, is_wide: bool) -> set[Fact]:
+def as_facts(pairs: Walks, *, is_wide: bool) -> set[Fact]:
     if is_wide:
         return make_facts(r=[(b, "k", a) for a, b in pairs])
     return make_facts(r=pairs)
@@ -80,10 +90,10 @@ def test_agree_with_walks(  # noqa: PLR0913, PLR0917
     kind: ClosureKind,
     loops: frozenset[int],
     is_wide: bool,  # noqa: FBT001
-    external: Pairs,
-    fewer: Pairs,
-    edges: Pairs,
-    fewer_edges: Pairs,
+    external: Walks,
+    fewer: Walks,
+    edges: Walks,
+    fewer_edges: Walks,
     engine_name: str,
 ) -> None:
     engine = make_engine(engine_name)
@@ -116,7 +126,7 @@ def test_agree_with_walks(  # noqa: PLR0913, PLR0917
 
 @given(external=PAIRS, changed=PAIRS)
 def test_law_through_keeps_all_facts_with_a_path_through(
-    external: Pairs, changed: Pairs, engine_name: str
+    external: Walks, changed: Walks, engine_name: str
 ) -> None:
     engine = make_engine(engine_name)
     engine.declare("r", 2)
@@ -170,3 +180,32 @@ def test_counted_are_the_facts_with_a_count(engine_name: str) -> None:
     engine.recursive_counts.add(engine.once(second))
     counted = engine.counted(closure.pattern)
     assert facts_of(engine, counted) == make_facts(r=[(1, "k", 2), (3, "k", 4)])
+
+
+@pytest.mark.parametrize("edges", [150, 600, 2000])
+def test_what_does_not_fit_at_once_is_found_in_turns(
+    edges: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(edges)
+    every = frozenset(
+        (random.randrange(300), random.randrange(300)) for _ in range(edges)
+    )
+    less = frozenset(pair for pair in every if random.random() < 0.95)
+    paths, fewer = (
+        Paths(pairs, pairs)
+        for pairs in (
+            Pairs(*np.array(sorted(some), np.uint32).T.copy()) for some in (every, less)
+        )
+    )
+    known, comparison = followed(every, every), Comparison(paths, fewer)
+    changed = known - followed(less, less)
+    at_once = comparison.keys()
+    assert comparison.size() == at_once.size == len(changed)
+    monkeypatch.setattr(closure_graphs, "MOST_WORDS", 1)
+    in_turns = Comparison(paths, fewer)
+    assert in_turns.size() == len(changed)
+    assert (in_turns.keys() == at_once).all()
+    assert set(zip(*pairs_of(at_once), strict=True)) == changed
+    nodes = np.arange(90_000, dtype=np.uint32)
+    found = has_pairs(paths, Pairs(nodes // 300, nodes % 300))
+    assert set(zip(*divmod(np.flatnonzero(found), 300), strict=True)) == known
