@@ -53,7 +53,8 @@ def is_whole(kb: evermat.KnowledgeBase) -> bool:
         and len(reached) == SIZE * (SIZE + 1) // 2
         and all(str(row[0]).startswith(f"{number}/") for row in reached)
         and kb.count("mark") == number
-        and sum(row[-1] for row in kb.counters("reach")) == len(reached) - SIZE
+        and sum(map(int, kb.counters("reach").to_arrow()["c_r"].to_pylist()))
+        == len(reached) - SIZE
     )
 
 

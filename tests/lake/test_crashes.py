@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ import crashing_state as crashing
 import evermat
 
 KILLED = -signal.SIGKILL
-POINTS = 40
 
 
 def made(path: Path, engine: str) -> None:
@@ -38,21 +38,22 @@ def left_by_a_crash(path: Path, engine: str) -> int:
     return number
 
 
-def test_dying_at_any_line_leaves_a_whole_version(tmp_path: Path) -> None:
+@pytest.mark.parametrize("points", [12, pytest.param(100, marks=pytest.mark.slow)])
+def test_dying_at_any_line_leaves_a_whole_version(tmp_path: Path, points: int) -> None:
     # What is killed is the code that writes, so the engine may be the lightest one.
     made(tmp_path, "reference")
     done = subprocess.run(
-        command(tmp_path, "reference", "survey", POINTS),
+        command(tmp_path, "reference", "survey", points),
         capture_output=True,
         text=True,
         check=True,
     )
     words = [line.split() for line in done.stdout.splitlines()]
     left = [(int(line[1]), line[2]) for line in words if line[0] == "left"]
-    assert len(left) == POINTS
+    assert len(left) == points
     assert {whole for _, whole in left} == {"True"}
     numbers = [1, *(number for number, _ in left)]
-    steps = {after - before for before, after in zip(numbers, numbers[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(numbers)}
     # Some died before the commit, some after it.
     assert steps >= {0, 1}
 

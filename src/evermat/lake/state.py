@@ -350,4 +350,3 @@ def _came_and_left(facts: pa.Table) -> dict[str, dict[str, int]]:
         counts = Counter(name for name in chosen if not is_auxiliary(name))
         found[word] = dict(sorted(counts.items()))
     return found
-
