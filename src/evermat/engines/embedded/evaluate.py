@@ -29,6 +29,7 @@ from evermat.engines.embedded.plan import (
 )
 from evermat.engines.embedded.relation import Relation
 from evermat.engines.embedded.sets import Sight
+from evermat.engines.embedded.solving import SolvingStage
 from evermat.engines.embedded.stages import (
     Batch,
     CalculateStage,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.index import Run
     from evermat.engines.embedded.plan import Plan, Step
+    from evermat.engines.embedded.solving import Solution
 
 ALONE = 1 << 14
 """Up to this many rows of the first scan, one core does it all."""
@@ -163,7 +165,10 @@ class Evaluation:
                 return ScanStage(self._source_of(pattern), places, step.keep)
             case Probe(pattern=pattern, key=key):
                 places = self._places(pattern.operands)
-                return ProbeStage(self._source_of(pattern), places, key, step.keep)
+                plain = ProbeStage(self._source_of(pattern), places, key, step.keep)
+                if step.solution is None:
+                    return plain
+                return self._solving_stage(step, step.solution, plain)
             case ProbeInline(inline=inline, key=key):
                 return self._inline_stage(inline, key, step.keep)
             case Test(pattern=pattern, present=present):
@@ -176,6 +181,18 @@ class Evaluation:
                 return CheckStage(self._calculator, require, step.keep)
             case _:
                 raise TypeError(step)
+
+    def _solving_stage(self, probe: Probe, solution: Solution, plain: Stage) -> Stage:
+        source = self._source_of(probe.pattern)
+        places = self._places(probe.pattern.operands)
+        key = tuple(sorted((*probe.key, solution.position)))
+        exact: Stage
+        if len(key) == len(places):
+            exact = TestStage(source, places, probe.keep, present=True)
+        else:
+            exact = ProbeStage(source, places, key, probe.keep)
+        operands = self._places((solution.left, solution.right))
+        return SolvingStage(solution, operands, exact, plain, self._dictionary)
 
     def _inline_stage(
         self, inline: InlineRows, key: tuple[int, ...], keep: frozenset[int]
