@@ -153,6 +153,8 @@ def test_tables_of_spark_in_and_out(spark: SparkSession, tmp_path: Path) -> None
 
 def test_databases_are_read_through_jdbc(spark: SparkSession, tmp_path: Path) -> None:
     url = f"jdbc:derby:{tmp_path / 'database'}"
+    system = spark.sparkContext._jvm.java.lang.System  # type: ignore[union-attr]  # noqa: SLF001
+    system.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     driver = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
     frame = spark.createDataFrame([(n, n + 1) for n in range(6)], "x int, y int")
     frame.write.jdbc(f"{url};create=true", "links", properties={"driver": driver})
