@@ -61,6 +61,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("engine_name", names)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -69,6 +70,7 @@ def pytest_collection_modifyitems(
     if SPARK in _engines(config):
         reason = missing_part()
         _draw_few_examples(items)
+        _play_few_stories(items)
     for item in items:
         if reason is not None and item.get_closest_marker(SPARK):
             item.add_marker(pytest.mark.skip(reason=reason))
@@ -84,6 +86,28 @@ def _draw_few_examples(items: list[pytest.Item]) -> None:
             if drawn.max_examples > number:
                 few = settings(drawn, max_examples=number, phases=[Phase.generate])
                 setattr(test, _SETTINGS, few)
+
+
+def _play_few_stories(items: list[pytest.Item]) -> None:
+    """Of tests with a seed, only the first is quick enough on Spark."""
+    seen: set[object] = set()
+    for item in items:
+        call = getattr(item, "callspec", None)
+        if (
+            call is not None
+            and "seed" in call.params
+            and item.get_closest_marker(SPARK)
+        ):
+            test = getattr(item, "originalname", item.name), item.path
+            if test in seen:
+                item.add_marker(pytest.mark.slow)
+            seen.add(test)
+
+
+@pytest.fixture
+def stories(engine_name: str) -> slice:
+    """Which of several random stories are played: on Spark only the first of them."""
+    return slice(1) if engine_name == SPARK else slice(None)
 
 
 @pytest.fixture
