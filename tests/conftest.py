@@ -89,19 +89,20 @@ def _draw_few_examples(items: list[pytest.Item]) -> None:
 
 
 def _play_few_stories(items: list[pytest.Item]) -> None:
-    """Of tests with a seed, only the first is quick enough on Spark."""
-    seen: set[object] = set()
-    for item in items:
-        call = getattr(item, "callspec", None)
-        if (
-            call is not None
-            and "seed" in call.params
-            and item.get_closest_marker(SPARK)
-        ):
-            test = getattr(item, "originalname", item.name), item.path
-            if test in seen:
-                item.add_marker(pytest.mark.slow)
-            seen.add(test)
+    """Of tests with a seed, all but the one with the first take too long on Spark."""
+    first: dict[object, int] = {}
+    stories = [
+        (item, (item.path, getattr(item, "originalname", "")), call.params["seed"])
+        for item in items
+        if (call := getattr(item, "callspec", None)) is not None
+        and "seed" in call.params
+        and item.get_closest_marker(SPARK)
+    ]
+    for _, test, seed in stories:
+        first[test] = min(seed, first.get(test, seed))
+    for item, test, seed in stories:
+        if seed != first[test]:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

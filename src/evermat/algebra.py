@@ -30,11 +30,13 @@ Contract of an engine, each point with a test in `tests/algebra`:
 4. Settled sets never change, whatever happens to the sets they came from.
 5. A failed call raises and leaves the engine usable; between `begin` and `commit`,
    `rollback` restores facts, explicit facts and counters.
-6. Order never matters, neither of rows nor of queries.
+6. What a journal is told adds up to what is stored, and `reinstate` brings it back.
+7. Order never matters, neither of rows nor of queries.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard
@@ -597,6 +599,28 @@ class Snapshot(Protocol):
         """The rows of a relation, as columns of terms (`evermat.columns.TERM`)."""
 
 
+STORED_NUMBERS = ("holds", "given", "c_nr", "c_r")
+"""What an engine stores about a fact: whether it holds and whether it was given, as 0
+or 1, and its two counts."""
+
+
+class StoredChange(Protocol):
+    """By how much the stored numbers of facts change; what does not is left out.
+
+    Changes are summed, fact by fact: all changes since an engine was empty add up to
+    what it stores.
+    """
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of rows of each relation that has any."""
+
+    def read(self, relation: str) -> pa.Table:
+        """The facts as columns of terms, then a column for each of the numbers."""
+
+
+Journal = Callable[[StoredChange], None]
+
+
 class Captured(Protocol):
     """A closure as it was at one moment, held by the facts that it starts from."""
 
@@ -619,6 +643,9 @@ class Engine(Protocol):
     monitor: Monitor | None
     matches: int
     """How many rule instances were found since the engine was made."""
+    journal: Journal | None
+    """Is told what `commit` and `adopt` are about to change. Where it raises, they do
+    so too, and nothing has changed."""
 
     # -- relations
 
@@ -749,6 +776,13 @@ class Engine(Protocol):
 
     def extend(self, facts: SettledFacts) -> None:
         """Add facts to the materialised ones directly: for fresh engines."""
+
+    def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take up what another engine stored: for engines without facts.
+
+        Args:
+            facts: relations, each once, with tables like those of `StoredChange`.
+        """
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""

@@ -36,6 +36,7 @@ from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 from evermat.engines.embedded.sets import Settled
 from evermat.engines.embedded.snapshot import Copy
+from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,7 +188,7 @@ class Closer:
             heads = Counted(keys, ones, None)
         else:
             table = _table(pattern, self._constants(pattern), keys)
-            hashes, order = kernels.sort_pairs(
+            hashes, order = sort_pairs(
                 make_keys(table), np.arange(keys.size, dtype=np.int32)
             )
             heads = Counted(hashes, ones, np.ascontiguousarray(table[:, order]))

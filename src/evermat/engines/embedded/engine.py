@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import EngineUseError, Role, SettledFacts, Within
+from evermat.algebra import (
+    STORED_NUMBERS,
+    EngineUseError,
+    Role,
+    SettledFacts,
+    Within,
+)
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure import Closer
@@ -49,6 +55,7 @@ from evermat.engines.embedded.sets import (
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
 from evermat.engines.embedded.store import Store
+from evermat.engines.embedded.stored import committed, reinstate, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,6 +66,7 @@ if TYPE_CHECKING:
         Counts,
         Engine,
         Facts,
+        Journal,
         Monitor,
         Pattern,
         Query,
@@ -88,6 +96,7 @@ class EmbeddedEngine:
     def __init__(self, inline: InlineTables | None = None) -> None:
         self.monitor: Monitor | None = None
         self.matches = 0
+        self.journal: Journal | None = None
         self._inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self._inline.dictionary
         self._plans: dict[Query, Plan] = {}
@@ -531,9 +540,15 @@ class EmbeddedEngine:
         self._require_transaction()
         gone = self.store.sets.rows_of(deleted - added)
         come = self.store.sets.rows_of(added)
-        for name, rows in self.store.sets.rows_of(withdrawn).items():
+        lost = self.store.sets.rows_of(withdrawn)
+        new = self.store.sets.rows_of(given)
+        if self.journal is not None:
+            self.journal(
+                committed(self.store, self._dictionary, (gone, come, lost, new))
+            )
+        for name, rows in lost.items():
             self.store.relations[name].withdraw(rows)
-        for name, rows in self.store.sets.rows_of(given).items():
+        for name, rows in new.items():
             self.store.relations[name].give(rows)
         for name, rows in gone.items():
             self.store.relations[name].hide(rows)
@@ -595,6 +610,14 @@ class EmbeddedEngine:
         for name, rows in cast("Settled", facts).rows.items():
             self.store.relations[name].show(rows)
 
+    def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take up what another engine stored: for engines without facts."""
+        for relation, table in facts:
+            terms = table.select(range(table.num_columns - len(STORED_NUMBERS)))
+            self.declare(relation, terms.num_columns)
+            ids = self._ids(terms, self._dictionary.encode)
+            reinstate(self.store.relations[relation], ids, table)
+
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
         fresh = cast("EmbeddedEngine", target)
@@ -612,6 +635,8 @@ class EmbeddedEngine:
         fresh = cast("EmbeddedEngine", other)
         left = Copy(self._dictionary, self.store.missing_from(fresh.store))
         came = Copy(self._dictionary, fresh.store.missing_from(self.store))
+        if self.journal is not None:
+            self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches
         self.store = fresh.store
         self._known_before = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
+from evermat.engines.embedded.sorting import sort_hashes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -120,21 +121,21 @@ def _merge_wide(parts: list[Counted]) -> Counted:
     table = tables[0] if len(parts) == 1 else np.concatenate(tables, axis=1)
     counts = np.concatenate([part.counts for part in parts])
     hashes = np.concatenate([part.keys for part in parts])
-    keys, order = kernels.sort_pairs(hashes, np.arange(hashes.size, dtype=np.int32))
-    counts = counts[order]
-    size = kernels.count_wide(keys, order, table, counts)
+    keys, order, table, counts = sort_hashes(hashes, table, counts)
+    totals = counts[order]
+    size = kernels.count_wide(keys, order, table, totals)
     if size < 0:
         # Different rows with the same hash, next to never: sort by all columns, too.
+        hashes = make_keys(table)
         order = np.lexsort((*table, hashes)).astype(np.int32)
         keys, table = hashes[order], np.ascontiguousarray(table[:, order])
-        counts = np.concatenate([part.counts for part in parts])[order]
         new = np.ones(keys.size, np.bool_)
         new[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
         starts = np.flatnonzero(new)
-        totals = np.add.reduceat(counts, starts, dtype=np.int32)
+        totals = np.add.reduceat(counts[order], starts, dtype=np.int32)
         return Counted(keys[starts], totals, table.take(starts, axis=1))
     distinct = table.take(order[:size], axis=1)
-    return Counted(_fitted(keys, size), _fitted(counts, size), distinct)
+    return Counted(_fitted(keys, size), _fitted(totals, size), distinct)
 
 
 def _merge(left: Counted, right: Counted) -> Counted:

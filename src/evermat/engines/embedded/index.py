@@ -13,6 +13,7 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.sorting import merge_runs, sort_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,7 +34,9 @@ def make_keys(columns: Ids) -> Keys:
     if count == 0:
         return np.zeros(columns.shape[1], np.uint64)
     if count > WIDEST_EXACT_KEY:
-        return kernels.hash_columns(np.ascontiguousarray(columns))
+        hashes: Keys = np.empty(columns.shape[1], np.uint64)
+        kernels.hash_columns(np.ascontiguousarray(columns), hashes)
+        return hashes
     keys: Keys = columns[0].astype(np.uint64)
     keys <<= HALF
     if count == WIDEST_EXACT_KEY:
@@ -85,9 +88,10 @@ class Run:
         most = max(64, 4 * self.keys.size)
         self._shift = max(0, (span // most).bit_length())
         buckets = ((span - 1) >> self._shift) + 1
-        self._directory = kernels.make_directory(
-            self.keys, self._base, self._shift, buckets
-        )
+        directory: Rows = np.empty(buckets + 1, np.int32)
+        kernels.make_directory(self.keys, self._base, self._shift, directory)
+        # Last, because another thread may be waiting for it.
+        self._directory = directory
 
     @property
     def nbytes(self) -> int:
@@ -111,9 +115,9 @@ class Index:
         self.covered = 0
 
     def add(self, keys: Keys, rows: Rows) -> None:
-        """Add new rows, in any order."""
+        """Add new rows, in any order; the arrays are the index's from now on."""
         if keys.size:
-            self.add_sorted(*kernels.sort_pairs(keys, rows))
+            self.add_sorted(*sort_pairs(keys, rows))
 
     def add_sorted(self, keys: Keys, rows: Rows) -> None:
         """Add new rows whose keys are in order."""
@@ -123,7 +127,7 @@ class Index:
         runs.append(Run(keys, rows))
         while len(runs) > 1 and len(runs[-2]) < MERGE_RATIO * len(runs[-1]):
             right, left = runs.pop(), runs.pop()
-            merged = kernels.merge_runs(left.keys, left.rows, right.keys, right.rows)
+            merged = merge_runs((left.keys, left.rows), (right.keys, right.rows))
             runs.append(Run(*merged))
 
     def rows_for(self, goals: Ids) -> Rows:

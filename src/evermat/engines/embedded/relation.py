@@ -16,6 +16,7 @@ from evermat.algebra import EngineUseError
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
+from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
@@ -236,7 +237,7 @@ class Relation:
         held = MATERIALISED | EXPLICIT
         alive = np.flatnonzero(self._status[: self.count] & held)
         table = np.ascontiguousarray(self._table[:, alive])
-        keys, order = kernels.sort_pairs(
+        keys, order = sort_pairs(
             self.keys_of(table), np.arange(alive.size, dtype=np.int32)
         )
         alive = alive[order]

@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import EngineUseError, QuerySet, require_bounded
+from evermat.algebra import (
+    STORED_NUMBERS,
+    EngineUseError,
+    QuerySet,
+    require_bounded,
+)
 from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
     Cluster,
+    appended,
     distinct,
     key_columns,
     local_block,
@@ -48,6 +54,17 @@ from evermat.engines.spark.sets import (
     settle,
 )
 from evermat.engines.spark.snapshot import Copy, decoded
+from evermat.engines.spark.stored import (
+    C_NR,
+    C_R,
+    GIVEN,
+    HOLDS,
+    NUMBERS,
+    Difference,
+    number_parts,
+    rows_part,
+    take_up_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,6 +75,7 @@ if TYPE_CHECKING:
         Closure,
         Engine,
         Facts,
+        Journal,
         Monitor,
         Pattern,
         Query,
@@ -95,6 +113,7 @@ class SparkEngine(EqualityOperators):
     def _set_up(self, cluster: Cluster, evaluation: Evaluation) -> None:
         self.monitor: Monitor | None = None
         self.matches = 0
+        self.journal: Journal | None = None
         self.cluster = cluster
         self._evaluation = evaluation
         self._arities: dict[str, int] = {}
@@ -276,15 +295,19 @@ class SparkEngine(EqualityOperators):
         self.declare(relation, table.num_columns)
         return Settled(settled_block(block_rows(self._encoded(relation, table))))
 
-    def _encoded(self, relation: str, table: pa.Table) -> Block:
+    def _ids(self, relation: str, table: pa.Table) -> pa.Table:
+        """The rows of a relation in the layout of blocks."""
         tag = self.cluster.tag(relation)
         columns = [self.cluster.dictionary.encode(column) for column in table.columns]
         rows = table.num_rows
         tags = pa.array([tag], pa.int64()).take(pa.array([0] * rows, pa.int8()))
-        width = width_of(table.num_columns)
         names = key_columns(len(columns))
-        wide = widened(pa.table([tags, *columns], names=names), width)
-        block = local_block(self.cluster, distinct(wide))
+        return widened(
+            pa.table([tags, *columns], names=names), width_of(table.num_columns)
+        )
+
+    def _encoded(self, relation: str, table: pa.Table) -> Block:
+        block = local_block(self.cluster, distinct(self._ids(relation, table)))
         if block.size > self.cluster.small:
             return partitioned(block_rows(block))
         return block
@@ -339,6 +362,10 @@ class SparkEngine(EqualityOperators):
         """End the transaction, with the facts changed as told."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
+        if self.journal is not None:
+            self.journal(
+                self._difference(self._saved, deleted, added, withdrawn, given)
+            )
         gone = settle(deleted - added, self.cluster)
         come = settle(added - (self._materialised - deleted), self.cluster)
         lost = settle(withdrawn - given, self.cluster)
@@ -354,6 +381,36 @@ class SparkEngine(EqualityOperators):
         for counters in self._counters:
             counters.forget(block_rows(forgotten.block))
         self._saved = None
+
+    def _difference(
+        self,
+        saved: _Saved,
+        deleted: Facts,
+        added: Facts,
+        withdrawn: Facts,
+        given: Facts,
+    ) -> Difference:
+        """What `commit` is about to change."""
+        parts, ends = [], []
+        for which, stored, less, more in (
+            (HOLDS, self._materialised, deleted, added),
+            (GIVEN, self._explicit, withdrawn, given),
+        ):
+            left = settle(less & stored, self.cluster)
+            come = settle(more - (stored - less), self.cluster)
+            parts.append(rows_part(which, -1, block_rows(left.block)))
+            parts.append(rows_part(which, 1, block_rows(come.block)))
+            ends.append((left, come, stored - less))
+        (gone, come, stay), (lost, new, stay_given) = ends
+        kept = come | new | stay | stay_given
+        forgotten = block_rows(settle((gone | lost) - kept, self.cluster).block)
+        for which, counters, old in zip(
+            (C_NR, C_R), self._counters, saved.counters, strict=True
+        ):
+            parts += number_parts(which, counters.numbers, old)
+            if forgotten.bound:
+                parts += number_parts(which, Numbers(), counters.of(forgotten))
+        return Difference(self.cluster, self._arities, parts)
 
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
@@ -412,6 +469,8 @@ class SparkEngine(EqualityOperators):
             self.declare(relation, arity)
         left = self.snapshot(self._materialised - source.materialised)
         came = self.snapshot(source.materialised - self._materialised)
+        if self.journal is not None:
+            self.journal(self._replacement(source))
         self._materialised.heap.set(source.materialised.heap.contents)
         self._explicit.heap.set(source.explicit.heap.contents)
         for mine, theirs in zip(
@@ -422,6 +481,35 @@ class SparkEngine(EqualityOperators):
             mine.numbers = theirs.numbers
         self.matches += source.matches
         return left, came
+
+    def _replacement(self, source: SparkEngine) -> Difference:
+        """What `adopt` is about to change."""
+        parts = []
+        for which, old, new in (
+            (HOLDS, self._materialised, source.materialised),
+            (GIVEN, self._explicit, source.explicit),
+        ):
+            parts.append(rows_part(which, -1, old.heap.rows()))
+            parts.append(rows_part(which, 1, new.heap.rows()))
+        for which, mine, theirs in (
+            (C_NR, self.nonrecursive_counts, source.nonrecursive_counts),
+            (C_R, self.recursive_counts, source.recursive_counts),
+        ):
+            parts += number_parts(which, theirs.numbers, mine.numbers)
+        return Difference(self.cluster, self._arities, parts)
+
+    def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take up what another engine stored: for engines without facts."""
+        parts = []
+        for relation, table in facts:
+            arity = table.num_columns - len(STORED_NUMBERS)
+            self.declare(relation, arity)
+            rows = self._ids(relation, table.select(range(arity)))
+            for name, column in zip(NUMBERS, table.columns[arity:], strict=True):
+                rows = rows.append_column(name, column)
+            parts.append(rows)
+        if parts:
+            take_up_table(self, appended(parts))
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """For each relation: facts, given facts, bytes, indexes."""
