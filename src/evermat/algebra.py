@@ -573,8 +573,11 @@ class Representatives(Protocol):
     def is_identity(self) -> bool:
         """Whether no two constants are equal."""
 
-    def of(self, constants: Sequence[Constant]) -> list[Constant]:
-        """What stands for each of the constants."""
+    def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
+        """Those of the constants that something else stands for, and what does.
+
+        A caller that asks for the same sequence again is answered faster.
+        """
 
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""
@@ -854,10 +857,31 @@ class EqualityEngine(Engine, Protocol):
         """The facts of a view with a constant that begins one of the marks, anywhere.
 
         They are looked up by their constants; stored sets are allowed here.
+        Settled sets are walked through.
         """
 
-    def outdated(self, representatives: Representatives) -> SettledFacts:
-        """The explicit facts with a constant that something else stands for."""
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> SettledFacts:
+        """A fact `relation(c, c)` for each clique of two and more that facts mention.
+
+        Args:
+            facts: facts of representatives.
+            representatives: which constants are equal.
+            relation: a binary relation.
+        """
+
+    def normalise(self, representatives: Representatives) -> SettledFacts:
+        """Let the representatives of given facts hold, and be explicit, in their place.
+
+        For a fresh engine outside of a transaction, with given facts and nothing else.
+
+        Returns:
+            The facts that are explicit now and were not given themselves.
+        """
+
+    def marked(self) -> SettledFacts:
+        """The explicit facts whose recursive count is above zero."""
 
     def originals(
         self, facts: SettledFacts, representatives: Representatives

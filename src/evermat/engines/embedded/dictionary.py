@@ -217,12 +217,10 @@ class Dictionary:
         kinds[~integers] = self._kinds[ids[~integers]]
         return kinds
 
-    def ranks(self, values: frozenset[Kind]) -> Flags:
-        """For every text 0 if its kind is one of some kinds, else 1."""
-        table = np.ones(256, np.uint8)
-        table[[int(kind) for kind in values]] = 0
-        ranks: Flags = table[self._kinds[: self._count]]
-        return ranks
+    @property
+    def kinds(self) -> Flags:
+        """The kind of every text, with room for more at the end."""
+        return self._kinds
 
     def _texts_of(self, ids: Ids) -> pa.Array:
         if self._count == 0:

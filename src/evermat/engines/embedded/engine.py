@@ -33,6 +33,7 @@ from evermat.engines.embedded.heads import (
 )
 from evermat.engines.embedded.plan import describe, make_plan
 from evermat.engines.embedded.relation import (
+    EXPLICIT,
     NONRECURSIVE,
     RECURSIVE,
     Relation,
@@ -40,10 +41,12 @@ from evermat.engines.embedded.relation import (
 from evermat.engines.embedded.representatives import Cliques
 from evermat.engines.embedded.rewriting import (
     explicit_behind,
-    explicit_outdated,
     images_of,
+    normalise,
     rewritten,
+    rows_among,
     rows_mentioning,
+    shared_ids,
 )
 from evermat.engines.embedded.sets import (
     Growing,
@@ -336,8 +339,7 @@ class EmbeddedEngine:
         """Take the second constants of binary facts to be what `source` says."""
         for name, rows in cast("Settled", members).rows.items():
             ids = self.store.relations[name].table[1, rows]
-            ones = cast("Cliques", source).map(ids)
-            cast("Cliques", representatives).assign(ids, ones)
+            cast("Cliques", representatives).assign(ids, cast("Cliques", source))
 
     def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
         """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
@@ -345,9 +347,9 @@ class EmbeddedEngine:
         found = {}
         for name, rows in cast("Settled", nodes).rows.items():
             relation = self.store.relations[name]
-            ones = relation.table[:1, rows]
-            origin, members = cliques.multiply(ones)
-            pairs = np.stack([ones[0, origin], members[0]])
+            ones = relation.table[0, rows]
+            sizes, members = cliques.members(ones)
+            pairs = np.stack([np.repeat(ones, sizes), members])
             found[name] = intern_rows(relation, pairs)
         return Settled(found)
 
@@ -395,20 +397,51 @@ class EmbeddedEngine:
             return self.no_facts()
         ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
         found = {}
+        if isinstance(facts, Settled):
+            return Settled(
+                {
+                    name: rows_among(self.store.relations[name], rows, ids)
+                    for name, rows in facts.rows.items()
+                }
+            )
         for name, relation in self.store.relations.items():
             rows = rows_mentioning(relation, ids)
             if rows.size:
                 found[name] = rows[self.store.sets.test(facts, name, rows)]
         return Settled(found)
 
-    def outdated(self, representatives: Representatives) -> Settled:
-        """The explicit facts with a constant that something else stands for."""
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> Settled:
+        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return self.no_facts()
+        parts = [
+            shared_ids(self.store.relations[name], rows, cliques)
+            for name, rows in cast("Settled", facts).rows.items()
+        ]
+        ids = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+        known = self.store.relations[relation]
+        return Settled({relation: intern_rows(known, np.stack([ids, ids]))})
+
+    def normalise(self, representatives: Representatives) -> Settled:
+        """Let representatives of given facts hold in their place."""
         cliques = cast("Cliques", representatives)
         if cliques.is_identity():
             return self.no_facts()
         return Settled(
             {
-                name: explicit_outdated(relation, cliques)
+                name: normalise(relation, cliques)
+                for name, relation in self.store.relations.items()
+            }
+        )
+
+    def marked(self) -> Settled:
+        """The explicit facts with a recursive count above zero."""
+        return Settled(
+            {
+                name: relation.marked_rows()
                 for name, relation in self.store.relations.items()
             }
         )
@@ -621,9 +654,13 @@ class EmbeddedEngine:
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
         fresh = cast("EmbeddedEngine", target)
-        view = (self.store.explicit - without) | also
+        unwanted = self.store.sets.rows_of(without)
+        wanted = self.store.sets.rows_of(also)
         for name, relation in self.store.relations.items():
-            rows = self.store.sets.stored_rows(view, name)
+            kept = (relation.status[: relation.count] & EXPLICIT).astype(np.bool_)
+            kept[unwanted.get(name, NO_ROWS)] = False
+            kept[wanted.get(name, NO_ROWS)] = True
+            rows = np.flatnonzero(kept)
             if rows.size:
                 fresh.declare(name, relation.arity)
                 twin = fresh.store.relations[name]

@@ -22,6 +22,9 @@ _T = TypeVar("_T", bound=np.generic)
 COMPACT_AT = 1 << 23
 """Derivations gathered before equal ones are counted, which bounds memory."""
 
+FEW = 32
+"""Rows are put in order by marking them unless they are one in so many."""
+
 MOST_TALLIED = 1 << 20
 """The widest range of ids in which heads are tallied: it should stay in the cache."""
 
@@ -173,8 +176,7 @@ def find_or_append(relation: Relation, heads: Counted) -> Rows:
 def find_known(relation: Relation, table: Ids) -> Rows:
     """The sorted distinct rows of those facts that have one."""
     rows = relation.find(table)
-    rows = np.sort(rows[rows >= 0])
-    return rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if rows.size else rows
+    return distinct(rows[rows >= 0])
 
 
 def intern_rows(relation: Relation, table: Ids) -> Rows:
@@ -184,4 +186,19 @@ def intern_rows(relation: Relation, table: Ids) -> Rows:
     parts = heads.parts()
     if not parts:
         return np.empty(0, np.int32)
-    return np.sort(find_or_append(relation, merged(parts)))
+    return distinct(find_or_append(relation, merged(parts)))
+
+
+def distinct(rows: Rows) -> Rows:
+    """Rows in order, each once."""
+    if (rows[1:] > rows[:-1]).all():
+        return rows
+    most = int(rows.max()) + 1
+    if most < rows.size * FEW:
+        marks = np.zeros(most, np.bool_)
+        marks[rows] = True
+        return np.flatnonzero(marks).astype(np.int32)
+    rows = np.sort(rows)
+    keep = np.ones(rows.size, np.bool_)
+    keep[1:] = rows[1:] != rows[:-1]
+    return rows[keep]

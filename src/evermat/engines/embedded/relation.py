@@ -99,6 +99,16 @@ class Relation:
                 counted |= counter[: self.count] > 0
         return np.flatnonzero(counted).astype(np.int32)
 
+    def marked_rows(self) -> Rows:
+        """The explicit rows whose recursive count is above zero."""
+        counter = self._counters[RECURSIVE]
+        if counter is None:
+            return np.empty(0, np.int32)
+        used = min(self._counted[RECURSIVE], self.count)
+        rows = np.flatnonzero(counter[:used]).astype(np.int32)
+        marked: Rows = rows[(self._status[rows] & EXPLICIT) != 0]
+        return marked
+
     def keys_of(self, table: Ids) -> Keys:
         """The keys by which facts are told apart."""
         return make_keys(table)

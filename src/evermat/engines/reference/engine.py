@@ -245,15 +245,44 @@ class ReferenceEngine:
         found = (fact for fact in facts_of(facts) if not wanted.isdisjoint(fact[1]))
         return Settled(by_relation(found))
 
-    def outdated(self, representatives: Representatives) -> SettledFacts:
-        """The explicit facts with a constant that something else stands for."""
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> SettledFacts:
+        """A fact `relation(c, c)` for each clique of two and more of the facts."""
         cliques = cast("Cliques", representatives)
-        found = (
-            (name, row)
-            for name, row in facts_of(self.store.explicit)
-            if cliques.row(row) != row
+        shared = set(cliques.known.values())
+        return Settled(
+            {
+                relation: {
+                    (constant, constant)
+                    for _, row in facts_of(facts)
+                    for constant in row
+                    if constant in shared
+                }
+            }
         )
-        return Settled(by_relation(found))
+
+    def normalise(self, representatives: Representatives) -> SettledFacts:
+        """Let representatives of given facts hold in their place."""
+        cliques = cast("Cliques", representatives)
+        explicit = list(facts_of(self.store.explicit))
+        outdated = [(name, row) for name, row in explicit if cliques.row(row) != row]
+        images = {(name, cliques.row(row)) for name, row in outdated}
+        implied = Settled(by_relation(images - set(explicit)))
+        self.begin()
+        self.commit(
+            deleted=Settled(by_relation(outdated)),
+            added=Settled(by_relation(images)),
+            withdrawn=self.no_facts(),
+            given=implied,
+        )
+        return implied
+
+    def marked(self) -> SettledFacts:
+        """The explicit facts whose recursive count is above zero."""
+        return self.recursive_counts.positive(
+            Settled(by_relation(facts_of(self.store.explicit)))
+        )
 
     def originals(
         self, facts: SettledFacts, representatives: Representatives

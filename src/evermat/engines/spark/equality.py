@@ -16,15 +16,22 @@ import pyarrow as pa
 from evermat.engines.spark.blocks import local_block
 from evermat.engines.spark.components import stars
 from evermat.engines.spark.representatives import NO_IDS, Cliques
-from evermat.engines.spark.rewriting import behind, images, mentioning, weight
+from evermat.engines.spark.rewriting import (
+    behind,
+    images,
+    mentioning,
+    shared_ids,
+    weight,
+)
 from evermat.engines.spark.rows import block_rows, partitioned, settled_block, work_out
-from evermat.engines.spark.sets import Settled, as_settled, empty, rows_of
+from evermat.engines.spark.sets import Settled, as_settled, empty, rows_of, settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evermat.algebra import Facts, Representatives, SettledFacts
     from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.counters import CounterLog
     from evermat.engines.spark.dictionary import Ids
     from evermat.engines.spark.rows import Rows
     from evermat.engines.spark.sets import Stored
@@ -41,9 +48,20 @@ class EqualityOperators:
     _arities: dict[str, int]
     _materialised: Stored
     _explicit: Stored
+    _counters: tuple[CounterLog, CounterLog]
 
     def declare(self, relation: str, arity: int) -> None:
         """Make a relation known."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        raise NotImplementedError
+
+    def commit(
+        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+    ) -> None:
+        """End the transaction, with the facts changed as told."""
         raise NotImplementedError
 
     # --------------------------------------------------------------------- cliques
@@ -139,9 +157,31 @@ class EqualityOperators:
         ids, *_ = _columns(block_rows(as_settled(marks).block))
         return self._mentioning(ids, facts)
 
-    def outdated(self, representatives: Representatives) -> Settled:
-        """The explicit facts with a constant that something else stands for."""
-        return self._mentioning(cast("Cliques", representatives).moved, self._explicit)
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> Settled:
+        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        self.declare(relation, 2)
+        rows = block_rows(as_settled(facts).block)
+        cliques = cast("Cliques", representatives)
+        ids = shared_ids(rows, cliques, self._arities_by_tag())
+        return self._facts(relation, ids, ids)
+
+    def normalise(self, representatives: Representatives) -> Settled:
+        """Let representatives of given facts hold in their place."""
+        cliques = cast("Cliques", representatives)
+        outdated = self._mentioning(cliques.moved, self._explicit)
+        images = self.rewrite(outdated, cliques)
+        implied = settle(images - self._explicit, self.cluster)
+        nothing = empty(self.cluster)
+        self.begin()
+        self.commit(deleted=outdated, added=images, withdrawn=nothing, given=implied)
+        return implied
+
+    def marked(self) -> Settled:
+        """The explicit facts whose recursive count is above zero."""
+        counted = Settled(settled_block(self._counters[1].counted()))
+        return settle(counted & self._explicit, self.cluster)
 
     def _mentioning(self, ids: Ids, facts: Facts) -> Settled:
         if not ids.size:

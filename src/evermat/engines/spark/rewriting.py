@@ -21,6 +21,7 @@ from evermat.engines.spark.blocks import (
     key_names,
     local_block,
 )
+from evermat.engines.spark.representatives import NO_IDS, Cliques
 from evermat.engines.spark.rows import (
     BROADCAST,
     Rows,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from evermat.engines.spark.blocks import Block
     from evermat.engines.spark.dictionary import Ids
-    from evermat.engines.spark.representatives import Cliques
 
 # Unused columns are 0, the id of an integer. That is a value, which nothing else stands
 # for, so that mapping leaves them alone.
@@ -131,18 +131,14 @@ def mentioning(rows: Rows, ids: Ids, arities: Mapping[int, int]) -> Rows:
     cluster = rows.cluster
     if not rows.bound or not ids.size:
         return no_rows(cluster)
-    # Columns that a relation does not have are 0, which is an id like others.
-    tags = [
-        frozenset(tag for tag, arity in arities.items() if arity > at)
-        for at in _at(rows)
-    ]
+    tags = _tags_by_column(rows, arities)
     if rows.table is not None:
         return local_rows(cluster, _mentioning(rows.table, ids, tags))
     marks = np.unique(ids)
     zeros = np.zeros(marks.size, np.int64)
     block = local_block(cluster, pa.table({"tag": zeros, "c0": marks}))
     conditions = [
-        f"(m{at}.c0 IS NOT NULL AND l.tag IN ({', '.join(f'{t}L' for t in some)}))"
+        f"(m{at}.c0 IS NOT NULL AND l.tag IN ({_list(some)}))"
         for at, some in enumerate(tags)
         if some
     ]
@@ -159,13 +155,55 @@ def _mentioning(table: pa.Table, ids: Ids, tags: list[frozenset[int]]) -> pa.Tab
     return distinct(appended(parts))
 
 
+def _tags_by_column(rows: Rows, arities: Mapping[int, int]) -> list[frozenset[int]]:
+    """For each column the relations that have it.
+
+    In all others it is 0, which is an id like others.
+    """
+    return [
+        frozenset(tag for tag, arity in arities.items() if arity > at)
+        for at in _at(rows)
+    ]
+
+
+def _list(tags: frozenset[int]) -> str:
+    return ", ".join(f"{tag}L" for tag in sorted(tags))
+
+
+def shared_ids(rows: Rows, cliques: Cliques, arities: Mapping[int, int]) -> Ids:
+    """The ids in rows of representatives that stand for others as well."""
+    if cliques.is_identity() or not rows.bound:
+        return NO_IDS
+    tags = _tags_by_column(rows, arities)
+    if rows.table is not None:
+        parts = [
+            chosen(rows.table, some)[f"c{at}"].to_numpy()
+            for at, some in enumerate(tags)
+        ]
+        return np.intersect1d(np.concatenate(parts), cliques.heads)
+    columns = [
+        f"CASE WHEN tag IN ({_list(some)}) THEN c{at} END"
+        for at, some in enumerate(tags)
+        if some
+    ]
+    ids = f"SELECT explode(array({', '.join(columns)})) AS c0 FROM ({rows.query()})"  # noqa: S608
+    shared = cliques.shared
+    hint = "BROADCAST" if shared.size <= BROADCAST else "SHUFFLE_HASH"
+    sql = (
+        f"SELECT /*+ {hint}(s) */ DISTINCT l.c0 FROM ({ids}) l "  # noqa: S608
+        f"LEFT SEMI JOIN {shared.view} s ON l.c0 = s.c0"
+    )
+    found: Ids = rows.cluster.collect(sql)["c0"].to_numpy()
+    return found
+
+
 def weight(rows: Rows, cliques: Cliques, arity: int) -> int:
     """How many rows the rows of one relation stand for."""
     if rows.table is not None:
         names = key_columns(arity)[1:]
         table = np.stack([rows.table[name].to_numpy() for name in names])
         return cliques.weight(table)
-    block = local_block(rows.cluster, cliques.size_table())
+    block = cliques.shared
     # Cliques multiply: the product may be beyond 64 bits.
     sizes = [f"CAST(coalesce(m{at}.n, 1L) AS DECIMAL(38))" for at in range(arity)]
     inner = _beside(rows, block, [f"{' * '.join(sizes)} AS weight"])
