@@ -71,7 +71,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e ".[bench,pandas,polars]" --group dev
+		-e ".[bench,lake,pandas,polars]" --group dev
 	@touch $@
 
 $(SPARK): $(READY)
