@@ -30,11 +30,13 @@ Contract of an engine, each point with a test in `tests/algebra`:
 4. Settled sets never change, whatever happens to the sets they came from.
 5. A failed call raises and leaves the engine usable; between `begin` and `commit`,
    `rollback` restores facts, explicit facts and counters.
-6. Order never matters, neither of rows nor of queries.
+6. What a journal is told adds up to what is stored, and `reinstate` brings it back.
+7. Order never matters, neither of rows nor of queries.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard
@@ -204,6 +206,8 @@ class Role(Enum):
     ABSENT = auto()
     ABSENT_BEFORE = auto()
     CHANGED_ABSENT = auto()
+
+    __hash__ = object.__hash__  # there is one of each, and they are looked up often
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,8 +575,11 @@ class Representatives(Protocol):
     def is_identity(self) -> bool:
         """Whether no two constants are equal."""
 
-    def of(self, constants: Sequence[Constant]) -> list[Constant]:
-        """What stands for each of the constants."""
+    def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
+        """Those of the constants that something else stands for, and what does.
+
+        A caller that asks for the same sequence again is answered faster.
+        """
 
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""
@@ -597,6 +604,28 @@ class Snapshot(Protocol):
         """The rows of a relation, as columns of terms (`evermat.columns.TERM`)."""
 
 
+STORED_NUMBERS = ("holds", "given", "c_nr", "c_r")
+"""What an engine stores about a fact: whether it holds and whether it was given, as 0
+or 1, and its two counts."""
+
+
+class StoredChange(Protocol):
+    """By how much the stored numbers of facts change; what does not is left out.
+
+    Changes are summed, fact by fact: all changes since an engine was empty add up to
+    what it stores.
+    """
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of rows of each relation that has any."""
+
+    def read(self, relation: str) -> pa.Table:
+        """The facts as columns of terms, then a column for each of the numbers."""
+
+
+Journal = Callable[[StoredChange], None]
+
+
 class Captured(Protocol):
     """A closure as it was at one moment, held by the facts that it starts from."""
 
@@ -619,6 +648,9 @@ class Engine(Protocol):
     monitor: Monitor | None
     matches: int
     """How many rule instances were found since the engine was made."""
+    journal: Journal | None
+    """Is told what `commit` and `adopt` are about to change. Where it raises, they do
+    so too, and nothing has changed."""
 
     # -- relations
 
@@ -750,6 +782,13 @@ class Engine(Protocol):
     def extend(self, facts: SettledFacts) -> None:
         """Add facts to the materialised ones directly: for fresh engines."""
 
+    def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take up what another engine stored: for engines without facts.
+
+        Args:
+            facts: relations, each once, with tables like those of `StoredChange`.
+        """
+
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
 
@@ -820,10 +859,31 @@ class EqualityEngine(Engine, Protocol):
         """The facts of a view with a constant that begins one of the marks, anywhere.
 
         They are looked up by their constants; stored sets are allowed here.
+        Settled sets are walked through.
         """
 
-    def outdated(self, representatives: Representatives) -> SettledFacts:
-        """The explicit facts with a constant that something else stands for."""
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> SettledFacts:
+        """A fact `relation(c, c)` for each clique of two and more that facts mention.
+
+        Args:
+            facts: facts of representatives.
+            representatives: which constants are equal.
+            relation: a binary relation.
+        """
+
+    def normalise(self, representatives: Representatives) -> SettledFacts:
+        """Let the representatives of given facts hold, and be explicit, in their place.
+
+        For a fresh engine outside of a transaction, with given facts and nothing else.
+
+        Returns:
+            The facts that are explicit now and were not given themselves.
+        """
+
+    def marked(self) -> SettledFacts:
+        """The explicit facts whose recursive count is above zero."""
 
     def originals(
         self, facts: SettledFacts, representatives: Representatives

@@ -43,9 +43,7 @@ def ask_representatives(
     names = tuple(Variable(name) for name in columns)
     terms = names or (Term(boolean_constant(value=True)),)
     rules = without_equality_in(normalise((Rule((Atom(ANSWER, terms),), body),)))
-    constants = rule_constants(rules)
-    found = materialisation.representatives.of(constants)
-    values = {c: one for c, one in zip(constants, found, strict=True) if c != one}
+    values = materialisation.representatives.replaced(rule_constants(rules))
     normal = tuple(replace_constants(rule, values) for rule in rules)
     table = _ask(materialisation.engine, normal, len(terms))
     return table if columns else table.select([])

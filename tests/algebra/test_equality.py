@@ -41,14 +41,14 @@ def test_law_merging_is_transitive_and_a_value_represents(engine: Engine) -> Non
     kept = given(engine)
     representatives = merged(kept, ("a", "b"), ("c", "d"), ("b", "d"), ("d", 7))
     names = [constant(name) for name in ("a", "b", "c", "d", "e")]
-    assert representatives.of(names) == [constant(7)] * 4 + [constant("e")]
+    assert representatives.replaced(names) == dict.fromkeys(names[:4], constant(7))
     assert len(rows_of(representatives.cliques())) == 5
 
 
 def test_law_merge_tells_who_lost_its_status(engine: Engine) -> None:
     kept = given(engine)
     representatives = merged(kept, ("a", "b"))
-    (one,) = set(representatives.of([constant("a"), constant("b")]))
+    (one,) = set(representatives.replaced([constant("a"), constant("b")]).values())
     more = interned(kept, [fact("same", "b", 1), fact("same", "a", "a")])
     lost = kept.merge(representatives, more, "lost", VALUES)
     assert facts_of(kept, lost) == {("lost", (one,))}
@@ -72,7 +72,33 @@ def test_law_rewriting_and_what_is_behind_it(engine: Engine) -> None:
     assert facts_of(kept, kept.originals(alone, representatives)) == set(facts[:2])
     inside = kept.rewritten_into(everything, representatives, alone)
     assert facts_of(kept, inside) == set(facts[:2])
-    assert facts_of(kept, kept.outdated(representatives)) == set(facts[:2])
+
+
+def test_law_given_facts_are_brought_into_normal_form(engine: Engine) -> None:
+    facts = [fact("p", "a", "x"), fact("p", "b", "y"), fact("p", 1, "y")]
+    kept = given(engine, *facts)
+    representatives = merged(kept, ("a", 1), ("b", 1))
+    kept.rollback()
+    implied = kept.normalise(representatives)
+    assert facts_of(kept, implied) == {fact("p", 1, "x")}
+    assert facts_of(kept, kept.materialised) == {fact("p", 1, "x"), fact("p", 1, "y")}
+    assert facts_of(kept, kept.explicit) == {*facts, fact("p", 1, "x")}
+    assert kept.marked().is_empty()
+    kept.recursive_counts.add(kept.once(implied))
+    assert facts_of(kept, kept.marked()) == {fact("p", 1, "x")}
+
+
+def test_law_facts_lead_to_the_cliques_they_mention(engine: Engine) -> None:
+    kept = given(engine, fact("p", 1, "x"), fact("q", "z", 5))
+    representatives = merged(kept, ("a", 1), ("z", "w"))
+    (one,) = {
+        *representatives.replaced([constant("z"), constant("w")]).values(),
+    }
+    facts = interned(kept, [fact("p", 1, "x"), ("q", (one, constant(5)))])
+    nodes = kept.nodes_of(facts, representatives, "same")
+    assert facts_of(kept, nodes) == {fact("same", 1, 1), ("same", (one, one))}
+    marks = interned(kept, [fact("mark", 1)])
+    assert facts_of(kept, kept.mentioning(marks, facts)) == {fact("p", 1, "x")}
 
 
 def test_law_originals_of_large_cliques_are_looked_up(engine: Engine) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from time import process_time
+from contextlib import contextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from evermat.api import KnowledgeBase
@@ -11,7 +12,7 @@ from evermat.bench.generators import updates
 from evermat.bench.modules import SLOW_SAMPLES, SMALL_SAMPLES, WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -37,28 +38,44 @@ def _run(
 ) -> None:
     problem = workload.make(scale)
     base = KnowledgeBase(problem.rules + workload.reader, modules=modules)
-    gc.collect()
-    start = process_time()
-    base.load(problem.facts)
-    tell("step", step="materialise", seconds=process_time() - start)
-    start = process_time()
-    facts = base.facts(workload.closure)
-    seconds = process_time() - start
-    sizes = {"facts": base.stats()["facts"], "closure": len(facts)}
-    tell("step", step="read", seconds=seconds, sizes=sizes)
+    clock = _Clock(tell)
+    with clock.step("materialise"):
+        base.load(problem.facts)
+    with clock.step("read"):
+        facts = base.facts(workload.closure)
+    tell("sizes", facts=base.stats()["facts"], closure=len(facts))
     del facts
+    size = problem.facts[workload.source].num_rows
     for number in range(SMALL_SAMPLES if modules else SLOW_SAMPLES):
         rows = _sample(problem, workload, workload.small, number)
-        for step, change in (("deletion", base.delete), ("insertion", base.insert)):
-            gc.collect()
-            start = process_time()
-            change(workload.source, rows[workload.source])
-            tell("step", step=f"small {step}", seconds=process_time() - start)
-    size = problem.facts[workload.source].num_rows
+        with clock.step("small deletion"):
+            change = base.delete(workload.source, rows[workload.source])
+        with clock.step("small deletion, read"):
+            change.removed(workload.closure)
+        with clock.step("small insertion"):
+            change = base.insert(workload.source, rows[workload.source])
+        with clock.step("small insertion, read"):
+            change.added(workload.closure)
     rows = _sample(problem, workload, round(_LARGE_SHARE * size), SMALL_SAMPLES)
-    start = process_time()
-    base.delete(workload.source, rows[workload.source])
-    tell("step", step="large deletion", seconds=process_time() - start)
+    with clock.step("large deletion"):
+        change = base.delete(workload.source, rows[workload.source])
+    with clock.step("large deletion, read"):
+        change.removed(workload.closure)
+
+
+class _Clock:
+    """Tells how long steps take."""
+
+    def __init__(self, tell: Callable[..., None]) -> None:
+        self._tell = tell
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Measure a block."""
+        gc.collect()
+        start = perf_counter()
+        yield
+        self._tell("step", step=name, seconds=perf_counter() - start)
 
 
 def _sample(

@@ -186,19 +186,20 @@ class Deletion:
             delta_positive=facts,
         )
         # Cliques of one constant have no node, so there is nothing to ask about them.
-        nodes = engine.derive(self.setting.cliques.nodes, _over(facts, possible))
-        return bodies | nodes
+        nodes = engine.nodes_of(facts, self.old, SAME)
+        return bodies | (nodes & possible)
 
     def _proved(self, facts: SettledFacts) -> SettledFacts:
         """Those of the facts that are proved, with whole cliques."""
         engine = self.engine
         found = engine.rewritten_into(facts, self.new, self.proved)
         found = engine.settle(found | (facts & self.whole))
-        if self.old.is_identity() or found.is_empty():
+        if found.is_empty():
             return found
-        open_nodes = self.run.materialised - self.whole
-        broken = engine.derive(self.setting.cliques.facts, _over(found, open_nodes))
-        return engine.settle(found - broken)
+        broken = engine.settle(engine.nodes_of(found, self.old, SAME) - self.whole)
+        if broken.is_empty():
+            return found
+        return engine.settle(found - engine.mentioning(broken, found))
 
     # ------------------------------------------------------------- forward chaining
 

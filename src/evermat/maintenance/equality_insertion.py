@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from evermat.algebra import EqualityEngine, Facts, Representatives, SettledFacts
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_rules import EqualityProgram, NormalRules
-    from evermat.maintenance.equality_state import CliqueQueries
     from evermat.maintenance.state import Run
     from evermat.values import Kind
 
@@ -56,7 +55,6 @@ class Setting:
     run: Run
     program: EqualityProgram
     component: frozenset[Rule]
-    cliques: CliqueQueries
     values: frozenset[Kind]
 
     def rules(self, representatives: Representatives) -> NormalRules:

@@ -27,9 +27,7 @@ from evermat.maintenance.equality_rules import EqualityProgram
 from evermat.maintenance.equality_state import (
     LOST,
     MOVED,
-    CliqueQueries,
     given_among,
-    implied_facts,
     values_among,
 )
 from evermat.maintenance.equality_update import EqualityJob, EqualityUpdate
@@ -133,7 +131,6 @@ class EqualityMaterialisation:
         self._arities: dict[str, int] = {}
         self._history = History()
         self._values = values_among(engine.relations())
-        self._cliques = CliqueQueries({})
         self._is_foreign = False
         """Whether the engine's counts are those of another way to maintain it."""
 
@@ -335,7 +332,7 @@ class EqualityMaterialisation:
         fresh.monitor = watch.monitor
         inserted = engine.snapshot(job.insertions)
         if not self._is_first:
-            implied = implied_facts(engine, job.cliques)
+            implied = engine.no_facts() if self._is_foreign else engine.marked()
             engine.copy_explicit(
                 fresh,
                 without=engine.settle(job.deletions | implied),
@@ -517,14 +514,7 @@ class EqualityMaterialisation:
             component=component,
             deletions=deletions,
             insertions=insertions,
-            cliques=self._queries(),
         )
-
-    def _queries(self) -> CliqueQueries:
-        arities = self.engine.relations()
-        if self._cliques.arities != arities:
-            self._cliques = CliqueQueries(arities)
-        return self._cliques
 
     def _given(self, facts: SettledFacts) -> SettledFacts:
         if self._is_foreign:

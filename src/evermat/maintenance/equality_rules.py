@@ -80,14 +80,7 @@ class EqualityProgram:
 
     def values(self, representatives: Representatives) -> Values:
         """The constants of the rules that something else stands for."""
-        if representatives.is_identity():
-            return {}
-        found = representatives.of(self.constants)
-        return {
-            constant: one
-            for constant, one in zip(self.constants, found, strict=True)
-            if constant != one
-        }
+        return representatives.replaced(self.constants)
 
     def behind(self, values: Values) -> frozenset[Rule]:
         """The rules that equality depends on, when constants are replaced.

@@ -17,16 +17,13 @@ facts that are not normal are explicit, but do not hold in the engine.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
-from evermat.lang.equality import SAME
 from evermat.lang.syntax import TRIPLE
 from evermat.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from evermat.algebra import EqualityEngine, Facts, SettledFacts
 
@@ -34,8 +31,6 @@ LOST = "~lost"
 """Constants that represent no longer."""
 MOVED = "~moved"
 """Constants whose representative is another one after an update."""
-
-_MARKS = frozenset({LOST, MOVED})
 
 
 def values_among(relations: Iterable[str]) -> frozenset[Kind]:
@@ -48,39 +43,6 @@ def values_among(relations: Iterable[str]) -> frozenset[Kind]:
     if TRIPLE not in relations:
         names.add(Kind.STRING)
     return frozenset(Kind) - names
-
-
-class CliqueQueries:
-    """Queries that lead from facts to the cliques they mention.
-
-    Attributes:
-        facts: those of the changed facts that mention a clique.
-        nodes: the cliques that changed facts mention.
-        every_node: all cliques.
-    """
-
-    def __init__(self, arities: Mapping[str, int]) -> None:
-        self.arities = dict(arities)
-        facts: list[Query] = []
-        nodes: list[Query] = []
-        for name, arity in arities.items():
-            columns = tuple(Column(at) for at in range(arity))
-            for column in columns if name not in _MARKS else ():
-                fact = Pattern(name, columns, Role.CHANGED)
-                node = Pattern(SAME, (column, column))
-                for head, queries in ((fact, facts), (node, nodes)):
-                    query = Query(
-                        head=replace(head, role=Role.ALL),
-                        positive=(fact, node),
-                        column_count=arity,
-                        label="facts and their cliques",
-                    )
-                    queries.append(query)
-        self.facts = QuerySet(tuple(facts))
-        self.nodes = QuerySet(tuple(nodes))
-        node = Pattern(SAME, (Column(0), Column(0)))
-        every = Query(head=node, positive=(node,), column_count=1, label="all cliques")
-        self.every_node = QuerySet((every,))
 
 
 class GivenFacts:
@@ -114,14 +76,6 @@ def given_among(engine: EqualityEngine, facts: Facts) -> SettledFacts:
     if explicit.is_empty():
         return explicit
     return engine.settle(explicit - engine.recursive_counts.positive(explicit))
-
-
-def implied_facts(engine: EqualityEngine, cliques: CliqueQueries) -> SettledFacts:
-    """All explicit facts that were not given themselves."""
-    everything = engine.materialised
-    nodes = engine.derive(cliques.every_node, Views(everything, everything))
-    found = engine.mentioning(nodes, engine.explicit)
-    return engine.recursive_counts.positive(found)
 
 
 def normal_explicit(engine: EqualityEngine) -> Facts:

@@ -23,7 +23,6 @@ from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
 from evermat.maintenance.equality_state import (
     MOVED,
-    CliqueQueries,
     GivenFacts,
     normal_explicit,
     values_among,
@@ -50,7 +49,6 @@ class EqualityJob:
         old, new: the rules before; the rules after.
         component: the rules that equality is known to depend on.
         deletions, insertions: given facts, as they are given.
-        cliques: queries over all relations.
     """
 
     program: EqualityProgram
@@ -59,7 +57,6 @@ class EqualityJob:
     component: frozenset[Rule]
     deletions: SettledFacts
     insertions: SettledFacts
-    cliques: CliqueQueries
 
     @property
     def removed(self) -> frozenset[Rule]:
@@ -113,7 +110,6 @@ class EqualityUpdate:
             run=self.run,
             program=job.program,
             component=job.component,
-            cliques=job.cliques,
             values=values_among(relations),
         )
         self.marks: Marks | None = None
@@ -174,18 +170,12 @@ class EqualityUpdate:
             equalities = insertion.apply(bridges)
             insertion.merge(equalities)
             run.add(engine.rewrite(equalities, after))
-            outdated = engine.outdated(after)
-            images = engine.rewrite(outdated, after)
-            run.delete(outdated)
-            run.add(engine.settle(images - run.materialised))
-            implied = engine.settle(images - engine.explicit)
-            engine.recursive_counts.add(engine.once(implied))
+            nothing = engine.no_facts()
             engine.commit(
-                deleted=run.deleted,
-                added=run.added,
-                withdrawn=engine.no_facts(),
-                given=images,
+                deleted=nothing, added=run.added, withdrawn=nothing, given=nothing
             )
+            implied = engine.normalise(after)
+            engine.recursive_counts.add(engine.once(implied))
         return after
 
     def materialise_component(self) -> None:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
-_BRANCH = 1000
-"""Categories below one of the topmost ones."""
-_FAR = 4
-"""How far away a broader category may be."""
+_CHAIN = 500
+"""Categories in a long chain or cycle; see `categories`."""
+_LONG_SHARE = 1 / 100
+"""Of all categories, those in long chains and cycles."""
 
 CLIQUES = """\
 same(?x, ?z) :- same(?x, ?y), same(?y, ?z) .
@@ -79,23 +79,24 @@ def _component(
 
 
 def categories(concepts: int, seed: int = 1) -> Problem:
-    """A graph of categories with cycles, and the rules of SKOS on it."""
+    """A graph of categories with cycles, and the rules of SKOS on it.
+
+    Most categories are in a flat hierarchy, few in long chains, and every other chain
+    leads back to its beginning. How long and how many they are follows from what the
+    paper says of its sample of DBpedia: the materialisation is 19.4 times as large as
+    the data, and took 3,623 s without modules. On the same server the 8.9 thousand
+    million instances of DAG-R took 3,239 s, so that there were about 103 instances for
+    each of the 97 million facts.
+    """
     random = np.random.default_rng(seed)
-    later = np.arange(1, concepts)
-    # Branches of some hundred categories, which are deep: a parent is never far away.
-    start = later - later % _BRANCH
-    near = random.integers(1, _FAR, (2, concepts - 1))
-    first = np.where(start == later, 0, np.maximum(later - near[0], start))
-    is_some = (random.random(concepts - 1) < 0.25) & (start != later)  # noqa: PLR2004
-    some = later[is_some]
-    second = np.maximum(some - near[1][some - 1], start[some - 1])
-    # Few categories are said to be narrower than what they contain.
-    turned = random.choice(later, max(1, concepts // 2000))
+    long = round(concepts * _LONG_SHARE)
+    later = np.arange(1, concepts - long)
+    second = later[random.random(later.size) < 0.25]  # noqa: PLR2004
     broader = np.concatenate(
         [
-            np.stack([later, first]),
-            np.stack([some, second]),
-            np.stack([first[turned - 1], turned]),
+            np.stack([later, later // 40]),
+            np.stack([second, (second + 1) // 41]),
+            *_chains(concepts - long, long),
         ],
         axis=1,
     )
@@ -110,6 +111,19 @@ def categories(concepts: int, seed: int = 1) -> Problem:
             "top_concept_of": _table(np.array([[0], [concepts]])),
         },
     )
+
+
+def _chains(first: int, nodes: int) -> list[Numbers]:
+    """Long chains of categories; every other one is closed to a cycle."""
+    parts = []
+    for number, start in enumerate(range(0, nodes, _CHAIN)):
+        length = min(_CHAIN, nodes - start)
+        later = np.arange(1, length)
+        parts.append(first + start + np.stack([later, later - 1]))
+        if number % 2 == 0:
+            last = first + start + length - 1
+            parts.append(np.array([[first + start], [last]]))
+    return parts
 
 
 def museum_places(

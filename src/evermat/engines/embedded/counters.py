@@ -70,6 +70,10 @@ class CounterColumn:
         for name, rows, old in reversed(self._changes or []):
             self._relations[name].counter(self._which)[rows] = old
 
+    def overwritten(self) -> list[tuple[str, Rows, Rows]]:
+        """What was overwritten so far: rows and their numbers, the first one first."""
+        return self._changes or []
+
     def forget(self) -> None:
         """Stop keeping what is overwritten."""
         self._changes = None

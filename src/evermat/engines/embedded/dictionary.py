@@ -203,6 +203,12 @@ class Dictionary:
             return doubles
         return None
 
+    def look_up_sums(self, left: Ids, right: Ids, sign: int) -> Ids:
+        """The ids of `left + sign * right`, where all are integers by themselves."""
+        return self._translate_integers(
+            _integers(left) + sign * _integers(right), _FIND
+        )
+
     def constant(self, id_: int) -> Constant:
         """The constant of one id."""
         if id_ >= FIRST_INTEGER:
@@ -217,12 +223,10 @@ class Dictionary:
         kinds[~integers] = self._kinds[ids[~integers]]
         return kinds
 
-    def ranks(self, values: frozenset[Kind]) -> Flags:
-        """For every text 0 if its kind is one of some kinds, else 1."""
-        table = np.ones(256, np.uint8)
-        table[[int(kind) for kind in values]] = 0
-        ranks: Flags = table[self._kinds[: self._count]]
-        return ranks
+    @property
+    def kinds(self) -> Flags:
+        """The kind of every text, with room for more at the end."""
+        return self._kinds
 
     def _texts_of(self, ids: Ids) -> pa.Array:
         if self._count == 0:
@@ -231,6 +235,11 @@ class Dictionary:
         buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._texts)]
         every = pa.LargeStringArray.from_buffers(self._count, *buffers[1:])
         return every.take(pa.array(ids)).cast(pa.string())
+
+
+def are_integers(ids: Ids) -> npt.NDArray[np.bool_]:
+    """Which of the ids are integers by themselves."""
+    return ids >= FIRST_INTEGER
 
 
 def _integers(ids: Ids) -> npt.NDArray[np.int64]:

@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import EngineUseError, Role, SettledFacts, Within
+from evermat.algebra import (
+    STORED_NUMBERS,
+    EngineUseError,
+    Role,
+    SettledFacts,
+    Within,
+)
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
-from evermat.engines.embedded.evaluate import Evaluation, InlineTables
+from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
 from evermat.engines.embedded.heads import (
     find_known,
     find_or_append,
@@ -27,6 +33,7 @@ from evermat.engines.embedded.heads import (
 )
 from evermat.engines.embedded.plan import describe, make_plan
 from evermat.engines.embedded.relation import (
+    EXPLICIT,
     NONRECURSIVE,
     RECURSIVE,
     Relation,
@@ -34,10 +41,12 @@ from evermat.engines.embedded.relation import (
 from evermat.engines.embedded.representatives import Cliques
 from evermat.engines.embedded.rewriting import (
     explicit_behind,
-    explicit_outdated,
     images_of,
+    normalise,
     rewritten,
+    rows_among,
     rows_mentioning,
+    shared_ids,
 )
 from evermat.engines.embedded.sets import (
     Growing,
@@ -49,6 +58,7 @@ from evermat.engines.embedded.sets import (
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
 from evermat.engines.embedded.store import Store
+from evermat.engines.embedded.stored import committed, reinstate, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,6 +69,7 @@ if TYPE_CHECKING:
         Counts,
         Engine,
         Facts,
+        Journal,
         Monitor,
         Pattern,
         Query,
@@ -88,9 +99,10 @@ class EmbeddedEngine:
     def __init__(self, inline: InlineTables | None = None) -> None:
         self.monitor: Monitor | None = None
         self.matches = 0
+        self.journal: Journal | None = None
         self._inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self._inline.dictionary
-        self._plans: dict[Query, Plan] = {}
+        self._plans: dict[Query, Prepared] = {}
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
@@ -174,8 +186,9 @@ class EmbeddedEngine:
         arity = len(query.head.operands)
         relation = Relation(query.head.relation, arity)
         self._declare_patterns(query)
+        prepared = Prepared(self._new_plan(query), self._inline)
         with self._marker() as marker:
-            parts = self._evaluate(query, views, self._new_plan(query), marker)
+            parts = self._evaluate(query, views, prepared, marker)
         if parts:
             find_or_append(relation, merged(parts))
         return Copy(self._dictionary, {"": relation.table[:, : relation.count]}).read(
@@ -192,9 +205,7 @@ class EmbeddedEngine:
         parts: dict[str, list[Counted]] = {}
         with self._marker() as marker:
             for query in self._affected(queries, views):
-                self.declare(query.head.relation, len(query.head.operands))
-                self._declare_patterns(query)
-                found = self._evaluate(query, views, self._plan(query), marker)
+                found = self._evaluate(query, views, self._prepared(query), marker)
                 if found:
                     parts.setdefault(query.head.relation, []).extend(found)
         return {name: merged(pieces) for name, pieces in parts.items()}
@@ -220,13 +231,10 @@ class EmbeddedEngine:
             marker.clear()
 
     def _evaluate(
-        self, query: Query, views: Views, plan: Plan, marker: Marker
+        self, query: Query, views: Views, prepared: Prepared, marker: Marker
     ) -> list[Counted]:
         evaluation = Evaluation(
-            plan,
-            lambda pattern: self._source(pattern, views, marker),
-            self._inline,
-            self.monitor,
+            prepared, lambda pattern: self._source(pattern, views, marker), self.monitor
         )
         try:
             heads = evaluation.run(len(query.head.operands))
@@ -240,20 +248,28 @@ class EmbeddedEngine:
         facts = views.read_by(pattern)
         if facts is None:
             return Source(relation, self.store.sets.nothing)
-        if pattern.role in {Role.CHANGED, Role.CHANGED_ABSENT}:
+        if pattern.role is Role.CHANGED or pattern.role is Role.CHANGED_ABSENT:
             rows = cast("Settled", facts).rows.get(name, NO_ROWS)
             return Source(relation, self.store.sets.nothing, rows)
         return Source(relation, self.store.sets.sight(facts, name, marker))
 
-    def _plan(self, query: Query) -> Plan:
-        plan = self._plans.get(query)
-        if plan is None or self._is_outdated(plan):
-            plan = self._plans[query] = self._new_plan(query)
-        return plan
+    def _prepared(self, query: Query) -> Prepared:
+        prepared = self._plans.get(query)
+        if prepared is None or self._is_outdated(prepared.plan):
+            self.declare(query.head.relation, len(query.head.operands))
+            self._declare_patterns(query)
+            prepared = Prepared(self._new_plan(query), self._inline)
+            self._plans[query] = prepared
+        return prepared
 
     def _is_outdated(self, plan: Plan) -> bool:
+        relations = self.store.relations
+        if plan.query.head.relation not in relations:
+            return True
         for name, size in plan.sizes.items():
-            now = self.store.relations[name].count
+            if name not in relations:
+                return True
+            now = relations[name].count
             if not (size + 16) <= REPLAN_FACTOR * (now + 16):
                 return True
             if not (now + 16) <= REPLAN_FACTOR * (size + 16):
@@ -327,8 +343,7 @@ class EmbeddedEngine:
         """Take the second constants of binary facts to be what `source` says."""
         for name, rows in cast("Settled", members).rows.items():
             ids = self.store.relations[name].table[1, rows]
-            ones = cast("Cliques", source).map(ids)
-            cast("Cliques", representatives).assign(ids, ones)
+            cast("Cliques", representatives).assign(ids, cast("Cliques", source))
 
     def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
         """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
@@ -336,9 +351,9 @@ class EmbeddedEngine:
         found = {}
         for name, rows in cast("Settled", nodes).rows.items():
             relation = self.store.relations[name]
-            ones = relation.table[:1, rows]
-            origin, members = cliques.multiply(ones)
-            pairs = np.stack([ones[0, origin], members[0]])
+            ones = relation.table[0, rows]
+            sizes, members = cliques.members(ones)
+            pairs = np.stack([np.repeat(ones, sizes), members])
             found[name] = intern_rows(relation, pairs)
         return Settled(found)
 
@@ -386,20 +401,51 @@ class EmbeddedEngine:
             return self.no_facts()
         ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
         found = {}
+        if isinstance(facts, Settled):
+            return Settled(
+                {
+                    name: rows_among(self.store.relations[name], rows, ids)
+                    for name, rows in facts.rows.items()
+                }
+            )
         for name, relation in self.store.relations.items():
             rows = rows_mentioning(relation, ids)
             if rows.size:
                 found[name] = rows[self.store.sets.test(facts, name, rows)]
         return Settled(found)
 
-    def outdated(self, representatives: Representatives) -> Settled:
-        """The explicit facts with a constant that something else stands for."""
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> Settled:
+        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return self.no_facts()
+        parts = [
+            shared_ids(self.store.relations[name], rows, cliques)
+            for name, rows in cast("Settled", facts).rows.items()
+        ]
+        ids = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+        known = self.store.relations[relation]
+        return Settled({relation: intern_rows(known, np.stack([ids, ids]))})
+
+    def normalise(self, representatives: Representatives) -> Settled:
+        """Let representatives of given facts hold in their place."""
         cliques = cast("Cliques", representatives)
         if cliques.is_identity():
             return self.no_facts()
         return Settled(
             {
-                name: explicit_outdated(relation, cliques)
+                name: normalise(relation, cliques)
+                for name, relation in self.store.relations.items()
+            }
+        )
+
+    def marked(self) -> Settled:
+        """The explicit facts with a recursive count above zero."""
+        return Settled(
+            {
+                name: relation.marked_rows()
                 for name, relation in self.store.relations.items()
             }
         )
@@ -531,9 +577,15 @@ class EmbeddedEngine:
         self._require_transaction()
         gone = self.store.sets.rows_of(deleted - added)
         come = self.store.sets.rows_of(added)
-        for name, rows in self.store.sets.rows_of(withdrawn).items():
+        lost = self.store.sets.rows_of(withdrawn)
+        new = self.store.sets.rows_of(given)
+        if self.journal is not None:
+            self.journal(
+                committed(self.store, self._dictionary, (gone, come, lost, new))
+            )
+        for name, rows in lost.items():
             self.store.relations[name].withdraw(rows)
-        for name, rows in self.store.sets.rows_of(given).items():
+        for name, rows in new.items():
             self.store.relations[name].give(rows)
         for name, rows in gone.items():
             self.store.relations[name].hide(rows)
@@ -595,12 +647,24 @@ class EmbeddedEngine:
         for name, rows in cast("Settled", facts).rows.items():
             self.store.relations[name].show(rows)
 
+    def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take up what another engine stored: for engines without facts."""
+        for relation, table in facts:
+            terms = table.select(range(table.num_columns - len(STORED_NUMBERS)))
+            self.declare(relation, terms.num_columns)
+            ids = self._ids(terms, self._dictionary.encode)
+            reinstate(self.store.relations[relation], ids, table)
+
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
         fresh = cast("EmbeddedEngine", target)
-        view = (self.store.explicit - without) | also
+        unwanted = self.store.sets.rows_of(without)
+        wanted = self.store.sets.rows_of(also)
         for name, relation in self.store.relations.items():
-            rows = self.store.sets.stored_rows(view, name)
+            kept = (relation.status[: relation.count] & EXPLICIT).astype(np.bool_)
+            kept[unwanted.get(name, NO_ROWS)] = False
+            kept[wanted.get(name, NO_ROWS)] = True
+            rows = np.flatnonzero(kept)
             if rows.size:
                 fresh.declare(name, relation.arity)
                 twin = fresh.store.relations[name]
@@ -612,6 +676,8 @@ class EmbeddedEngine:
         fresh = cast("EmbeddedEngine", other)
         left = Copy(self._dictionary, self.store.missing_from(fresh.store))
         came = Copy(self._dictionary, fresh.store.missing_from(self.store))
+        if self.journal is not None:
+            self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches
         self.store = fresh.store
         self._known_before = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
+from evermat.engines.embedded.sorting import sort_hashes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,6 +21,9 @@ _T = TypeVar("_T", bound=np.generic)
 
 COMPACT_AT = 1 << 23
 """Derivations gathered before equal ones are counted, which bounds memory."""
+
+FEW = 32
+"""Rows are put in order by marking them unless they are one in so many."""
 
 MOST_TALLIED = 1 << 20
 """The widest range of ids in which heads are tallied: it should stay in the cache."""
@@ -120,21 +124,21 @@ def _merge_wide(parts: list[Counted]) -> Counted:
     table = tables[0] if len(parts) == 1 else np.concatenate(tables, axis=1)
     counts = np.concatenate([part.counts for part in parts])
     hashes = np.concatenate([part.keys for part in parts])
-    keys, order = kernels.sort_pairs(hashes, np.arange(hashes.size, dtype=np.int32))
-    counts = counts[order]
-    size = kernels.count_wide(keys, order, table, counts)
+    keys, order, table, counts = sort_hashes(hashes, table, counts)
+    totals = counts[order]
+    size = kernels.count_wide(keys, order, table, totals)
     if size < 0:
         # Different rows with the same hash, next to never: sort by all columns, too.
+        hashes = make_keys(table)
         order = np.lexsort((*table, hashes)).astype(np.int32)
         keys, table = hashes[order], np.ascontiguousarray(table[:, order])
-        counts = np.concatenate([part.counts for part in parts])[order]
         new = np.ones(keys.size, np.bool_)
         new[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
         starts = np.flatnonzero(new)
-        totals = np.add.reduceat(counts, starts, dtype=np.int32)
+        totals = np.add.reduceat(counts[order], starts, dtype=np.int32)
         return Counted(keys[starts], totals, table.take(starts, axis=1))
     distinct = table.take(order[:size], axis=1)
-    return Counted(_fitted(keys, size), _fitted(counts, size), distinct)
+    return Counted(_fitted(keys, size), _fitted(totals, size), distinct)
 
 
 def _merge(left: Counted, right: Counted) -> Counted:
@@ -172,8 +176,7 @@ def find_or_append(relation: Relation, heads: Counted) -> Rows:
 def find_known(relation: Relation, table: Ids) -> Rows:
     """The sorted distinct rows of those facts that have one."""
     rows = relation.find(table)
-    rows = np.sort(rows[rows >= 0])
-    return rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if rows.size else rows
+    return distinct(rows[rows >= 0])
 
 
 def intern_rows(relation: Relation, table: Ids) -> Rows:
@@ -183,4 +186,19 @@ def intern_rows(relation: Relation, table: Ids) -> Rows:
     parts = heads.parts()
     if not parts:
         return np.empty(0, np.int32)
-    return np.sort(find_or_append(relation, merged(parts)))
+    return distinct(find_or_append(relation, merged(parts)))
+
+
+def distinct(rows: Rows) -> Rows:
+    """Rows in order, each once."""
+    if (rows[1:] > rows[:-1]).all():
+        return rows
+    most = int(rows.max()) + 1
+    if most < rows.size * FEW:
+        marks = np.zeros(most, np.bool_)
+        marks[rows] = True
+        return np.flatnonzero(marks).astype(np.int32)
+    rows = np.sort(rows)
+    keep = np.ones(rows.size, np.bool_)
+    keep[1:] = rows[1:] != rows[:-1]
+    return rows[keep]

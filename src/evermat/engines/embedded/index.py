@@ -13,6 +13,7 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.sorting import merge_runs, sort_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 MERGE_RATIO = 3
 """Runs are merged unless the older one is more than this many times as long."""
+
+FEW = 16
+"""One goal for so many keys is looked up by itself, not by walking along the keys."""
 
 HALF = np.uint64(32)
 WIDEST_EXACT_KEY = 2
@@ -33,7 +37,9 @@ def make_keys(columns: Ids) -> Keys:
     if count == 0:
         return np.zeros(columns.shape[1], np.uint64)
     if count > WIDEST_EXACT_KEY:
-        return kernels.hash_columns(np.ascontiguousarray(columns))
+        hashes: Keys = np.empty(columns.shape[1], np.uint64)
+        kernels.hash_columns(np.ascontiguousarray(columns), hashes)
+        return hashes
     keys: Keys = columns[0].astype(np.uint64)
     keys <<= HALF
     if count == WIDEST_EXACT_KEY:
@@ -72,12 +78,32 @@ class Run:
         )
         return first, last, total
 
+    def find_rows(self, goals: Keys, found: Rows) -> int:
+        """Note the rows of goals that are not found yet; return how many."""
+        self._require_directory()
+        return kernels.find_rows(
+            goals,
+            self.keys,
+            self.rows,
+            self._directory,
+            self._base,
+            self._shift,
+            found,
+        )
+
+    def find_sorted(self, goals: Keys, found: Rows) -> int:
+        """Like `find_rows`, where the goals are in order."""
+        if goals.size * FEW < self.keys.size:
+            return self.find_rows(goals, found)
+        return kernels.find_sorted(goals, self.keys, self.rows, found)
+
     def _places(self, size: int) -> tuple[Rows, Rows]:
-        if self._directory.size == 0:
-            self._make_directory()
+        self._require_directory()
         return np.empty(size, np.int32), np.empty(size, np.int32)
 
-    def _make_directory(self) -> None:
+    def _require_directory(self) -> None:
+        if self._directory.size:
+            return
         self._base = int(self.keys[0] >> HALF)
         span = int(self.keys[-1] >> HALF) - self._base + 1
         # One bucket for each possible upper half if they are dense enough, else
@@ -85,9 +111,10 @@ class Run:
         most = max(64, 4 * self.keys.size)
         self._shift = max(0, (span // most).bit_length())
         buckets = ((span - 1) >> self._shift) + 1
-        self._directory = kernels.make_directory(
-            self.keys, self._base, self._shift, buckets
-        )
+        directory: Rows = np.empty(buckets + 1, np.int32)
+        kernels.make_directory(self.keys, self._base, self._shift, directory)
+        # Last, because another thread may be waiting for it.
+        self._directory = directory
 
     @property
     def nbytes(self) -> int:
@@ -111,9 +138,9 @@ class Index:
         self.covered = 0
 
     def add(self, keys: Keys, rows: Rows) -> None:
-        """Add new rows, in any order."""
+        """Add new rows, in any order; the arrays are the index's from now on."""
         if keys.size:
-            self.add_sorted(*kernels.sort_pairs(keys, rows))
+            self.add_sorted(*sort_pairs(keys, rows))
 
     def add_sorted(self, keys: Keys, rows: Rows) -> None:
         """Add new rows whose keys are in order."""
@@ -123,7 +150,7 @@ class Index:
         runs.append(Run(keys, rows))
         while len(runs) > 1 and len(runs[-2]) < MERGE_RATIO * len(runs[-1]):
             right, left = runs.pop(), runs.pop()
-            merged = kernels.merge_runs(left.keys, left.rows, right.keys, right.rows)
+            merged = merge_runs((left.keys, left.rows), (right.keys, right.rows))
             runs.append(Run(*merged))
 
     def rows_for(self, goals: Ids) -> Rows:

@@ -34,10 +34,13 @@ _rows = int32[::1]
 _table = uint32[:, ::1]
 _status = uint16[::1]
 _flags = uint8[::1]
+_void = _types.void
 
 KEY_BITS = 64
 DIGIT_BITS = 11
 DIGIT_SIZE = 1 << DIGIT_BITS
+PIECE_BITS = 10
+"""Hashes are divided into this many pieces: one can write to so many at once."""
 SMALL = 48
 """Up to this many keys, insertion sort beats the passes of a radix sort."""
 
@@ -113,32 +116,32 @@ def sort_keys(keys: Keys, spare: Keys) -> Keys:
     return keys
 
 
-@kernel("Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1])")
-def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
-    """Sort keys and carry rows along; both results are new arrays."""
+@kernel(int64(_keys, _rows, _keys, _rows))
+def sort_pairs(keys: Keys, rows: Rows, spare: Keys, spare_rows: Rows) -> int:
+    """Sort keys and carry rows along; return 1 if the result is in the spare arrays."""
     n = keys.size
-    source, carried = keys.copy(), rows.copy()
     if n <= SMALL:
         for i in range(1, n):
-            key = source[i]
-            row = carried[i]
+            key = keys[i]
+            row = rows[i]
             j = i - 1
-            while j >= 0 and source[j] > key:
-                source[j + 1] = source[j]
-                carried[j + 1] = carried[j]
+            while j >= 0 and keys[j] > key:
+                keys[j + 1] = keys[j]
+                rows[j + 1] = rows[j]
                 j -= 1
-            source[j + 1] = key
-            carried[j + 1] = row
-        return source, carried
+            keys[j + 1] = key
+            rows[j + 1] = row
+        return 0
     ones = uint64(0)
     common = ~uint64(0)
     for i in range(n):
-        ones |= source[i]
-        common &= source[i]
+        ones |= keys[i]
+        common &= keys[i]
     varying = ones ^ common
-    target, target_rows = np.empty_like(source), np.empty_like(carried)
+    source, carried, target, target_rows = keys, rows, spare, spare_rows
     starts = np.empty(DIGIT_SIZE, np.int64)
     shift = uint64(0)
+    passes = 0
     while shift < KEY_BITS and (varying >> shift) != 0:
         while (varying >> shift) & uint64(1) == 0:
             shift += uint64(1)
@@ -159,7 +162,72 @@ def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
         source, target = target, source
         carried, target_rows = target_rows, carried
         shift += uint64(DIGIT_BITS)
-    return source, carried
+        passes += 1
+    return passes & 1
+
+
+@kernel(_void(_keys, _table, _rows, _keys, _table, _rows, _rows))
+def divide_hashes(
+    hashes: Keys,
+    table: Ids,
+    counts: Rows,
+    new_hashes: Keys,
+    new_table: Ids,
+    new_counts: Rows,
+    places: Rows,
+) -> None:
+    """Bring facts into the order of the upper bits of their hashes."""
+    n = hashes.size
+    shift = uint64(KEY_BITS - PIECE_BITS)
+    starts = np.zeros((1 << PIECE_BITS) + 1, np.int64)
+    for i in range(n):
+        starts[int64(hashes[i] >> shift) + 1] += 1
+    for piece in range(1 << PIECE_BITS):
+        starts[piece + 1] += starts[piece]
+    for i in range(n):
+        piece = int64(hashes[i] >> shift)
+        place = starts[piece]
+        starts[piece] += 1
+        places[i] = place
+        new_hashes[place] = hashes[i]
+        new_counts[place] = counts[i]
+    for column in range(table.shape[0]):
+        for i in range(n):
+            new_table[column, places[i]] = table[column, i]
+
+
+@kernel(_void(_keys, int64, _rows, _keys, _rows))
+def sort_hashes(hashes: Keys, bits: int, starts: Rows, keys: Keys, order: Rows) -> None:
+    """Sort hashes into `keys`; `order` says where each of them was.
+
+    There are about as many pieces as hashes: to sort them by their upper bits leaves
+    little to do. It is done in the cache if there are few, or if they have been brought
+    into the order of some upper bits before. `starts` is zero before.
+    """
+    n = hashes.size
+    shift = uint64(KEY_BITS - bits)
+    for i in range(n):
+        starts[int64(hashes[i] >> shift) + 1] += 1
+    for piece in range(1 << bits):
+        starts[piece + 1] += starts[piece]
+    for i in range(n):
+        key = hashes[i]
+        piece = int64(key >> shift)
+        place = starts[piece]
+        starts[piece] += 1
+        keys[place] = key
+        order[place] = i
+    for i in range(1, n):
+        key = keys[i]
+        if keys[i - 1] > key:
+            row = order[i]
+            j = i - 1
+            while j >= 0 and keys[j] > key:
+                keys[j + 1] = keys[j]
+                order[j + 1] = order[j]
+                j -= 1
+            keys[j + 1] = key
+            order[j + 1] = row
 
 
 @kernel(int64(_keys, _keys, _rows, _rows))
@@ -272,15 +340,11 @@ def merge_counts(
     return m
 
 
-@kernel(
-    "Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1], uint64[::1], int32[::1])"
-)
+@kernel(_void(_keys, _rows, _keys, _rows, _keys, _rows))
 def merge_runs(
-    left: Keys, left_rows: Rows, right: Keys, right_rows: Rows
-) -> tuple[Keys, Rows]:
+    left: Keys, left_rows: Rows, right: Keys, right_rows: Rows, keys: Keys, rows: Rows
+) -> None:
     """Merge two sorted lists of keys with their rows."""
-    keys = np.empty(left.size + right.size, np.uint64)
-    rows = np.empty(left.size + right.size, np.int32)
     i = j = 0
     for m in range(keys.size):
         if j == right.size or (i < left.size and left[i] <= right[j]):
@@ -289,16 +353,15 @@ def merge_runs(
         else:
             keys[m], rows[m] = right[j], right_rows[j]
             j += 1
-    return keys, rows
 
 
 # --------------------------------------------------------------------- look-ups
 
 
-@kernel(_rows(_keys, int64, int64, int64))
-def make_directory(keys: Keys, base: int, shift: int, buckets: int) -> Rows:
+@kernel(_void(_keys, int64, int64, _rows))
+def make_directory(keys: Keys, base: int, shift: int, places: Rows) -> None:
     """The first place of each bucket of upper halves, and the number of keys."""
-    places = np.empty(buckets + 1, np.int32)
+    buckets = places.size - 1
     bucket = 0
     for i in range(keys.size):
         here = (int64(keys[i] >> _HALF) - base) >> shift
@@ -308,7 +371,6 @@ def make_directory(keys: Keys, base: int, shift: int, buckets: int) -> Rows:
     while bucket <= buckets:
         places[bucket] = keys.size
         bucket += 1
-    return places
 
 
 @kernel(int64(_ids, _keys, _rows, int64, int64, _rows, _rows))
@@ -385,6 +447,41 @@ def find_keys(
         last[i] = low
         total += low - first[i]
     return total
+
+
+@kernel(int64(_keys, _keys, _rows, _rows, int64, int64, _rows))
+def find_rows(
+    goals: Keys,
+    keys: Keys,
+    rows: Rows,
+    directory: Rows,
+    base: int,
+    shift: int,
+    found: Rows,
+) -> int:
+    """For each goal its row in sorted distinct keys, where it has one.
+
+    Rows that `found` already names are left alone. Returns how many were found.
+    """
+    hits = 0
+    buckets = directory.size - 1
+    for i in range(goals.size):
+        goal = goals[i]
+        bucket = (int64(goal >> _HALF) - base) >> shift
+        if found[i] >= 0 or bucket < 0 or bucket >= buckets:
+            continue
+        low = directory[bucket]
+        end = directory[bucket + 1]
+        while low < end:
+            middle = (low + end) >> 1
+            if keys[middle] < goal:
+                low = middle + 1
+            else:
+                end = middle
+        if low < keys.size and keys[low] == goal:
+            found[i] = rows[low]
+            hits += 1
+    return hits
 
 
 @kernel(int64(_keys, _keys, _rows, _rows))
@@ -557,12 +654,10 @@ def add_counts(counter: Rows, rows: Rows, counts: Rows, sign: int) -> int:
 # ---------------------------------------------------------------- keys and hashes
 
 
-@kernel(_keys(_table))
-def hash_columns(columns: Ids) -> Keys:
+@kernel(_void(_table, _keys))
+def hash_columns(columns: Ids, keys: Keys) -> None:
     """A 64-bit hash of each row of a table that is stored by column."""
-    n = columns.shape[1]
-    keys = np.empty(n, np.uint64)
-    for i in range(n):
+    for i in range(keys.size):
         h = uint64(0x9E3779B97F4A7C15)
         for column in range(columns.shape[0]):
             h ^= uint64(columns[column, i])
@@ -571,4 +666,3 @@ def hash_columns(columns: Ids) -> Keys:
             h *= uint64(0x94D049BB133111EB)
             h ^= h >> uint64(32)
         keys[i] = h
-    return keys

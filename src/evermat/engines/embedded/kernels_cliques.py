@@ -1,7 +1,11 @@
-"""Compiled loops over cliques of equal constants: union–find on an array of ids.
+"""Compiled loops over cliques of equal constants: union–find on arrays of ids.
 
-Ids from FIRST_INTEGER on are integers, which always stand for themselves and have no
-place in the array.
+The members of a clique form a ring: each has a next one. So two cliques become one by
+exchanging two places in their rings, and all that happens to a clique costs no more
+than a walk around it, however many other constants there are.
+
+Ids from FIRST_INTEGER on are integers, which have no place in the arrays; see
+`evermat.engines.embedded.representatives`.
 """
 
 from __future__ import annotations
@@ -10,58 +14,147 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded.kernels import _flags, _ids, int64, kernel
+from evermat.engines.embedded.kernels import (
+    _flags,
+    _ids,
+    _rows,
+    _table,
+    int64,
+    kernel,
+    uint8,
+)
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Flags, Ids
+    from evermat.engines.embedded.arrays import Flags, Ids, Rows
 
 FIRST_INTEGER = np.uint32(0x8000_0000)
 
 
-@kernel(int64(_ids, _flags, _ids, _ids))
-def unite(parents: Ids, ranks: Flags, left: Ids, right: Ids) -> int:
+@kernel(uint8(_flags, _flags, _ids, int64))
+def _rank(kinds: Flags, ranks: Flags, valued: Ids, one: int) -> int:
+    """0 for a constant that is a value, or whose clique has an integer; else 1."""
+    low, high = 0, valued.size
+    while low < high:
+        middle = (low + high) // 2
+        if valued[middle] < one:
+            low = middle + 1
+        else:
+            high = middle
+    if low < valued.size and valued[low] == one:
+        return 0
+    return int(ranks[kinds[one]])
+
+
+@kernel(int64(_ids, _ids, _flags, _flags, _ids, _ids, _ids))
+def unite(
+    parents: Ids,
+    ring: Ids,
+    kinds: Flags,
+    ranks: Flags,
+    valued: Ids,
+    left: Ids,
+    right: Ids,
+) -> int:
     """Unite pairs of constants; returns the first pair of two values, or -1.
 
-    The smaller rank stands for the clique, then the smaller id. Rank 0 is a value.
+    The smaller rank stands for the clique, then the smaller id. Afterwards parents may
+    lead to the representative by a detour, until `label`.
     """
     for at in range(left.size):
         a, b = left[at], right[at]
-        while a < FIRST_INTEGER and parents[a] != a:
-            parents[a] = (
-                parents[parents[a]] if parents[a] < FIRST_INTEGER else parents[a]
-            )
+        while parents[a] != a:
+            parents[a] = parents[parents[a]]
             a = parents[a]
-        while b < FIRST_INTEGER and parents[b] != b:
-            parents[b] = (
-                parents[parents[b]] if parents[b] < FIRST_INTEGER else parents[b]
-            )
+        while parents[b] != b:
+            parents[b] = parents[parents[b]]
             b = parents[b]
         if a == b:
             continue
-        rank_a = 0 if a >= FIRST_INTEGER else ranks[a]
-        rank_b = 0 if b >= FIRST_INTEGER else ranks[b]
+        rank_a = _rank(kinds, ranks, valued, a)
+        rank_b = _rank(kinds, ranks, valued, b)
         if rank_a == 0 and rank_b == 0:
             return at
         if rank_a < rank_b or (rank_a == rank_b and a < b):
             parents[b] = a
         else:
             parents[a] = b
+        ring[a], ring[b] = ring[b], ring[a]
     return -1
 
 
-@kernel(int64(_ids))
-def flatten(parents: Ids) -> int:
-    """Let every constant point at its representative.
-
-    Returns how many constants do not stand for themselves.
-    """
-    moved = 0
-    for at in range(parents.size):
-        one = parents[at]
-        if one == at:
-            continue
-        moved += 1
-        while one < FIRST_INTEGER and parents[one] != one:
+@kernel(int64(_ids, _ids))
+def find_roots(parents: Ids, ids: Ids) -> int:
+    """Replace ids by their representatives, along detours, too."""
+    for at in range(ids.size):
+        one = ids[at]
+        while parents[one] != one:
             one = parents[one]
-        parents[at] = one
-    return moved
+        ids[at] = one
+    return ids.size
+
+
+@kernel(int64(_ids, _ids, _rows, _ids))
+def label(parents: Ids, ring: Ids, sizes: Rows, roots: Ids) -> int:
+    """Tell all members of some cliques their representative and their number.
+
+    Returns the number of all these members.
+    """
+    total = 0
+    for at in range(roots.size):
+        root = roots[at]
+        size = 1
+        member = ring[root]
+        while member != root:
+            parents[member] = root
+            size += 1
+            member = ring[member]
+        total += size
+        for _ in range(size):
+            sizes[member] = size
+            member = ring[member]
+    return total
+
+
+@kernel(int64(_ids, _rows, _ids, _ids, _flags, _ids))
+def list_members(
+    ring: Ids, sizes: Rows, ids: Ids, roots: Ids, alone: Flags, members: Ids
+) -> int:
+    """Write down the members of cliques, one clique after the other.
+
+    Args:
+        ring: the next member of each constant's clique.
+        sizes: how many members are to be written for each id.
+        ids: what stands for each clique, and is written first.
+        roots: a member of its ring, which may be the same.
+        alone: whether the id is no member of the ring.
+        members: what is written.
+    """
+    place = 0
+    for at in range(ids.size):
+        member = roots[at]
+        size = sizes[at]
+        if alone[at]:
+            members[place] = ids[at]
+            place += 1
+            size -= 1
+        for _ in range(size):
+            members[place] = member
+            member = ring[member]
+            place += 1
+    return place
+
+
+@kernel(int64(_table, _ids, _rows, _flags))
+def mark_moved(table: Ids, parents: Ids, rows: Rows, moved: Flags) -> int:
+    """Mark rows with a constant that something else stands for; returns how many."""
+    total = 0
+    for at in range(rows.size):
+        row = rows[at]
+        moved[at] = 0
+        for column in range(table.shape[0]):
+            one = table[column, row]
+            if one < parents.size and parents[one] != one:
+                moved[at] = 1
+                total += 1
+                break
+    return total

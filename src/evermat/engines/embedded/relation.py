@@ -16,6 +16,7 @@ from evermat.algebra import EngineUseError
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
+from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
@@ -98,6 +99,16 @@ class Relation:
                 counted |= counter[: self.count] > 0
         return np.flatnonzero(counted).astype(np.int32)
 
+    def marked_rows(self) -> Rows:
+        """The explicit rows whose recursive count is above zero."""
+        counter = self._counters[RECURSIVE]
+        if counter is None:
+            return np.empty(0, np.int32)
+        used = min(self._counted[RECURSIVE], self.count)
+        rows = np.flatnonzero(counter[:used]).astype(np.int32)
+        marked: Rows = rows[(self._status[rows] & EXPLICIT) != 0]
+        return marked
+
     def keys_of(self, table: Ids) -> Keys:
         """The keys by which facts are told apart."""
         return make_keys(table)
@@ -116,10 +127,7 @@ class Relation:
                     )
             return found
         for run in self.primary.runs:
-            first, last, total = run.find_keys(keys)
-            if total:
-                hit = first < last
-                found[hit] = run.rows[first[hit]]
+            run.find_rows(keys, found)
         return found
 
     def find_sorted(self, keys: Keys) -> Rows:
@@ -129,9 +137,7 @@ class Relation:
         def find(part: slice) -> int:
             missing: int = part.stop - part.start
             for run in self.primary.runs:
-                missing -= kernels.find_sorted(
-                    keys[part], run.keys, run.rows, found[part]
-                )
+                missing -= run.find_sorted(keys[part], found[part])
                 if not missing:
                     break
             return missing
@@ -236,7 +242,7 @@ class Relation:
         held = MATERIALISED | EXPLICIT
         alive = np.flatnonzero(self._status[: self.count] & held)
         table = np.ascontiguousarray(self._table[:, alive])
-        keys, order = kernels.sort_pairs(
+        keys, order = sort_pairs(
             self.keys_of(table), np.arange(alive.size, dtype=np.int32)
         )
         alive = alive[order]

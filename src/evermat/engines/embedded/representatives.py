@@ -1,8 +1,12 @@
-"""Cliques of equal constants: an array that says for each id which id stands for it."""
+"""Cliques of equal constants: an array that says for each id which id stands for it.
+
+Integers have ids beyond all arrays. One that is equal to names stands for them, and is
+*attached* to the name that would represent them without it, the *root* of the clique.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -11,37 +15,58 @@ from evermat.algebra import UnequalValuesError
 from evermat.columns import rows_without_columns
 from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.dictionary import FIRST_INTEGER
+from evermat.engines.embedded.heads import FEW
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-    from evermat.engines.embedded.arrays import Ids
+    from evermat.engines.embedded.arrays import Flags, Ids, Rows
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.values import Constant, Kind
 
     Sizes = npt.NDArray[np.int64]
 
+NO_IDS: Ids = np.empty(0, np.uint32)
+
 
 class Cliques:
     """See `evermat.algebra.Representatives`."""
 
-    def __init__(self, dictionary: Dictionary, parents: Ids | None = None) -> None:
+    def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._parents: Ids = np.empty(0, np.uint32) if parents is None else parents
+        self._parents: Ids = NO_IDS
+        self._ring: Ids = NO_IDS
+        """For each id the next member of its clique."""
+        self._sizes: Rows = np.empty(0, np.int32)
+        """For each id the number of names in its clique."""
+        self._integers: dict[int, int] = {}
+        """Integers that stand for cliques, by root."""
+        self._roots: dict[int, int] = {}
+        """The same the other way round."""
         self._moved = 0
-        self._inverse: tuple[Ids, Ids] | None = None
+        """How many constants do not stand for themselves."""
         self._ids: dict[int, tuple[Sequence[Constant], Ids]] = {}
+        self._is_shared = False
+        """Whether the arrays belong to a copy as well, and must not be written to."""
+        self._version = object()
+        self._origin = object()
+        """The version of the cliques that these are a copy of, …"""
+        self._touched: list[Ids] = []
+        """… and all ids that may have been moved since."""
 
     # ------------------------------------------------------------------- questions
 
     def copy(self) -> Cliques:
-        """The same cliques, to be changed on their own."""
-        twin = Cliques(self._dictionary, self._parents.copy())
+        """The same cliques, to be changed on their own; costs nothing until then."""
+        twin = Cliques(self._dictionary)
+        twin._parents, twin._ring, twin._sizes = self._parents, self._ring, self._sizes
+        twin._integers, twin._roots = dict(self._integers), dict(self._roots)
         twin._moved = self._moved
-        twin._inverse = self._inverse
         twin._ids = self._ids
+        twin._is_shared = self._is_shared = True
+        twin._origin = self._version
         return twin
 
     def is_identity(self) -> bool:
@@ -50,63 +75,72 @@ class Cliques:
 
     def map(self, ids: Ids) -> Ids:
         """The representatives of ids, in any shape."""
-        if not self._moved:
-            return ids
-        known = ids < self._parents.size
-        mapped: Ids = self._parents[np.where(known, ids, 0)]
-        return mapped if known.all() else np.where(known, mapped, ids)
+        return self._images(ids) if self._moved else ids
 
-    def of(self, constants: Sequence[Constant]) -> list[Constant]:
-        """What stands for each of the constants."""
+    def _images(self, ids: Ids) -> Ids:
+        known = ids < self._parents.size
+        if known.all():
+            mapped = self._parents[ids]
+        else:
+            mapped = np.where(known, self._parents[np.where(known, ids, 0)], ids)
+        return _translated(mapped, self._integers)
+
+    def differs(self, table: Ids, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows of a table have a constant that something else stands for."""
+        if self._integers:
+            part = table[:, rows]
+            moved: npt.NDArray[np.bool_] = (self.map(part) != part).any(axis=0)
+            return moved
+        marks = np.empty(rows.size, np.bool_)
+        kernels_cliques.mark_moved(table, self._parents, rows, marks.view(np.uint8))
+        return marks
+
+    def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
+        """Those of the constants that something else stands for, and what does."""
         if not self._moved:
-            return list(constants)
+            return {}
         known = self._ids.get(id(constants))
         if known is None or known[0] is not constants:
             ids = self._dictionary.encode_constants(list(constants))
             known = self._ids[id(constants)] = (constants, ids)
         before = known[1]
         after = self.map(before)
-        found = list(constants)
-        for at in np.flatnonzero(before != after):
-            found[at] = self._dictionary.constant(int(after[at]))
-        return found
-
-    def _members(self) -> tuple[Ids, Ids]:
-        """All members that do not represent, in the order of their representatives."""
-        if self._inverse is None:
-            every = np.arange(self._parents.size, dtype=np.uint32)
-            members = every[self._parents != every]
-            ones = self._parents[members]
-            order = np.argsort(ones, kind="stable")
-            self._inverse = (members[order], ones[order])
-        return self._inverse
+        return {
+            constants[at]: self._dictionary.constant(int(after[at]))
+            for at in np.flatnonzero(before != after).tolist()
+        }
 
     def sizes(self, ids: Ids) -> Sizes:
         """The size of the clique of each representative."""
-        _, ones = self._members()
-        first = np.searchsorted(ones, ids.ravel(), "left")
-        last = np.searchsorted(ones, ids.ravel(), "right")
-        sizes: Sizes = (last - first + 1).reshape(ids.shape)
+        known = ids < self._parents.size
+        sizes: Sizes = np.ones(ids.shape, np.int64)
+        sizes[known] = self._sizes[ids[known]]
+        if self._roots:
+            roots = _translated(ids, self._roots)
+            attached = roots != ids
+            sizes[attached] = self._sizes[roots[attached]] + 1
         return sizes
+
+    def members(self, ids: Ids) -> tuple[Sizes, Ids]:
+        """The sizes of the cliques of representatives, and all their members."""
+        sizes = self.sizes(ids)
+        alone = (ids >= self._parents.size).astype(np.uint8)
+        roots = _translated(ids, self._roots)
+        members = np.empty(int(sizes.sum()), np.uint32)
+        kernels_cliques.list_members(
+            self._ring, sizes.astype(np.int32), ids, roots, alone, members
+        )
+        return sizes, members
 
     def multiply(self, table: Ids) -> tuple[npt.NDArray[np.int64], Ids]:
         """All rows that rows of representatives stand for, and which row each is of."""
-        members, ones = self._members()
         origin = np.arange(table.shape[1], dtype=np.int64)
         columns: list[Ids] = []
         for at in range(table.shape[0]):
-            column = table[at, origin]
-            first = np.searchsorted(ones, column, "left")
-            sizes = np.searchsorted(ones, column, "right") - first + 1
-            repeated = np.repeat(np.arange(column.size), sizes)
-            starts = np.cumsum(sizes) - sizes
-            offset = np.arange(repeated.size) - starts[repeated]
-            place = first[repeated] + offset - 1
-            chosen = column[repeated].copy()
-            others = offset > 0
-            chosen[others] = members[place[others]]
+            sizes, members = self.members(table[at, origin])
+            repeated = np.repeat(np.arange(origin.size), sizes)
             columns = [done[repeated] for done in columns]
-            columns.append(chosen)
+            columns.append(members)
             origin = origin[repeated]
         if not columns:
             return origin, table
@@ -114,11 +148,14 @@ class Cliques:
 
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""
-        members, ones = self._members()
-        first = np.ones(ones.size, np.bool_)
-        first[1:] = ones[1:] != ones[:-1]
-        heads = ones[first]
-        columns = [np.concatenate([heads, members]), np.concatenate([heads, ones])]
+        every = np.arange(self._parents.size, dtype=np.uint32)
+        ones = self.map(every)
+        moved = ones != every
+        heads = _distinct(ones[moved])
+        columns = [
+            np.concatenate([heads, every[moved]]),
+            np.concatenate([heads, ones[moved]]),
+        ]
         return self._decoded(columns)
 
     # ---------------------------------------------------------------------- tables
@@ -163,47 +200,185 @@ class Cliques:
 
     def unite(self, left: Ids, right: Ids, values: frozenset[Kind]) -> Ids:
         """Make pairs of constants equal; returns those that lost their status."""
-        self._reserve(len(self._dictionary))
-        roots = np.concatenate([self.map(left), self.map(right)])
-        ranks = self._dictionary.ranks(values)
+        before = np.concatenate([self.map(left), self.map(right)])
+        self._write(len(self._dictionary))
+        left, right, integers = self._names(left, right)
+        roots = np.concatenate([left, right])
         conflict = kernels_cliques.unite(
             self._parents,
-            ranks,
-            np.ascontiguousarray(left),
-            np.ascontiguousarray(right),
+            self._ring,
+            self._dictionary.kinds,
+            _ranks(values),
+            np.array(sorted(self._integers), np.uint32),
+            left,
+            right,
         )
         if conflict >= 0:
-            raise UnequalValuesError(
-                self._dictionary.constant(self._root(int(left[conflict]))),
-                self._dictionary.constant(self._root(int(right[conflict]))),
+            self._refuse(int(left[conflict]), int(right[conflict]))
+        kernels_cliques.find_roots(self._parents, roots)
+        self._label(_distinct(roots))
+        for name, integer in integers:
+            self._attach(name, integer, values)
+        lost = _distinct(before)
+        losers: Ids = lost[self._images(lost) != lost]
+        self._moved += losers.size
+        return losers
+
+    def _names(self, left: Ids, right: Ids) -> tuple[Ids, Ids, set[tuple[int, int]]]:
+        """Pairs of names, and pairs of a name and an integer that is new to cliques."""
+        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
+        special = (left >= FIRST_INTEGER) | (right >= FIRST_INTEGER)
+        if not special.any():
+            return left, right, set()
+        pairs: list[tuple[int, int]] = []
+        integers: set[tuple[int, int]] = set()
+        for one, other in zip(left[special], right[special], strict=True):
+            a, b = sorted((int(one), int(other)))
+            a, b = self._roots.get(a, a), self._roots.get(b, b)
+            a, b = sorted((a, b))
+            if a >= FIRST_INTEGER and a != b:
+                self._refuse(a, b)
+            elif b < FIRST_INTEGER:
+                pairs.append((a, b))
+            elif a < FIRST_INTEGER:
+                integers.add((a, b))
+        more = np.array(pairs, np.uint32).reshape(-1, 2)
+        return (
+            np.concatenate([left[~special], more[:, 0]]),
+            np.concatenate([right[~special], more[:, 1]]),
+            integers,
+        )
+
+    def _attach(self, name: int, integer: int, values: frozenset[Kind]) -> None:
+        """Let an integer stand for the clique of a name."""
+        root = int(self._parents[name])
+        if root in self._integers:
+            if self._integers[root] != integer:
+                self._refuse(root, integer)
+            return
+        if not _ranks(values)[self._dictionary.kinds[root]]:
+            self._refuse(root, integer)
+        other = self._roots.get(integer)
+        if other is not None:
+            pair = np.array([root], np.uint32), np.array([other], np.uint32)
+            valued = np.array([other], np.uint32)
+            kernels_cliques.unite(
+                self._parents,
+                self._ring,
+                self._dictionary.kinds,
+                _ranks(values),
+                valued,
+                *pair,
             )
-        self._moved = kernels_cliques.flatten(self._parents)
-        self._inverse = None
-        lost = roots[self.map(roots) != roots]
-        return np.unique(lost).astype(np.uint32) if lost.size else lost
+            self._label(valued)
+            return
+        self._integers[root] = integer
+        self._roots[integer] = root
+        self._touched.append(self._clique(np.array([root], np.uint32)))
 
-    def _root(self, id_: int) -> int:
-        while id_ < FIRST_INTEGER and self._parents[id_] != id_:
-            id_ = int(self._parents[id_])
-        return id_
+    def _label(self, roots: Ids) -> None:
+        kernels_cliques.label(self._parents, self._ring, self._sizes, roots)
+        self._touched.append(self._clique(roots))
 
-    def assign(self, members: Ids, ones: Ids) -> None:
-        """Say what stands for each of some members, whole cliques of them."""
-        self._reserve(len(self._dictionary))
-        names = members < FIRST_INTEGER
-        self._parents[members[names]] = ones[names]
-        every = np.arange(self._parents.size, dtype=np.uint32)
-        self._moved = int(np.count_nonzero(self._parents != every))
-        self._inverse = None
+    def _clique(self, roots: Ids) -> Ids:
+        """The names of the cliques of some roots."""
+        sizes = self._sizes[roots]
+        members = np.empty(int(sizes.sum()), np.uint32)
+        none = np.zeros(roots.size, np.uint8)
+        kernels_cliques.list_members(self._ring, sizes, roots, roots, none, members)
+        return members
 
-    def _reserve(self, size: int) -> None:
-        if size > self._parents.size:
-            more = np.arange(self._parents.size, size, dtype=np.uint32)
-            self._parents = np.concatenate([self._parents, more])
+    def _refuse(self, left: int, right: int) -> NoReturn:
+        """Two values would be equal."""
+        raise UnequalValuesError(self._value(left), self._value(right))
+
+    def _value(self, one: int) -> Constant:
+        root = np.array([one], np.uint32)
+        if one < FIRST_INTEGER:
+            kernels_cliques.find_roots(self._parents, root)
+        value = int(root[0])
+        return self._dictionary.constant(self._integers.get(value, value))
+
+    def assign(self, members: Ids, source: Cliques) -> None:
+        """Take whole cliques to be what other cliques say of their members."""
+        self._write(len(self._dictionary))
+        before = self._images(members)
+        names = members[members < FIRST_INTEGER]
+        for root in np.intersect1d(names, list(self._integers)):
+            del self._roots[self._integers.pop(int(root))]
+        if not names.size:
+            return
+        known = names < source._parents.size
+        roots = names.copy()
+        roots[known] = source._parents[names[known]]
+        order = np.argsort(roots, kind="stable")
+        names, roots = names[order], roots[order]
+        starts = np.flatnonzero(np.append(True, roots[1:] != roots[:-1]))
+        ends = np.append(starts[1:], names.size)
+        self._parents[names] = roots
+        following = np.append(names[1:], names[:1])
+        following[ends - 1] = names[starts]
+        self._ring[names] = following
+        self._sizes[names] = np.repeat(ends - starts, ends - starts)
+        for root, integer in source._integers.items():
+            if root in roots:
+                self._integers[root] = integer
+                self._roots[integer] = root
+        self._touched.append(names)
+        moved = np.count_nonzero(self._images(members) != members)
+        self._moved += int(moved - np.count_nonzero(before != members))
+
+    def _write(self, size: int) -> None:
+        """Have arrays of one's own, with room for so many ids."""
+        self._version = object()
+        room = self._parents.size
+        if size > room:
+            room = max(size, room + room // 2)
+        elif not self._is_shared:
+            return
+        more = np.arange(self._parents.size, room, dtype=np.uint32)
+        ones = np.ones(more.size, np.int32)
+        self._parents = np.concatenate([self._parents, more])
+        self._ring = np.concatenate([self._ring, more])
+        self._sizes = np.concatenate([self._sizes, ones])
+        self._is_shared = False
 
     def differences(self, other: Cliques) -> Ids:
         """The constants whose representative is another one there."""
-        size = max(self._parents.size, other._parents.size)
-        every = np.arange(size, dtype=np.uint32)
+        if other._origin is self._version:
+            touched = other._touched
+            every = _distinct(np.concatenate(touched)) if touched else NO_IDS
+        elif self._parents is other._parents and self._integers == other._integers:
+            return NO_IDS
+        else:
+            size = max(self._parents.size, other._parents.size)
+            every = np.arange(size, dtype=np.uint32)
         found: Ids = every[self.map(every) != other.map(every)]
         return found
+
+
+def _distinct(ids: Ids) -> Ids:
+    """Ids in order, each once."""
+    names = ids[ids < FIRST_INTEGER]
+    if names.size < ids.size or not names.size or names.max() > names.size * FEW:
+        return np.unique(ids)
+    marks = np.zeros(int(names.max()) + 1, np.bool_)
+    marks[names] = True
+    return np.flatnonzero(marks).astype(np.uint32)
+
+
+def _translated(ids: Ids, table: Mapping[int, int]) -> Ids:
+    """Ids with those that are in a table replaced."""
+    if not table or not ids.size:
+        return ids
+    keys = np.array(sorted(table), np.uint32)
+    values = np.array([table[int(key)] for key in keys], np.uint32)
+    places = np.minimum(np.searchsorted(keys, ids), keys.size - 1)
+    return np.where(keys[places] == ids, values[places], ids)
+
+
+def _ranks(values: frozenset[Kind]) -> Flags:
+    """For every kind of constant 0 if it is one of some kinds, else 1."""
+    ranks = np.ones(256, np.uint8)
+    ranks[[int(kind) for kind in values]] = 0
+    return ranks

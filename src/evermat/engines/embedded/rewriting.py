@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.heads import distinct, intern_rows
 from evermat.engines.embedded.relation import EXPLICIT
 
 if TYPE_CHECKING:
@@ -23,37 +23,46 @@ MOST_COMBINATIONS = 64
 """Up to this many combinations of members are tried for one fact."""
 
 
-def distinct(rows: Rows) -> Rows:
-    """Rows in order, each once."""
-    rows = np.sort(rows)
-    if rows.size < 2:  # noqa: PLR2004  nothing to compare
-        return rows
-    keep = np.ones(rows.size, np.bool_)
-    keep[1:] = rows[1:] != rows[:-1]
-    return rows[keep]
-
-
 def rewritten(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     """The rows of the images of some rows; images never seen before get new ones."""
-    table = relation.table[:, rows]
-    images = cliques.map(table)
-    same = (table == images).all(axis=0)
-    if same.all():
+    moved = cliques.differs(relation.table, rows)
+    if not moved.any():
         return rows
-    new = intern_rows(relation, images[:, ~same])
-    return distinct(np.concatenate([rows[same], new]))
+    new = _image_rows(relation, rows[moved], cliques)
+    return distinct(np.concatenate([rows[~moved], new]))
+
+
+def _image_rows(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
+    return intern_rows(relation, cliques.map(relation.table[:, rows]))
+
+
+def normalise(relation: Relation, cliques: Cliques) -> Rows:
+    """Let the images of explicit rows hold in their place, and be explicit, too.
+
+    For relations in which nothing else holds. Returns the images that were not
+    explicit before.
+    """
+    rows = np.arange(relation.count, dtype=np.int32)
+    outdated = _explicit(relation, rows[cliques.differs(relation.table, rows)])
+    if not outdated.size:
+        return NO_ROWS
+    images = _image_rows(relation, outdated, cliques)
+    implied: Rows = images[(relation.status[images] & EXPLICIT) == 0]
+    relation.hide(outdated)
+    relation.show(images)
+    relation.give(implied)
+    return implied
 
 
 def images_of(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     """For each row the row of its image, or -1 if that was never seen."""
     if cliques.is_identity():
         return rows
-    table = relation.table[:, rows]
-    images = cliques.map(table)
-    other = (table != images).any(axis=0)
+    other = cliques.differs(relation.table, rows)
     found = rows.copy()
     if other.any():
-        found[other] = relation.find(np.ascontiguousarray(images[:, other]))
+        images = cliques.map(relation.table[:, rows[other]])
+        found[other] = relation.find(images)
     return found
 
 
@@ -66,12 +75,16 @@ def rows_mentioning(relation: Relation, ids: Ids) -> Rows:
     return distinct(found[0] if len(found) == 1 else np.concatenate(found))
 
 
-def explicit_outdated(relation: Relation, cliques: Cliques) -> Rows:
-    """The explicit rows that are not their own images."""
-    outdated = np.zeros(relation.count, np.bool_)
-    for column in relation.table[:, : relation.count]:
-        outdated |= cliques.map(column) != column
-    return _explicit(relation, np.flatnonzero(outdated).astype(np.int32))
+def rows_among(relation: Relation, rows: Rows, ids: Ids) -> Rows:
+    """Those of some rows that have one of some ids in any column."""
+    found: Rows = rows[np.isin(relation.table[:, rows], ids).any(axis=0)]
+    return found
+
+
+def shared_ids(relation: Relation, rows: Rows, cliques: Cliques) -> Ids:
+    """The ids in some rows that stand for cliques of two and more."""
+    ids = relation.table[:, rows].ravel()
+    return np.unique(ids[cliques.sizes(ids) > 1])
 
 
 def explicit_behind(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
@@ -103,7 +116,7 @@ def _through_index(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     best: tuple[int, int, Ids] | None = None
     for column in range(relation.arity):
         ids = distinct(relation.table[column, rows].astype(np.int64)).astype(np.uint32)
-        members = cliques.multiply(ids.reshape(1, -1))[1][0]
+        members = cliques.members(ids)[1]
         index = relation.index((column,))
         hits = sum(run.find_halves(members)[2] for run in index.runs)
         if best is None or hits < best[0]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import EngineUseError, Role, require_bounded
+from evermat.algebra import STORED_NUMBERS, EngineUseError, Role, require_bounded
 from evermat.columns import ArityMismatchError, as_terms, constants, table_of_rows
 from evermat.engines.reference.closing import CapturedRows, closed_rows, fits
 from evermat.engines.reference.matching import Matcher, Reader, instance
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Engine,
         Facts,
         GrowingFacts,
+        Journal,
         Monitor,
         Pattern,
         Query,
@@ -57,6 +58,7 @@ class ReferenceEngine:
     def __init__(self) -> None:
         self.monitor: Monitor | None = None
         self.matches = 0
+        self.journal: Journal | None = None
         self.store = Store()
         self._saved: Store | None = None
 
@@ -243,15 +245,44 @@ class ReferenceEngine:
         found = (fact for fact in facts_of(facts) if not wanted.isdisjoint(fact[1]))
         return Settled(by_relation(found))
 
-    def outdated(self, representatives: Representatives) -> SettledFacts:
-        """The explicit facts with a constant that something else stands for."""
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> SettledFacts:
+        """A fact `relation(c, c)` for each clique of two and more of the facts."""
         cliques = cast("Cliques", representatives)
-        found = (
-            (name, row)
-            for name, row in facts_of(self.store.explicit)
-            if cliques.row(row) != row
+        shared = set(cliques.known.values())
+        return Settled(
+            {
+                relation: {
+                    (constant, constant)
+                    for _, row in facts_of(facts)
+                    for constant in row
+                    if constant in shared
+                }
+            }
         )
-        return Settled(by_relation(found))
+
+    def normalise(self, representatives: Representatives) -> SettledFacts:
+        """Let representatives of given facts hold in their place."""
+        cliques = cast("Cliques", representatives)
+        explicit = list(facts_of(self.store.explicit))
+        outdated = [(name, row) for name, row in explicit if cliques.row(row) != row]
+        images = {(name, cliques.row(row)) for name, row in outdated}
+        implied = Settled(by_relation(images - set(explicit)))
+        self.begin()
+        self.commit(
+            deleted=Settled(by_relation(outdated)),
+            added=Settled(by_relation(images)),
+            withdrawn=self.no_facts(),
+            given=implied,
+        )
+        return implied
+
+    def marked(self) -> SettledFacts:
+        """The explicit facts whose recursive count is above zero."""
+        return self.recursive_counts.positive(
+            Settled(by_relation(facts_of(self.store.explicit)))
+        )
 
     def originals(
         self, facts: SettledFacts, representatives: Representatives
@@ -358,11 +389,15 @@ class ReferenceEngine:
         """End the transaction, with the facts changed as told."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
-        materialised = contents_of((self.store.materialised - deleted) | added)
-        explicit = contents_of((self.store.explicit - withdrawn) | given)
-        self.store.materialised.contents = materialised
-        self.store.explicit.contents = explicit
-        self.store.forget()
+        new = self.store.copy()
+        new.materialised.contents = contents_of(
+            (self.store.materialised - deleted) | added
+        )
+        new.explicit.contents = contents_of((self.store.explicit - withdrawn) | given)
+        new.forget()
+        if self.journal is not None:
+            self.journal(new.difference(self._saved.numbers()))
+        self.store.take(new)
         self._saved = None
 
     def rollback(self) -> None:
@@ -391,6 +426,24 @@ class ReferenceEngine:
         for relation, row in facts_of(facts):
             self.store.materialised.contents.setdefault(relation, set()).add(row)
 
+    def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take up what another engine stored: for engines without facts."""
+        store = self.store
+        for relation, table in facts:
+            arity = table.num_columns - len(STORED_NUMBERS)
+            self.declare(relation, arity)
+            numbers = [table[name].to_pylist() for name in STORED_NUMBERS]
+            rows = _table_rows(table.select(range(arity)))
+            for row, (holds, given, *counts) in zip(
+                rows, zip(*numbers, strict=True), strict=True
+            ):
+                if holds:
+                    store.materialised.contents.setdefault(relation, set()).add(row)
+                if given:
+                    store.explicit.contents.setdefault(relation, set()).add(row)
+                store.nonrecursive.numbers[relation, row] = counts[0]
+                store.recursive.numbers[relation, row] = counts[1]
+
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
         for relation, arity in self.relations().items():
@@ -406,6 +459,8 @@ class ReferenceEngine:
         left = self.snapshot(self.materialised - source.materialised)
         came = self.snapshot(source.materialised - self.materialised)
         arities = self.store.arities
+        if self.journal is not None:
+            self.journal(source.store.difference(self.store.numbers()))
         self.store.take(source.store)
         self.store.arities = arities
         self.matches += source.matches

@@ -37,9 +37,9 @@ class Cliques:
         """What stands for a constant."""
         return self.known.get(constant, constant)
 
-    def of(self, constants: Sequence[Constant]) -> list[Constant]:
-        """What stands for each of the constants."""
-        return [self.one(constant) for constant in constants]
+    def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
+        """Those of the constants that something else stands for, and what does."""
+        return {each: self.known[each] for each in constants if each in self.known}
 
     def row(self, row: Row) -> Row:
         """A row with every constant replaced."""

@@ -5,23 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from evermat.algebra import EngineUseError, require_bounded
-from evermat.columns import table_of_rows
+import pyarrow as pa
+
+from evermat.algebra import STORED_NUMBERS, EngineUseError, require_bounded
+from evermat.columns import as_terms, table_of_rows
 from evermat.engines.reference.sets import (
     Settled,
     Stored,
     by_relation,
     contents_of,
     facts_of,
+    rows_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
-
     from evermat.algebra import Counts, Facts, SettledFacts
-    from evermat.engines.reference.sets import Counted, Fact, Rows
+    from evermat.engines.reference.sets import Counted, Fact, Row, Rows
+
+Stored4 = tuple[int, int, int, int]
+"""The numbers that are stored about a fact."""
 
 
 class Numbers:
@@ -81,6 +85,31 @@ class Copy:
         return table_of_rows(list(rows), self.arities.get(relation, 0))
 
 
+@dataclass(frozen=True)
+class Difference:
+    """By how much the stored numbers of facts change."""
+
+    contents: Mapping[str, Mapping[Row, Stored4]]
+    arities: Mapping[str, int]
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of rows of each relation that has any."""
+        return {name: len(rows) for name, rows in self.contents.items() if rows}
+
+    def read(self, relation: str) -> pa.Table:
+        """The facts as columns of terms, then a column for each of the numbers."""
+        rows = self.contents[relation]
+        facts = table_of_rows(list(rows), self.arities[relation])
+        numbers = [
+            pa.array([stored[at] for stored in rows.values()], pa.int64())
+            for at in range(len(STORED_NUMBERS))
+        ]
+        return pa.table(
+            [*(as_terms(column) for column in facts.columns), *numbers],
+            names=[*facts.column_names, *STORED_NUMBERS],
+        )
+
+
 @dataclass
 class Store:
     """The state of an engine. Its parts keep their identity, so views stay valid."""
@@ -104,6 +133,36 @@ class Store:
         self.explicit.contents = contents_of(other.explicit)
         self.nonrecursive.numbers = dict(other.nonrecursive.numbers)
         self.recursive.numbers = dict(other.recursive.numbers)
+
+    def numbers(self) -> dict[Fact, Stored4]:
+        """What is stored about each fact."""
+        facts = {
+            *facts_of(self.materialised),
+            *facts_of(self.explicit),
+            *self.nonrecursive.numbers,
+            *self.recursive.numbers,
+        }
+        return {
+            (name, row): (
+                int(row in rows_of(self.materialised, name)),
+                int(row in rows_of(self.explicit, name)),
+                self.nonrecursive.numbers.get((name, row), 0),
+                self.recursive.numbers.get((name, row), 0),
+            )
+            for name, row in facts
+        }
+
+    def difference(self, old: Mapping[Fact, Stored4]) -> Difference:
+        """What changed since something else was stored."""
+        new = self.numbers()
+        nothing = (0, 0, 0, 0)
+        contents: dict[str, dict[Row, Stored4]] = {}
+        for fact in {**old, **new}:
+            before, after = old.get(fact, nothing), new.get(fact, nothing)
+            if before != after:
+                a, b, c, d = (y - x for x, y in zip(before, after, strict=True))
+                contents.setdefault(fact[0], {})[fact[1]] = (a, b, c, d)
+        return Difference(contents, dict(self.arities))
 
     def forget(self) -> None:
         """Drop the numbers of facts that neither hold nor are given."""

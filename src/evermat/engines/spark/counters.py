@@ -89,7 +89,7 @@ class CounterLog:
 
     def add(self, counts: Counts) -> None:
         """Raise the numbers by the counts."""
-        self._append(cast("Counted", counts).block, 1)
+        self.append(cast("Counted", counts).block, 1)
 
     def subtract(self, counts: Counts) -> None:
         """Lower the numbers by the counts; never below zero."""
@@ -102,7 +102,7 @@ class CounterLog:
                 f"a count of `{name}` would fall below zero",
                 law="what is taken away was counted before",
             )
-        self._append(block, -1)
+        self.append(block, -1)
 
     def positive(self, facts: Facts) -> Settled:
         """Those of the facts whose number is above zero."""
@@ -151,21 +151,34 @@ class CounterLog:
             return _no_numbers()
         return summed(appended(parts))
 
-    def counted(self, tag: int) -> Rows:
-        """The facts of a relation whose number is above zero."""
-        tags = frozenset({tag})
+    def of(self, rows: Rows) -> Numbers:
+        """The numbers of some facts alone."""
+        if rows.table is not None:
+            table = self.table(None, rows.table)
+            return Numbers(local=local_block(self.cluster, table))
+        return Numbers(
+            tuple(
+                replace(each, holes=union(each.holes, _others(each.block, rows)))
+                for each in self._levels()
+            )
+        )
+
+    def counted(self, tag: int | None = None) -> Rows:
+        """The facts, or those of a relation, whose number is above zero."""
+        tags = None if tag is None else frozenset({tag})
         local = self.numbers.local
         if not self.numbers.levels:
             table = chosen(_no_numbers() if local is None else local.table, tags)
             found = table.filter(pc.greater(table["n"], 0)).drop_columns(["n"])
             return local_rows(self.cluster, found)
         found = self._all_above_zero()
+        if tag is None:
+            return found
         sql = f"SELECT * FROM ({found.sql}) WHERE tag = {tag}L"  # noqa: S608
         return replace(found, sql=sql)
 
-    # ------------------------------------------------------------------------------
-
-    def _append(self, block: Block, sign: int) -> None:
+    def append(self, block: Block, sign: int = 1) -> None:
+        """Raise the numbers, or lower them, by those of a block."""
         if not block.pending and not block.size:
             return
         levels, local = self.numbers.levels, self.numbers.local
@@ -182,6 +195,8 @@ class CounterLog:
             levels = (self._added_up(levels),)
         self.numbers = Numbers(levels, local)
 
+    # ------------------------------------------------------------------------------
+
     def _added_up(self, levels: tuple[Level, ...]) -> Level:
         width = max(level.width for level in levels)
         sql = _sum_by_fact([level.query(width) for level in levels], width, "<> 0")
@@ -196,10 +211,15 @@ class CounterLog:
             return intersection(rows, local_rows(self.cluster, found))
         return intersection(rows, self._all_above_zero())
 
-    def _all_above_zero(self) -> Rows:
+    def _levels(self) -> list[Level]:
+        """All numbers as levels, those on the driver as well."""
         levels = list(self.numbers.levels)
         if self.numbers.local is not None:
             levels.append(Level(self.numbers.local, 1, no_rows(self.cluster)))
+        return levels
+
+    def _all_above_zero(self) -> Rows:
+        levels = self._levels()
         if not levels:
             return no_rows(self.cluster)
         width = max(level.width for level in levels)
@@ -246,6 +266,11 @@ def _join(sql: str, rows: Rows, width: int, how: str) -> str:
         f"SELECT /*+ {hint}(r) */ l.* FROM ({sql}) l "  # noqa: S608
         f"LEFT {how} JOIN ({rows.query(width)}) r ON {on}"
     )
+
+
+def _others(block: Block, rows: Rows) -> Rows:
+    """The facts of a block that are not among some rows."""
+    return difference(_keys(block), rows)
 
 
 def _keys(block: Block) -> Rows:

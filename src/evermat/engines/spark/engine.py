@@ -12,18 +12,26 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import EngineUseError, QuerySet, Region, require_bounded
+from evermat.algebra import (
+    STORED_NUMBERS,
+    EngineUseError,
+    QuerySet,
+    require_bounded,
+)
 from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
     Cluster,
+    appended,
     distinct,
     key_columns,
     local_block,
     widened,
     width_of,
 )
-from evermat.engines.spark.closing import CapturedFacts, close
+from evermat.engines.spark.closing import CapturedClosure, Closer
+from evermat.engines.spark.closure_starts import region_of
 from evermat.engines.spark.counters import CounterLog, Numbers
+from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
 from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.rows import (
@@ -47,7 +55,17 @@ from evermat.engines.spark.sets import (
     settle,
 )
 from evermat.engines.spark.snapshot import Copy, decoded
-from evermat.values import Constant
+from evermat.engines.spark.stored import (
+    C_NR,
+    C_R,
+    GIVEN,
+    HOLDS,
+    NUMBERS,
+    Difference,
+    number_parts,
+    rows_part,
+    take_up_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,6 +76,7 @@ if TYPE_CHECKING:
         Closure,
         Engine,
         Facts,
+        Journal,
         Monitor,
         Pattern,
         Query,
@@ -77,7 +96,7 @@ class _Saved:
     counters: tuple[Numbers, Numbers]
 
 
-class SparkEngine:
+class SparkEngine(EqualityOperators):
     """Relations as data frames of ids.
 
     Args:
@@ -95,6 +114,7 @@ class SparkEngine:
     def _set_up(self, cluster: Cluster, evaluation: Evaluation) -> None:
         self.monitor: Monitor | None = None
         self.matches = 0
+        self.journal: Journal | None = None
         self.cluster = cluster
         self._evaluation = evaluation
         self._fixpoints = Fixpoints(cluster)
@@ -258,7 +278,7 @@ class SparkEngine:
         tag = self.cluster.tag(pattern.relation)
         first, second = (counters.counted(tag) for counters in self._counters)
         found = Settled(settled_block(union(first, second)))
-        return settle(found.within(_region(pattern)), self.cluster)
+        return settle(found.within(region_of(pattern)), self.cluster)
 
     def close(
         self,
@@ -271,23 +291,18 @@ class SparkEngine:
     ) -> Settled:
         """The closure of facts, without the closure of other facts."""
         self._declare_closure(closure)
-        if through is not None and through.is_empty():
-            return self.no_facts()
-        closed: Facts = close(self._evaluation, closure, facts)
-        if without is not None:
-            closed -= close(self._evaluation, closure, without)
-        if only is not None:
-            closed = closed.within(_region(only))
-        return settle(closed, self.cluster)
+        closer = Closer(self._evaluation)
+        return closer.close(closure, facts, without=without, through=through, only=only)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
         """Those of the candidates that the closure of facts has."""
-        return self.settle(candidates & self.close(closure, facts))
+        self._declare_closure(closure)
+        return Closer(self._evaluation).close_among(closure, facts, candidates)
 
-    def capture(self, closure: Closure, facts: Facts) -> CapturedFacts:
+    def capture(self, closure: Closure, facts: Facts) -> CapturedClosure:
         """The closure of facts, to be read when the facts have long changed."""
-        closed = self.close(closure, facts)
-        return CapturedFacts(self.cluster, dict(self._arities), closed)
+        self._declare_closure(closure)
+        return Closer(self._evaluation).capture(closure, facts)
 
     def _declare_closure(self, closure: Closure) -> None:
         for pattern in (closure.pattern, closure.edges):
@@ -301,15 +316,19 @@ class SparkEngine:
         self.declare(relation, table.num_columns)
         return Settled(settled_block(block_rows(self._encoded(relation, table))))
 
-    def _encoded(self, relation: str, table: pa.Table) -> Block:
+    def _ids(self, relation: str, table: pa.Table) -> pa.Table:
+        """The rows of a relation in the layout of blocks."""
         tag = self.cluster.tag(relation)
         columns = [self.cluster.dictionary.encode(column) for column in table.columns]
         rows = table.num_rows
         tags = pa.array([tag], pa.int64()).take(pa.array([0] * rows, pa.int8()))
-        width = width_of(table.num_columns)
         names = key_columns(len(columns))
-        wide = widened(pa.table([tags, *columns], names=names), width)
-        block = local_block(self.cluster, distinct(wide))
+        return widened(
+            pa.table([tags, *columns], names=names), width_of(table.num_columns)
+        )
+
+    def _encoded(self, relation: str, table: pa.Table) -> Block:
+        block = local_block(self.cluster, distinct(self._ids(relation, table)))
         if block.size > self.cluster.small:
             return partitioned(block_rows(block))
         return block
@@ -364,6 +383,10 @@ class SparkEngine:
         """End the transaction, with the facts changed as told."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
+        if self.journal is not None:
+            self.journal(
+                self._difference(self._saved, deleted, added, withdrawn, given)
+            )
         gone = settle(deleted - added, self.cluster)
         come = settle(added - (self._materialised - deleted), self.cluster)
         lost = settle(withdrawn - given, self.cluster)
@@ -379,6 +402,36 @@ class SparkEngine:
         for counters in self._counters:
             counters.forget(block_rows(forgotten.block))
         self._saved = None
+
+    def _difference(
+        self,
+        saved: _Saved,
+        deleted: Facts,
+        added: Facts,
+        withdrawn: Facts,
+        given: Facts,
+    ) -> Difference:
+        """What `commit` is about to change."""
+        parts, ends = [], []
+        for which, stored, less, more in (
+            (HOLDS, self._materialised, deleted, added),
+            (GIVEN, self._explicit, withdrawn, given),
+        ):
+            left = settle(less & stored, self.cluster)
+            come = settle(more - (stored - less), self.cluster)
+            parts.append(rows_part(which, -1, block_rows(left.block)))
+            parts.append(rows_part(which, 1, block_rows(come.block)))
+            ends.append((left, come, stored - less))
+        (gone, come, stay), (lost, new, stay_given) = ends
+        kept = come | new | stay | stay_given
+        forgotten = block_rows(settle((gone | lost) - kept, self.cluster).block)
+        for which, counters, old in zip(
+            (C_NR, C_R), self._counters, saved.counters, strict=True
+        ):
+            parts += number_parts(which, counters.numbers, old)
+            if forgotten.bound:
+                parts += number_parts(which, Numbers(), counters.of(forgotten))
+        return Difference(self.cluster, self._arities, parts)
 
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
@@ -437,6 +490,8 @@ class SparkEngine:
             self.declare(relation, arity)
         left = self.snapshot(self._materialised - source.materialised)
         came = self.snapshot(source.materialised - self._materialised)
+        if self.journal is not None:
+            self.journal(self._replacement(source))
         self._materialised.heap.set(source.materialised.heap.contents)
         self._explicit.heap.set(source.explicit.heap.contents)
         for mine, theirs in zip(
@@ -447,6 +502,35 @@ class SparkEngine:
             mine.numbers = theirs.numbers
         self.matches += source.matches
         return left, came
+
+    def _replacement(self, source: SparkEngine) -> Difference:
+        """What `adopt` is about to change."""
+        parts = []
+        for which, old, new in (
+            (HOLDS, self._materialised, source.materialised),
+            (GIVEN, self._explicit, source.explicit),
+        ):
+            parts.append(rows_part(which, -1, old.heap.rows()))
+            parts.append(rows_part(which, 1, new.heap.rows()))
+        for which, mine, theirs in (
+            (C_NR, self.nonrecursive_counts, source.nonrecursive_counts),
+            (C_R, self.recursive_counts, source.recursive_counts),
+        ):
+            parts += number_parts(which, theirs.numbers, mine.numbers)
+        return Difference(self.cluster, self._arities, parts)
+
+    def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take up what another engine stored: for engines without facts."""
+        parts = []
+        for relation, table in facts:
+            arity = table.num_columns - len(STORED_NUMBERS)
+            self.declare(relation, arity)
+            rows = self._ids(relation, table.select(range(arity)))
+            for name, column in zip(NUMBERS, table.columns[arity:], strict=True):
+                rows = rows.append_column(name, column)
+            parts.append(rows)
+        if parts:
+            take_up_table(self, appended(parts))
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """For each relation: facts, given facts, bytes, indexes."""
@@ -460,10 +544,3 @@ class SparkEngine:
                 "indexes": 0,
             }
         return numbers
-
-
-def _region(pattern: Pattern) -> Region:
-    """The facts that have the constants of a pattern."""
-    if any(isinstance(operand, Constant) for operand in pattern.operands):
-        return Region(shapes=(pattern,))
-    return Region(frozenset({pattern.relation}))

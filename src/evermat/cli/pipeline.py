@@ -1,0 +1,194 @@
+"""`evermat pipeline`: runs, updates and their history, shown to people and pipes."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evermat.cli.output import count, seconds
+from evermat.pipeline import Pipeline, read_config
+from evermat.pipeline.report import OK, read_reports
+from evermat.pipeline.status import Status, read_status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rich.status import Status as Spinner
+
+    from evermat.cli.output import Cell, Output
+    from evermat.maintenance.watch import Step as Round
+    from evermat.pipeline.config import Config
+    from evermat.pipeline.runs import Finished
+    from evermat.pipeline.steps import Step
+
+__all__ = ["run_pipeline", "show_status"]
+
+
+class StepLines:
+    """Tells of steps: with a moving line on a terminal, with plain lines elsewhere."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._moving: ExitStack | None = None
+        self._spinner: Spinner | None = None
+
+    def begin(self, step: Step) -> None:
+        """A step begins."""
+        if not self._is_terminal:
+            return
+        from rich.console import Console
+
+        self._moving = ExitStack()
+        status = Console(stderr=True).status(step.name)
+        self._spinner = self._moving.enter_context(status)
+
+    def __call__(self, done: Round) -> None:
+        """A round of a materialisation is over."""
+        if self._spinner is not None:
+            self._spinner.update(
+                f"stratum {done.stratum}, {done.phase} round {done.round}, "
+                f"{done.total_facts:,} new facts"
+            )
+
+    def end(self, step: Step) -> None:
+        """A step is done."""
+        self._line(step, "✓", "green")
+
+    def fail(self, step: Step) -> None:
+        """A step has failed; the error itself is shown at the end."""
+        self._line(step, "✗", "red")
+
+    def _line(self, step: Step, sign: str, colour: str) -> None:
+        if self._moving is not None:
+            self._moving.close()
+            self._moving = self._spinner = None
+        if not self._is_terminal:
+            word = "done" if sign == "✓" else "failed"
+            line = f"{word}\t{step.name}\t{seconds(step.seconds)}\t{step.note}"
+            print(line.rstrip(), file=sys.stderr, flush=True)  # noqa: T201
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        shown = Text.assemble(
+            (f"{sign} ", colour),
+            f"{step.name:<28}",
+            (f"{seconds(step.seconds):>10}", "dim"),
+            f"   {step.note}",
+        )
+        Console(stderr=True).print(shown)
+
+
+def chosen(
+    path: Path, engine: str | None, master: str | None, state: str | None = None
+) -> Config:
+    """A configuration, with what the command line says instead."""
+    config = read_config(path)
+    settings = config.engine
+    if engine is not None:
+        settings = replace(settings, name=engine)
+    if master is not None:
+        settings = replace(settings, master=master)
+    return replace(config, engine=settings, state=state or config.state)
+
+
+def run_pipeline(config: Config, command: str, output: Output) -> None:
+    """Run or update, and show what came of it."""
+    lines = StepLines()
+    pipeline = Pipeline(config, watcher=lines, progress=lines)
+    finished = pipeline.run() if command == "run" else pipeline.update()
+    _show(finished, output)
+
+
+def _show(finished: Finished, output: Output) -> None:
+    report = finished.report
+    output.document.update(report.document())
+    output.document["page"] = finished.page
+    output.heading("Sources")
+    output.table(
+        ["source", "rows", "rejected", "facts"],
+        [
+            [each["name"], each["rows"], each["rejected"], sum(each["facts"].values())]
+            for each in report.sources
+        ],
+    )
+    output.heading("Changes")
+    output.table(
+        ["predicate", "came", "left", "facts"],
+        [
+            [name, size["added"], size["removed"], report.predicates[name]["facts"]]
+            for name, size in report.changes.items()
+        ],
+    )
+    if report.outputs:
+        output.heading("Outputs")
+        output.table(
+            ["output", "rows", "place"],
+            [[each["what"], each["rows"], each["place"]] for each in report.outputs],
+        )
+    output.say(
+        f"{report.command} of {report.pipeline}: version {report.version} in "
+        f"{seconds(report.seconds)}, {count(len(report.steps), 'step')}"
+    )
+    output.say(f"report: {finished.page}")
+
+
+def show_status(path: Path, output: Output, *, limit: int) -> None:
+    """Show what the state holds and how the last runs went."""
+    config = read_config(path)
+    status = read_status(config)
+    runs = read_reports(config.reports, limit)
+    output.document.update(
+        {
+            "pipeline": config.name,
+            "state": config.state,
+            "version": status.version,
+            "versions": status.versions,
+            "predicates": status.predicates,
+            "runs": list(runs),
+        }
+    )
+    _show_state(config, status, output)
+    if not runs:
+        output.say(f"no runs so far; first: evermat pipeline run {path}")
+        return
+    output.heading("Last runs")
+    output.table(
+        ["run", "status", "version", "seconds", "rows", "rejected", "came", "left"],
+        [_run_line(run) for run in runs],
+    )
+    failed = next((run for run in runs[:1] if run["status"] != OK), None)
+    if failed is not None:
+        output.say(f"the last run failed:\n{failed['error']}")
+
+
+def _show_state(config: Config, status: Status, output: Output) -> None:
+    if config.state is None:
+        output.say("no [state]: every run begins anew")
+        return
+    if status.version is None:
+        output.say(f"state: {config.state} (nothing there)")
+        return
+    output.say(f"state: {config.state}, version {status.version}")
+    output.heading("Predicates")
+    output.table(
+        ["predicate", "facts", "given"],
+        [[name, s["facts"], s["given"]] for name, s in status.predicates.items()],
+    )
+
+
+def _run_line(run: Mapping[str, Any]) -> list[Cell]:
+    sources, changes = run["sources"], run["changes"].values()
+    return [
+        run["run"],
+        run["status"],
+        "–" if run["version"] is None else run["version"],
+        float(run["seconds"]),
+        sum(each["rows"] for each in sources),
+        sum(each["rejected"] for each in sources),
+        sum(each["added"] for each in changes),
+        sum(each["removed"] for each in changes),
+    ]

@@ -1,0 +1,508 @@
+"""Reading a configuration: all entries are checked, all problems told at once."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from evermat.engines import ENGINES
+from evermat.errors import EvermatError, raise_all
+from evermat.io.files import COMPRESSIONS, RDF_SUFFIXES, FileMissingError
+from evermat.io.places import decoded
+from evermat.lang.syntax import TRIPLE
+from evermat.pipeline.config import (
+    DATABASE_FORMATS,
+    FORMATS,
+    RDF_FORMATS,
+    Argument,
+    Column,
+    Config,
+    Database,
+    EngineSettings,
+    FactMap,
+    Limit,
+    Output,
+    Source,
+    StreamSettings,
+)
+from evermat.pipeline.conversions import TYPES
+from evermat.pipeline.intake import needed_columns
+from evermat.pipeline.problems import ConfigError
+from evermat.pipeline.sections import Problems, Section, advice_for
+from evermat.pipeline.toml_places import Places, toml_error
+from evermat.values import constant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SUFFIXES = {
+    ".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".json": "json",
+    ".jsonl": "json", ".ndjson": "json", **RDF_SUFFIXES,
+}  # fmt: skip
+_OUTPUT_FORMATS = ("parquet", "csv", "tsv", "nt", "table")
+_NAME = re.compile(r"[\w.\-]+")
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_ARGUMENT_KINDS = ("column", "iri", "text", "value")
+
+
+def read_config(file: Path) -> Config:
+    """Read a configuration.
+
+    Raises:
+        ConfigError: it is wrong; its `problems` are all that is.
+        FileMissingError: it is not there.
+    """
+    if not file.is_file():
+        raise FileMissingError(file)
+    text = decoded(file, file.read_bytes())
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        label = toml_error(str(file), text, error)
+        message = str(error).partition(" (at line")[0]
+        raise ConfigError(
+            f"`{file.name}` is not TOML: {message[:1].lower()}{message[1:]}",
+            labels=() if label is None else (label,),
+        ) from error
+    problems = Problems(Places(str(file), text))
+    config = _Reader(file, problems).config(Section(content, (), problems))
+    raise_all(list(problems.found))
+    return config
+
+
+class _Reader:
+    """Turns tables into parts of a configuration."""
+
+    def __init__(self, file: Path, problems: Problems) -> None:
+        self._file = file
+        self._folder = file.resolve().parent
+        self._problems = problems
+
+    def config(self, top: Section) -> Config:
+        program = top.table("program")
+        state = top.table("state")
+        config = Config(
+            file=self._file,
+            name=top.text("name") or self._file.stem,
+            rules=self._files(program, "rules"),
+            ontologies=self._files(program, "ontologies"),
+            text=program.text("text"),
+            sources=tuple(self._source(each) for each in top.tables("source")),
+            engine=_engine(top.table("engine")),
+            state=self._place(state.optional_text("path")),
+            outputs=tuple(self._output(each) for each in top.tables("output")),
+            rejected=self._only_path(top.table("rejected"), "rejected"),
+            reports=self._only_path(top.table("report"), "runs"),
+            stream=self._stream(top.table("stream")) if "stream" in top else None,
+        )
+        program.finish()
+        state.finish()
+        top.finish()
+        self._require_names(config.sources, "source")
+        self._require_names(config.outputs, "output")
+        self._require_one_way(config.sources)
+        return config
+
+    # ------------------------------------------------------------------- places
+
+    def _place(self, path: str | None) -> str | None:
+        """An absolute path, or the URI as it is."""
+        if path is None or "://" in path:
+            return path
+        return str(self._folder / path)
+
+    def _places(self, section: Section, key: str) -> tuple[str, ...]:
+        return tuple(str(self._place(path)) for path in section.texts(key))
+
+    def _only_path(self, section: Section, default: str) -> str:
+        path = section.text("path", default)
+        section.finish()
+        return str(self._place(path))
+
+    def _files(self, section: Section, key: str) -> tuple[Path, ...]:
+        """Files that are read right away, so that they must be there."""
+        found = []
+        for at, name in enumerate(section.texts(key)):
+            path = self._folder / name
+            if path.is_file():
+                found.append(path)
+                continue
+            self._problems.add(
+                (*section.route, key, at),
+                f"there is no file `{name}`",
+                advice=f"paths are relative to `{self._file.parent}`",
+            )
+        return tuple(found)
+
+    # ------------------------------------------------------------------- sources
+
+    def _source(self, section: Section) -> Source:
+        paths = self._places(section, "path")
+        kind = _format(section, paths)
+        is_rdf, is_database = kind in RDF_FORMATS, kind in DATABASE_FORMATS
+        columns = () if is_rdf else tuple(_columns(section.table("columns")))
+        update = section.table("update")
+        delimiter = "\t" if kind == "tsv" else ","
+        source = Source(
+            name=section.text("name") or _source_name(section, paths),
+            format=kind,
+            folder=str(self._folder),
+            paths=paths,
+            database=_database(section, kind) if is_database else None,
+            columns=columns,
+            facts=_facts(section, is_rdf=is_rdf),
+            limit=_limit(section),
+            insert=self._places(update, "insert"),
+            delete=self._places(update, "delete"),
+            base=section.optional_text("base") if is_rdf else None,
+            **_text_options(section, kind, delimiter),
+        )
+        update.finish()
+        section.finish()
+        if not is_database and not paths:
+            self._problems.add(section.route, f"{section.name} has no `path`")
+        _check_source(section, source)
+        return source
+
+    # ------------------------------------------------------------------- outputs
+
+    def _output(self, section: Section) -> Output:
+        one = section.text("predicate")
+        predicates = ([one] if one else []) + section.texts("predicates")
+        query = section.optional_text("query")
+        kind = section.choice("format", _OUTPUT_FORMATS, "parquet")
+        name = section.text("name") or one or "_".join(predicates) or "answers"
+        output = Output(
+            name=name,
+            predicates=tuple(predicates),
+            query=query,
+            format=kind,  # type: ignore[arg-type]
+            path=self._place(section.optional_text("path")),
+            table=section.optional_text("table"),
+            mode=section.choice("mode", ("full", "changes"), "full"),
+        )
+        section.finish()
+        self._check_output(section, output)
+        return output
+
+    def _check_output(self, section: Section, output: Output) -> None:
+        route = section.route
+        if bool(output.predicates) == (output.query is not None):
+            self._problems.add(
+                route,
+                f"{section.name} has to name predicates, or a query",
+                advice='write `predicate = "…"`, or `name` and `query = "…"`',
+            )
+        key = "table" if output.format == "table" else "path"
+        place = output.table if key == "table" else output.path
+        if place is None:
+            self._problems.add(route, f"{section.name} has no `{key}`")
+        elif len(output.predicates) > 1 and "{predicate}" not in place:
+            section.problem(
+                key,
+                f"several predicates would go to the same `{key}`",
+                f'write `{key} = "…/{{predicate}}"`',
+            )
+        if output.query is not None and output.mode == "changes":
+            section.problem(
+                "mode",
+                "the changes of a query are not known",
+                "make the query a rule, and write its predicate",
+            )
+
+    # -------------------------------------------------------------------- stream
+
+    def _stream(self, section: Section) -> StreamSettings:
+        state = str(self._place("stream"))
+        settings = StreamSettings(
+            format=section.required_text("format", "such as json, parquet or kafka"),
+            path=self._place(section.optional_text("path")),
+            options=_texts_of(section.table("options")),
+            feed=str(self._place(section.text("feed") or f"{state}/feed")),
+            dead_letters=str(
+                self._place(section.text("dead_letters") or f"{state}/dead_letters")
+            ),
+            checkpoint=str(
+                self._place(section.text("checkpoint") or f"{state}/checkpoint")
+            ),
+            trigger=section.text("trigger", "once"),
+            app_id=section.text("app_id", self._file.stem),
+        )
+        section.finish()
+        return settings
+
+    # ------------------------------------------------------------------ together
+
+    def _require_names(self, parts: Sequence[Source | Output], kind: str) -> None:
+        seen: set[str] = set()
+        for at, part in enumerate(parts):
+            if part.name in seen:
+                self._problems.add(
+                    (kind, at, "name"),
+                    f"two of [[{kind}]] are called `{part.name}`",
+                    advice="give each a `name` of its own",
+                )
+            if not _NAME.fullmatch(part.name):
+                self._problems.add(
+                    (kind, at, "name"),
+                    f"`{part.name}` cannot be the name of a {kind}",
+                    advice="use letters, digits, dots and dashes",
+                )
+            seen.add(part.name)
+
+    def _require_one_way(self, sources: Sequence[Source]) -> None:
+        """A predicate is compared as a whole, or told what changed; not both."""
+        ways: dict[str, tuple[bool, str]] = {}
+        for at, source in enumerate(sources):
+            for predicate in source.predicates:
+                has_changes, other = ways.setdefault(
+                    predicate, (source.has_changes, source.name)
+                )
+                if has_changes != source.has_changes:
+                    self._problems.add(
+                        ("source", at, "update"),
+                        f"`{predicate}` comes from `{other}` and `{source.name}`, and "
+                        "only one of them has `update`",
+                        advice="give both `update`, or neither",
+                    )
+
+
+# ------------------------------------------------------------------- parts of a source
+
+
+def _format(section: Section, paths: Sequence[str]) -> Any:  # noqa: ANN401  a Format
+    if "format" in section:
+        return section.choice("format", FORMATS, "parquet")
+    section.text("format")
+    for path in paths:
+        name = PurePosixPath(path.rstrip("*"))
+        if name.suffix.lower() in COMPRESSIONS:
+            name = name.with_suffix("")
+        known = _SUFFIXES.get(name.suffix.lower())
+        if known is not None:
+            return known
+    section.problems.add(
+        section.route,
+        f"{section.name} has no `format`, and its path does not say it",
+        advice=f"write one of {', '.join(FORMATS)}",
+    )
+    return "parquet"
+
+
+def _source_name(section: Section, paths: Sequence[str]) -> str:
+    predicate = section.any("predicate")
+    if isinstance(predicate, str):
+        return predicate
+    stem = PurePosixPath(paths[0]).name.partition(".")[0] if paths else "source"
+    return stem.replace("*", "") or "source"
+
+
+def _text_options(section: Section, kind: str, delimiter: str) -> dict[str, Any]:
+    if kind not in {"csv", "tsv"}:
+        return {}
+    chosen = section.text("delimiter", delimiter)
+    if len(chosen) != 1:
+        section.problem("delimiter", "a delimiter is one character")
+    return {
+        "header": section.flag("header", default=True),
+        "delimiter": chosen,
+        "multiline": section.flag("multiline", default=False),
+    }
+
+
+def _database(section: Section, kind: str) -> Database:
+    if kind == "table":
+        return Database(table=section.required_text("table"))
+    database = Database(
+        url=section.required_text("url", "such as jdbc:postgresql://host/database"),
+        table=section.optional_text("table"),
+        query=section.optional_text("query"),
+        user=section.optional_text("user"),
+        password_variable=section.optional_text("password_variable"),
+        driver=section.optional_text("driver"),
+        partition_column=section.optional_text("partition_column"),
+        lower=section.number("lower"),
+        upper=section.number("upper"),
+        partitions=section.number("partitions"),
+    )
+    if (database.table is None) == (database.query is None):
+        section.problems.add(
+            section.route, f"{section.name} needs `table` or `query`, and not both"
+        )
+    return database
+
+
+def _columns(section: Section) -> list[Column]:
+    found = []
+    for name in section.keys:
+        value = section.any(name)
+        if isinstance(value, str):
+            value = {"type": value}
+        if not isinstance(value, dict):
+            section.wrong_type(name, "a type or a table")
+            continue
+        entry = Section(value, (*section.route, name), section.problems)
+        found.append(_column(name, entry))
+        entry.finish()
+    section.finish()
+    return found
+
+
+def _column(name: str, entry: Section) -> Column:
+    pattern = entry.optional_text("pattern")
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            entry.problem("pattern", f"not a regular expression: {error}")
+            pattern = None
+    return Column(
+        name=name,
+        type=entry.choice("type", sorted(TYPES), "string") if "type" in entry else None,
+        required=entry.flag("required", default=True),
+        pattern=pattern,
+        minimum=_bound(entry, "min"),
+        maximum=_bound(entry, "max"),
+        one_of=tuple(map(str, entry.get("one_of", list, []))),
+    )
+
+
+def _bound(entry: Section, key: str) -> str | int | float | None:
+    value = entry.any(key)
+    if value is None or (
+        isinstance(value, int | float | str) and not isinstance(value, bool)
+    ):
+        return value
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    entry.wrong_type(key, "a number, a text or a date")
+    return None
+
+
+def _limit(section: Section) -> Limit:
+    value = section.any("max_rejected")
+    match value:
+        case None:
+            return Limit()
+        case bool():
+            pass
+        case int() if value >= 0:
+            return Limit(rows=value)
+        case str() if found := _PERCENT.fullmatch(value):
+            return Limit(rows=None, share=float(found[1]) / 100)
+        case "all":
+            return Limit(rows=None)
+    section.problem(
+        "max_rejected",
+        "`max_rejected` is neither a number of rows nor a share",
+        'write 10, "1%" or "all"',
+    )
+    return Limit()
+
+
+def _facts(section: Section, *, is_rdf: bool) -> tuple[FactMap, ...]:
+    predicate = section.text("predicate", TRIPLE if is_rdf else "")
+    arguments = section.get("arguments", list, [])
+    facts = []
+    if predicate:
+        facts.append(FactMap(predicate, _arguments(section, "arguments", arguments)))
+    for entry in [] if is_rdf else section.tables("facts"):
+        name = entry.required_text("predicate")
+        listed = entry.get("arguments", list, [])
+        facts.append(FactMap(name, _arguments(entry, "arguments", listed)))
+        entry.finish()
+    if not facts:
+        section.problems.add(
+            section.route,
+            f"{section.name} does not say what facts it gives",
+            advice='write `predicate = "…"`, or [[source.facts]] tables',
+        )
+    return tuple(facts)
+
+
+def _arguments(
+    section: Section, key: str, listed: Sequence[object]
+) -> tuple[Argument, ...]:
+    found = []
+    for at, each in enumerate(listed):
+        route = (*section.route, key, at)
+        if isinstance(each, str):
+            found.append(Argument("column", each))
+            continue
+        kinds = [
+            kind for kind in _ARGUMENT_KINDS if isinstance(each, dict) and kind in each
+        ]
+        if not isinstance(each, dict) or len(kinds) != 1:
+            section.problems.add(
+                route,
+                f"argument {at + 1} of {section.name} is neither a column nor a table "
+                "with one of column, iri, text and value",
+                advice='write "name", { iri = "http://…/{id}" }, { text = "…" } or '
+                "{ value = 7 }",
+            )
+            continue
+        entry = Section(each, route, section.problems)
+        found.append(_argument(kinds[0], entry))
+        entry.finish()
+    return tuple(found)
+
+
+def _argument(kind: Any, entry: Section) -> Argument:  # noqa: ANN401  one of the kinds
+    if kind == "value":
+        value = entry.any("value")
+        try:
+            known = constant(value)
+        except EvermatError as error:
+            entry.problem("value", error.message, error.help)
+            known = constant("")
+        return Argument("value", known.text, int(known.kind))
+    language = None if kind == "iri" else entry.optional_text("language")
+    return Argument(kind, entry.text(kind), language=language)
+
+
+def _check_source(section: Section, source: Source) -> None:
+    """What can be told only once all entries are read."""
+    if source.format == "json" and not source.columns:
+        section.problems.add(
+            section.route,
+            f"{section.name} needs [source.columns]: objects have no order",
+        )
+    if source.format in {"csv", "tsv"} and not source.header and not source.columns:
+        section.problems.add(
+            section.route, f"{section.name} has no header and no [source.columns]"
+        )
+    declared = {column.name for column in source.columns}
+    for name in needed_columns(source):
+        if declared and name not in declared:
+            section.problem(
+                "columns",
+                f"`{name}` is not among the columns of {section.name}",
+                advice_for(name, sorted(declared)),
+            )
+
+
+def _engine(section: Section) -> EngineSettings:
+    settings = EngineSettings(
+        name=section.choice("name", sorted(ENGINES), "spark"),
+        master=section.optional_text("master"),
+        algorithm=section.text("algorithm", "auto"),
+        conf=_texts_of(section.table("conf")),
+    )
+    section.finish()
+    return settings
+
+
+def _texts_of(section: Section) -> tuple[tuple[str, str], ...]:
+    """Settings with names of their own; numbers and truth values become texts."""
+    found = []
+    for key in section.keys:
+        value = section.any(key)
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        if not isinstance(value, str | int | float):
+            section.wrong_type(key, "a text or a number")
+            continue
+        found.append((key, str(value)))
+    return tuple(found)

@@ -1,0 +1,313 @@
+"""Files of a source, wherever they lie, and the pieces in which they are read.
+
+Paths are local, or URIs of what Arrow can open (`file:`, `s3:`, `gs:`, `hdfs:`). A
+file of lines is cut into splits of bytes; a line belongs to the split it begins in.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as arrow_fs
+
+from evermat.io.files import COMPRESSIONS
+from evermat.pipeline.problems import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+SPLIT_BYTES = 32 << 20
+BYTES_AT_ONCE = 4 << 20
+_WILD = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that was found.
+
+    Attributes:
+        uri: what opens it, on every machine that sees the same files.
+        name: what people call it: its path, from the folder of the configuration.
+    """
+
+    uri: str
+    name: str
+    size: int
+
+    @property
+    def compression(self) -> str | None:
+        """The codec that its name speaks of."""
+        return COMPRESSIONS.get(PurePosixPath(self.uri).suffix.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A piece of a file: the lines that begin between two places."""
+
+    file: File
+    start: int
+    end: int | None
+
+
+def file_system(place: str) -> tuple[arrow_fs.FileSystem, str]:
+    """What opens a path or URI, and the path to give it."""
+    if "://" not in place:
+        return arrow_fs.LocalFileSystem(), place
+    try:
+        return arrow_fs.FileSystem.from_uri(place)  # type: ignore[no-any-return]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreachable(place, error) from error
+
+
+def _unreachable(place: str, error: Exception) -> SourceError:
+    reason = str(error).splitlines()[0]
+    return SourceError(
+        f"cannot reach `{place}`: {reason[:1].lower()}{reason[1:]}",
+        help="check the address, the network and the credentials",
+    )
+
+
+def find_files(places: Iterable[str], folder: str = "") -> list[File]:
+    """The files at paths: files themselves, what is in folders, what fits patterns.
+
+    Args:
+        places: absolute paths or URIs.
+        folder: names are relative to it where they can be.
+
+    Raises:
+        SourceError: nothing is there, or it cannot be reached.
+    """
+    found: dict[str, File] = {}
+    for place in places:
+        here = list(_files_at(place, folder))
+        if not here:
+            raise SourceError(
+                f"there is no file `{place}`",
+                help="check `path`; it is relative to the configuration file",
+            )
+        found.update({file.uri: file for file in here})
+    return [found[uri] for uri in sorted(found)]
+
+
+def _files_at(place: str, folder: str) -> Iterator[File]:
+    system, path = file_system(place)
+    prefix = place[: len(place) - len(path)] if place.endswith(path) else ""
+    try:
+        if _WILD.search(path):
+            base = _folder_of(path)
+            fits = re.compile(_expression(path)).fullmatch
+            infos = _below(system, base)
+            chosen = [info for info in infos if fits(info.path)]
+        else:
+            (info,) = system.get_file_info([path])
+            is_folder = info.type == arrow_fs.FileType.Directory
+            chosen = _below(system, path) if is_folder else [info]
+    except OSError as error:
+        raise _unreachable(place, error) from error
+    for info in chosen:
+        if info.type == arrow_fs.FileType.File:
+            name = info.path.removeprefix(f"{folder}/") if folder else info.path
+            yield File(prefix + info.path, prefix + name, info.size or 0)
+
+
+def _below(system: arrow_fs.FileSystem, folder: str) -> list[arrow_fs.FileInfo]:
+    selector = arrow_fs.FileSelector(folder, allow_not_found=True, recursive=True)
+    # What Spark and others call _temporary or .crc is not data.
+    return [
+        info
+        for info in system.get_file_info(selector)
+        if not any(
+            part.startswith(("_", "."))
+            for part in PurePosixPath(info.path).relative_to(folder).parts
+        )
+    ]
+
+
+def _folder_of(pattern: str) -> str:
+    before = _WILD.split(pattern)[0]
+    return before.rpartition("/")[0] or "/"
+
+
+def _expression(pattern: str) -> str:
+    """A regular expression for a pattern: `*` stays in a folder, `**` does not."""
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]*\])", pattern)
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(
+        known.get(piece) or (piece if piece.startswith("[") else re.escape(piece))
+        for piece in pieces
+    )
+
+
+def splits_of(files: Iterable[File], *, whole: bool = False) -> list[Split]:
+    """The pieces in which files are read; compressed ones cannot be cut."""
+    pieces = []
+    for file in files:
+        if whole or file.compression or file.size <= SPLIT_BYTES:
+            pieces.append(Split(file, 0, None))
+            continue
+        starts = range(0, file.size, SPLIT_BYTES)
+        pieces += [Split(file, at, min(at + SPLIT_BYTES, file.size)) for at in starts]
+    return pieces
+
+
+def contents(file: File) -> bytes:
+    """All bytes of a file, unpacked."""
+    with _reading(file), opened(file) as stream:
+        data: bytes = stream.read()
+    return data
+
+
+def opened(file: File) -> pa.NativeFile:
+    """A stream of the file's bytes, unpacked; one that can seek if it is not packed."""
+    system, path = file_system(file.uri)
+    try:
+        if file.compression is None:
+            return system.open_input_file(path)
+        return system.open_input_stream(path, compression=file.compression)
+    except OSError as error:
+        raise _unreachable(file.name, error) from error
+
+
+# ---------------------------------------------------------------------------- lines
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Some lines of a file.
+
+    Attributes:
+        texts: without their ends.
+        positions: the byte at which each begins.
+        broken: lines that are not UTF-8, as position and bytes.
+    """
+
+    file: str
+    texts: pa.Array
+    positions: pa.Array
+    broken: tuple[tuple[int, bytes], ...] = ()
+
+    def where(self, keep: pa.Array) -> Lines:
+        """The lines that are true."""
+        return Lines(
+            self.file,
+            self.texts.filter(keep),
+            self.positions.filter(keep),
+            self.broken,
+        )
+
+
+def lines_of(split: Split) -> Iterator[Lines]:
+    """The lines of a split, many at a time; empty lines are left out.
+
+    Raises:
+        SourceError: the file cannot be read, or is not what its suffix says.
+    """
+    with _reading(split.file):
+        for start, block in _blocks(split):
+            yield _lines(split.file.name, start, block)
+
+
+@contextmanager
+def _reading(file: File) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, SourceError):
+            raise
+        raise SourceError(
+            f"cannot read `{file.name}`: {error}",
+            help="the file is damaged, or not packed as its suffix says",
+        ) from error
+
+
+def _blocks(split: Split) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines, each with its place in the file."""
+    with opened(split.file) as stream:
+        position = split.start
+        if position:
+            # A line that begins right here is ours, so look at the byte before.
+            position -= 1
+            stream.seek(position)
+            position += len(_rest_of_line(stream))
+            stream.seek(position)
+        rest = b""
+        while split.end is None or position < split.end:
+            room = BYTES_AT_ONCE
+            if split.end is not None:
+                room = min(room, split.end - position - len(rest))
+            if room <= 0:
+                # The last line begins here and ends in the next split.
+                yield position, rest + _rest_of_line(stream)
+                return
+            block = stream.read(room)
+            if not block:
+                break
+            whole, newline, tail = (rest + block).rpartition(b"\n")
+            if newline:
+                yield position, whole
+                position += len(whole) + 1
+            rest = tail
+        if rest:
+            yield position, rest
+
+
+def _rest_of_line(stream: pa.NativeFile) -> bytes:
+    pieces = []
+    while block := stream.read(1 << 12):
+        end = block.find(b"\n")
+        if end >= 0:
+            pieces.append(block[: end + 1])
+            break
+        pieces.append(block)
+    return b"".join(pieces)
+
+
+def _lines(file: str, start: int, block: bytes) -> Lines:
+    block = block.removesuffix(b"\n")
+    pieces = block.split(b"\n")
+    lengths = pa.array([0, *map(len, pieces)], pa.int64())
+    ends = pc.add(
+        pc.cumulative_sum(lengths), pa.array(range(len(pieces) + 1), pa.int64())
+    )
+    positions = pc.add(ends[:-1], start)
+    broken: tuple[tuple[int, bytes], ...] = ()
+    try:
+        texts = pa.array(pieces, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        decoded = [_decoded(piece) for piece in pieces]
+        numbers = [at for at, text in enumerate(decoded) if text is None]
+        broken = tuple((positions[at].as_py(), pieces[at]) for at in numbers)
+        texts = pa.array(decoded, pa.string())
+    if b"\r" in block:
+        texts = pc.utf8_rtrim(texts, "\r")
+    if start == 0 and block.startswith(b"\xef\xbb\xbf"):
+        first = texts[:1]
+        texts = pa.concat_arrays([pc.utf8_ltrim(first, "\ufeff"), texts[1:]])
+    found = Lines(file, texts, positions, broken)
+    return found.where(pc.fill_null(pc.not_equal(texts, ""), fill_value=False))
+
+
+def _decoded(line: bytes) -> str | None:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def first_line(file: File) -> str:
+    """The first line of a file, without its end."""
+    with _reading(file), opened(file) as stream:
+        line = _rest_of_line(stream)
+    try:
+        return line.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"`{file.name}` does not begin with a line in UTF-8",
+            help="convert it to UTF-8 first",
+        ) from error

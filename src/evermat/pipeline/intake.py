@@ -1,0 +1,252 @@
+"""Sources into facts: what is to be read, piece by piece, on either engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as arrow_parquet
+
+from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS
+from evermat.pipeline.conversions import TAKES, family
+from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
+from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows, holes
+from evermat.pipeline.problems import SchemaMismatchError, SourceError
+from evermat.pipeline.records import csv_names, csv_rows, json_rows
+from evermat.pipeline.sections import advice_for
+from evermat.pipeline.triples import mapped_file, mapped_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from evermat.pipeline.config import Source
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was taken from a source.
+
+    Attributes:
+        rows: how many rows were read, right or wrong.
+        facts: by predicate, in the form that the engine likes: a table or a frame.
+        counts: how many facts each predicate got; a fact may be there twice.
+        rejected: how many rows were rejected.
+        sample: some of the rejected rows, to show.
+    """
+
+    source: Source
+    rows: int
+    facts: Mapping[str, object]
+    counts: Mapping[str, int]
+    rejected: int
+    sample: pa.Table
+
+
+class Intake(Protocol):
+    """Reads sources on an engine."""
+
+    def take(self, source: Source, paths: Sequence[str], rejected: str) -> Taken:
+        """Read a source.
+
+        Args:
+            source: how to read it.
+            paths: where from; those of the source itself, or those of an update.
+            rejected: the folder for rows that are rejected.
+        """
+
+    def release(self) -> None:
+        """Forget what was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How files are read: in which pieces, with which columns."""
+
+    source: Source
+    splits: tuple[Split, ...]
+    names: tuple[str, ...] = ()
+
+
+def plan_files(source: Source, paths: Sequence[str]) -> Plan:
+    """Look at the files of a source: find them, and see what columns they have.
+
+    Raises:
+        SourceError: there is nothing, or it cannot be reached.
+        SchemaMismatchError: columns are missing or of another type.
+    """
+    files = find_files(paths, source.folder)
+    names: Sequence[str] = ()
+    if source.format in {"csv", "tsv"}:
+        names = csv_names(source, files)
+        check_columns(source, dict.fromkeys(names, "string"))
+    elif source.format == "parquet":
+        names = _parquet_names(source, files)
+    can_split = source.format in LINE_FORMATS and not source.multiline
+    return Plan(source, tuple(splits_of(files, whole=not can_split)), tuple(names))
+
+
+def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
+    names: list[str] = []
+    for file in files:
+        schema = opened_parquet(file).schema_arrow
+        check_columns(
+            source,
+            {field.name: family(field.type) for field in schema},
+            where=f" in `{file.name}`",
+        )
+        names = names or list(schema.names)
+    return names
+
+
+def opened_parquet(file: File) -> arrow_parquet.ParquetFile:
+    """A Parquet file, whose footer has been read.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    system, path = file_system(file.uri)
+    try:
+        return arrow_parquet.ParquetFile(system.open_input_file(path))
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(file, error) from error
+
+
+def damaged(file: File, error: Exception) -> SourceError:
+    """The error for a Parquet file that cannot be read."""
+    reason = str(error).splitlines()[0]
+    return SourceError(
+        f"`{file.name}` cannot be read as Parquet: {reason}",
+        help="the file is damaged or incomplete; write it again, or leave it out",
+    )
+
+
+def check_columns(source: Source, found: Mapping[str, str], where: str = "") -> None:
+    """See that the columns are there, with types that can be used.
+
+    Args:
+        source: says what is needed.
+        found: the families of the columns that there are.
+        where: where that is.
+
+    Raises:
+        SchemaMismatchError: telling everything that does not match.
+    """
+    wrong = [
+        f"there is no column `{name}`; {advice_for(name, list(found))}"
+        for name in needed_columns(source)
+        if name not in found
+    ]
+    for column in source.columns:
+        has = found.get(column.name)
+        takes = TAKES.get(column.type or "", frozenset(TAKES["string"]))
+        if has is not None and has not in takes:
+            wanted = f"`{column.type}` is wanted" if column.type else "no type fits"
+            wrong.append(f"column `{column.name}` holds `{has}` where {wanted}")
+    if wrong:
+        raise SchemaMismatchError(
+            f"source `{source.name}`{where} does not match: {'; '.join(wrong)}",
+            help="correct `columns` of the source, or the data",
+        )
+
+
+def needed_columns(source: Source) -> list[str]:
+    """The columns that the configuration speaks of."""
+    names = [column.name for column in source.columns]
+    for each in source.facts:
+        for argument in each.arguments:
+            if argument.kind == "column":
+                names.append(argument.text)
+            elif argument.kind in {"iri", "text"}:
+                names += holes(argument.text)
+    return list(dict.fromkeys(names))
+
+
+def mapped(plan: Plan, split: Split) -> Iterator[Mapped]:
+    """Read a piece of a file and map its rows; Spark does this in its tasks."""
+    source = plan.source
+    if source.format in {"nt", "nq"}:
+        yield from mapped_lines(source, split)
+        return
+    if source.format in RDF_FORMATS:
+        yield from mapped_file(source, split.file)
+        return
+    mapper = Mapper(source, plan.names)
+    for found in _rows(plan, split):
+        if isinstance(found, Rows):
+            yield mapper.map(found)
+        else:
+            yield Mapped([], found, found.num_rows)
+
+
+def _rows(plan: Plan, split: Split) -> Iterator[Rows | pa.Table]:
+    match plan.source.format:
+        case "csv" | "tsv":
+            return csv_rows(plan.source, split, plan.names)
+        case "json":
+            return json_rows(plan.source, split)
+        case _:
+            return _parquet_rows(split.file, plan.names)
+
+
+def _parquet_rows(file: File, names: Sequence[str]) -> Iterator[Rows]:
+    start = 0
+    try:
+        for batch in opened_parquet(file).iter_batches(
+            batch_size=_ROWS_AT_ONCE, columns=list(names)
+        ):
+            positions = pa.array(range(start, start + batch.num_rows), pa.int64())
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            yield Rows(columns, batch.num_rows, file.name, positions)
+            start += batch.num_rows
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, SourceError):
+            raise
+        raise damaged(file, error) from error
+
+
+class LocalIntake:
+    """Reads sources in this process, into Arrow tables."""
+
+    def take(self, source: Source, paths: Sequence[str], rejected: str) -> Taken:
+        """Read a source; see `Intake`."""
+        plan = plan_files(source, paths)
+        facts: dict[str, list[pa.Table]] = {}
+        wrong: list[pa.Table] = []
+        rows = 0
+        for split in plan.splits:
+            for piece in mapped(plan, split):
+                rows += piece.rows
+                for predicate, table in piece.facts:
+                    facts.setdefault(predicate, []).append(table)
+                if piece.rejected.num_rows:
+                    wrong.append(piece.rejected)
+        aside = pa.concat_tables([REJECTED.empty_table(), *wrong])
+        if aside.num_rows:
+            write_rejected(aside, rejected, source.name)
+        tables = {name: pa.concat_tables(parts) for name, parts in facts.items()}
+        return Taken(
+            source=source,
+            rows=rows,
+            facts=tables,
+            counts={name: table.num_rows for name, table in tables.items()},
+            rejected=aside.num_rows,
+            sample=aside.slice(0, SAMPLE),
+        )
+
+    def release(self) -> None:
+        """Nothing is kept."""
+
+
+SAMPLE = 20
+"""So many rejected rows are shown in a report."""
+
+
+def write_rejected(table: pa.Table, folder: str, name: str) -> None:
+    """Write rejected rows of a source to a folder of Parquet files."""
+    system, path = file_system(folder)
+    system.create_dir(path, recursive=True)
+    with system.open_output_stream(f"{path}/{name}.parquet") as sink:
+        arrow_parquet.write_table(table, sink)

@@ -1,0 +1,201 @@
+"""Results to where they are wanted: folders of files, or tables of Spark.
+
+A folder that is written in full is replaced as a whole once all of it is there. A
+change feed has one file for each version, so that writing a version twice is harmless.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as arrow_fs
+
+from evermat.columns import natural
+from evermat.io.writing import write_table
+from evermat.pipeline.files import file_system
+from evermat.pipeline.problems import OutputError
+from evermat.rdf import write_rdf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from evermat.api import KnowledgeBase
+    from evermat.change import Change
+    from evermat.pipeline.config import Output
+    from evermat.result import Result
+
+_TEXT_FORMATS = {"csv", "tsv"}
+ADDED, REMOVED = "+", "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An output that was written."""
+
+    output: Output
+    what: str
+    place: str
+    rows: int
+
+
+class Publisher:
+    """Writes the outputs of a version of a knowledge base."""
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        change: Change,
+        version: int,
+        spark: Callable[[], SparkSession],
+    ) -> None:
+        """Make a publisher.
+
+        Args:
+            kb: what holds now.
+            change: what came and left.
+            version: the number of what holds now.
+            spark: gives a session, for outputs that are tables of Spark.
+        """
+        self._kb = kb
+        self._change = change
+        self._version = version
+        self._spark = spark
+
+    def write(self, output: Output) -> Iterator[Written]:
+        """Write an output, one place for each predicate.
+
+        Raises:
+            OutputError: the place cannot be written to.
+        """
+        if output.query is not None:
+            answers = self._kb.query(output.query)
+            yield self._put(output, output.name, answers.to_terms())
+            return
+        for predicate in output.predicates:
+            if output.mode == "changes":
+                yield self._put(output, predicate, self._changes(predicate))
+            else:
+                table = self._kb.facts(predicate).to_terms()
+                yield self._put(output, predicate, table)
+
+    def _changes(self, predicate: str) -> pa.Table:
+        """What came and left, with version and sign before the arguments."""
+        came = self._change.added(predicate)
+        left = self._change.removed(predicate)
+        parts = []
+        for sign, result in ((ADDED, came), (REMOVED, left)):
+            parts.append(self._signed(result, sign))
+        return pa.concat_tables(parts)
+
+    def _signed(self, result: Result, sign: str) -> pa.Table:
+        table = result.to_terms()
+        count = table.num_rows
+        columns = [
+            pa.repeat(pa.scalar(self._version, pa.int64()), count),
+            pa.repeat(pa.scalar(sign), count),
+            *table.columns,
+        ]
+        return pa.table(columns, names=["version", "sign", *result.columns])
+
+    def _put(self, output: Output, what: str, table: pa.Table) -> Written:
+        if output.format == "table":
+            name = (output.table or "").replace("{predicate}", _word(what))
+            self._to_spark_table(output, name, table)
+            return Written(output, what, name, table.num_rows)
+        place = (output.path or "").replace("{predicate}", _word(what))
+        try:
+            if output.mode == "changes":
+                _add_version(output, place, self._version, table, what)
+            else:
+                _replace_folder(output, place, table, what)
+        except OSError as error:
+            raise OutputError(
+                f"cannot write `{place}`: {error}",
+                help="check `path` of the output, and who may write there",
+            ) from error
+        return Written(output, what, place, table.num_rows)
+
+    def _to_spark_table(self, output: Output, name: str, table: pa.Table) -> None:
+        frame = self._spark().createDataFrame(_natural(table))
+        mode = "append" if output.mode == "changes" else "overwrite"
+        frame.write.mode(mode).saveAsTable(name)
+
+
+def _natural(table: pa.Table) -> pa.Table:
+    columns = [
+        natural(column) if pa.types.is_struct(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def _word(name: str) -> str:
+    """A predicate, which may be an IRI, as a name of a folder or table."""
+    return re.sub(r"[^\w.\-]+", "_", name).strip("_") or "facts"
+
+
+def _replace_folder(output: Output, place: str, table: pa.Table, what: str) -> None:
+    system, path = file_system(place)
+    path = path.rstrip("/")
+    new, old = f"{path}.new", f"{path}.old"
+    for each in (new, old):
+        _remove(system, each)
+    system.create_dir(new, recursive=True)
+    _write_file(output, system, f"{new}/part-00000.{output.format}", table, what)
+    if _kind(system, path) is not arrow_fs.FileType.NotFound:
+        system.move(path, old)
+    system.move(new, path)
+    _remove(system, old)
+
+
+def _add_version(
+    output: Output, place: str, version: int, table: pa.Table, what: str
+) -> None:
+    system, path = file_system(place)
+    system.create_dir(path, recursive=True)
+    name = f"{path}/version-{version:012}"
+    if output.format != "nt":
+        _write_file(output, system, f"{name}.{output.format}", table, what)
+        return
+    # N-Triples have no room for a sign.
+    signs = table.column("sign")
+    facts = table.drop_columns(["version", "sign"])
+    for sign, word in ((ADDED, "added"), (REMOVED, "removed")):
+        rows = facts.filter(pc.equal(signs, sign))
+        _write_file(output, system, f"{name}-{word}.nt", rows, what)
+
+
+def _kind(system: arrow_fs.FileSystem, path: str) -> arrow_fs.FileType:
+    (info,) = system.get_file_info([path])
+    return info.type
+
+
+def _remove(system: arrow_fs.FileSystem, path: str) -> None:
+    kind = _kind(system, path)
+    if kind is arrow_fs.FileType.Directory:
+        system.delete_dir(path)
+    elif kind is arrow_fs.FileType.File:
+        system.delete_file(path)
+
+
+def _write_file(
+    output: Output, system: arrow_fs.FileSystem, path: str, table: pa.Table, what: str
+) -> None:
+    """Write a file here, and bring it to where it belongs."""
+    with tempfile.TemporaryDirectory(prefix="evermat-output-") as folder:
+        local = Path(folder) / Path(path).name
+        if output.format == "nt":
+            write_rdf(table, local, predicate=what)
+        else:
+            write_table(table, local, header=output.format in _TEXT_FORMATS)
+        with system.open_output_stream(path) as sink, local.open("rb") as source:
+            while block := source.read(1 << 22):
+                sink.write(block)

@@ -1,0 +1,72 @@
+"""What can go wrong with a pipeline; every error says which step it was in."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.errors import EvermatError, ProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class ConfigError(ProgramError):
+    """A configuration of a pipeline that cannot be followed."""
+
+    code = "EM801"
+
+
+class SourceError(EvermatError, OSError):
+    """A source that cannot be reached or read."""
+
+    code: ClassVar[str] = "EM802"
+
+
+class SchemaMismatchError(EvermatError, TypeError):
+    """A source whose columns are not those that the configuration speaks of."""
+
+    code: ClassVar[str] = "EM803"
+
+
+class RejectedRowsError(EvermatError, ValueError):
+    """More rows of a source are wrong than the configuration allows."""
+
+    code: ClassVar[str] = "EM804"
+
+
+class SparkStepError(EvermatError, RuntimeError):
+    """A step that failed on Spark."""
+
+    code: ClassVar[str] = "EM805"
+
+
+class OutputError(EvermatError, OSError):
+    """An output that cannot be written."""
+
+    code: ClassVar[str] = "EM806"
+
+
+class PipelineStateError(EvermatError, RuntimeError):
+    """A command that needs a state that is not there, or not asked for."""
+
+    code: ClassVar[str] = "EM807"
+
+
+STEP_NOTE = " = step: "
+
+
+@contextmanager
+def naming(step: str) -> Iterator[None]:
+    """Add the name of a step to what goes wrong in it."""
+    try:
+        yield
+    except EvermatError as error:
+        if not any(note.startswith(STEP_NOTE) for note in notes(error)):
+            error.add_note(f"{STEP_NOTE}{step}")
+        raise
+
+
+def notes(error: BaseException) -> list[str]:
+    """What was noted on an error on its way up."""
+    return list(getattr(error, "__notes__", ()))

@@ -1,0 +1,309 @@
+"""Lines of CSV and JSON into rows; lines that are no rows are set aside."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from evermat.pipeline.files import Split, contents, first_line, lines_of
+from evermat.pipeline.mapping import REJECTED, Rows
+from evermat.pipeline.problems import SchemaMismatchError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from evermat.pipeline.config import Source
+    from evermat.pipeline.files import File, Lines
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+def rejected_lines(
+    source: str, file: str, lines: Sequence[tuple[int, str, str]]
+) -> pa.Table:
+    """Lines that were rejected, each with its position, its text and the reason."""
+    positions, texts, reasons = zip(*lines, strict=True) if lines else ((), (), ())
+    count = len(lines)
+    return pa.table(
+        [
+            pa.array([source] * count, pa.string()),
+            pa.array([file] * count, pa.string()),
+            pa.array(positions, pa.int64()),
+            pa.nulls(count, pa.string()),
+            pa.array(reasons, pa.string()),
+            pa.array(texts, pa.string()),
+        ],
+        schema=REJECTED,
+    )
+
+
+def not_unicode(lines: Lines) -> list[tuple[int, str, str]]:
+    """The lines that are not UTF-8, to be rejected."""
+    found = []
+    for position, line in lines.broken:
+        shown = line.decode("utf-8", "backslashreplace")
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            byte = f"0x{line[error.start]:02x}"
+            reason = f"not UTF-8: byte {byte} at position {position + error.start}"
+            found.append((position, shown, reason))
+    return found
+
+
+# ------------------------------------------------------------------------------ CSV
+
+
+def csv_names(source: Source, files: Sequence[File]) -> list[str]:
+    """The names of the columns, which all files must agree on.
+
+    Raises:
+        SchemaMismatchError: a file has other columns than the first one.
+    """
+    if not source.header:
+        return [column.name for column in source.columns]
+    names = _header(source, files[0])
+    for file in files[1:]:
+        others = _header(source, file)
+        if others != names:
+            raise SchemaMismatchError(
+                f"the columns of `{file.name}` are {_listed(others)}, and those of "
+                f"`{files[0].name}` are {_listed(names)}",
+                law="the files of a source have the same columns in the same order",
+            )
+    return names
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _header(source: Source, file: File) -> list[str]:
+    line = first_line(file)
+    return next(csv.reader([line], delimiter=source.delimiter), [])
+
+
+def csv_rows(
+    source: Source, split: Split, names: Sequence[str]
+) -> Iterator[Rows | pa.Table]:
+    """The rows of a piece of a CSV file, and tables of lines that are rejected."""
+    if source.multiline:
+        yield from _whole_file(source, split.file, names)
+        return
+    has_header = source.header and split.start == 0
+    for lines in lines_of(split):
+        rest = lines
+        if has_header:
+            rest = lines.where(pc.not_equal(lines.positions, 0))
+            has_header = False
+        yield from _csv_lines(source, rest, names)
+
+
+def _csv_lines(
+    source: Source, lines: Lines, names: Sequence[str]
+) -> Iterator[Rows | pa.Table]:
+    wrong: list[tuple[int, int]] = []
+
+    def set_aside(row: arrow_csv.InvalidRow) -> str:
+        wrong.append((row.number - 1, row.actual_columns))
+        return "skip"
+
+    text = "\n".join(lines.texts.to_pylist())
+    table = _parsed(source, io.BytesIO(text.encode()), names, set_aside)
+    rejected = not_unicode(lines)
+    if table is None:  # a quote that is never closed, somewhere
+        yield from _one_by_one(source, lines, names)
+        return
+    if len(wrong) + table.num_rows != len(lines.texts):
+        yield from _one_by_one(source, lines, names)
+        return
+    for number, found in wrong:
+        reason = f"{found} columns where there should be {len(names)}"
+        position, line = lines.positions[number].as_py(), lines.texts[number].as_py()
+        rejected.append((position, line, reason))
+    if rejected:
+        yield rejected_lines(source.name, lines.file, rejected)
+    if wrong:
+        bad = pa.array([number for number, _ in wrong], pa.int64())
+        every = pa.array(range(len(lines.texts)), pa.int64())
+        lines = lines.where(pc.invert(pc.is_in(every, value_set=bad)))
+    yield _rows(table, lines)
+
+
+def _one_by_one(
+    source: Source, lines: Lines, names: Sequence[str]
+) -> Iterator[Rows | pa.Table]:
+    """Lines of which one does not end where it should, each read by itself."""
+    rejected = not_unicode(lines)
+    good: list[int] = []
+    values: list[list[str]] = []
+    pairs = zip(lines.positions.to_pylist(), lines.texts.to_pylist(), strict=True)
+    for number, (position, line) in enumerate(pairs):
+        try:
+            (fields,) = csv.reader([line], delimiter=source.delimiter, strict=True)
+        except (csv.Error, ValueError):
+            rejected.append((position, line, "a quote that is not closed in its line"))
+            continue
+        if len(fields) != len(names):
+            reason = f"{len(fields)} columns where there should be {len(names)}"
+            rejected.append((position, line, reason))
+            continue
+        good.append(number)
+        values.append(fields)
+    if rejected:
+        yield rejected_lines(source.name, lines.file, rejected)
+    columns = zip(*values, strict=True) if values else [[]] * len(names)
+    arrays = [
+        pa.array([text or None for text in each], pa.string()) for each in columns
+    ]
+    numbers = pa.array(good, pa.int64())
+    taken = lines.texts.take(numbers)
+    yield Rows(
+        dict(zip(names, arrays, strict=True)),
+        len(good),
+        lines.file,
+        lines.positions.take(numbers),
+        taken,
+    )
+
+
+def _rows(table: pa.Table, lines: Lines) -> Rows:
+    columns = {
+        name: column.combine_chunks()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return Rows(columns, table.num_rows, lines.file, lines.positions, lines.texts)
+
+
+def _parsed(
+    source: Source,
+    stream: object,
+    names: Sequence[str],
+    handler: object = None,
+) -> pa.Table | None:
+    try:
+        return arrow_csv.read_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(
+                column_names=list(names), use_threads=False, block_size=1 << 28
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=source.delimiter,
+                newlines_in_values=source.multiline,
+                invalid_row_handler=handler,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):
+            return pa.table({name: pa.array([], pa.string()) for name in names})
+        return None
+
+
+def _whole_file(
+    source: Source, file: File, names: Sequence[str]
+) -> Iterator[Rows | pa.Table]:
+    data = contents(file)
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"`{file.name}` is not in UTF-8: byte 0x{data[error.start]:02x} at "
+            f"position {error.start}",
+            help="convert it to UTF-8; without `multiline`, only that line is rejected",
+        ) from error
+    if source.header:
+        data = data.partition(b"\n")[2]
+    wrong: list[tuple[int, str, str]] = []
+
+    def set_aside(row: arrow_csv.InvalidRow) -> str:
+        reason = f"{row.actual_columns} columns where there should be {len(names)}"
+        wrong.append((row.number, row.text, reason))
+        return "skip"
+
+    table = _parsed(source, io.BytesIO(data), names, set_aside)
+    if table is None:
+        raise SourceError(
+            f"`{file.name}` has a quote that is never closed", help="correct the file"
+        )
+    if wrong:
+        yield rejected_lines(source.name, file.name, wrong)
+    for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+        part = table.slice(start, _ROWS_AT_ONCE).combine_chunks()
+        columns = {
+            name: column.combine_chunks()
+            for name, column in zip(names, part.columns, strict=True)
+        }
+        yield Rows(columns, part.num_rows, file.name)
+
+
+# ----------------------------------------------------------------------------- JSON
+
+
+def json_rows(source: Source, split: Split) -> Iterator[Rows | pa.Table]:
+    """The objects of lines of JSON; only columns that are declared are looked at."""
+    names = [column.name for column in source.columns]
+    for lines in lines_of(split):
+        rejected = not_unicode(lines)
+        good: list[int] = []
+        records: list[list[str | None]] = []
+        pairs = zip(lines.positions.to_pylist(), lines.texts.to_pylist(), strict=True)
+        for number, (position, line) in enumerate(pairs):
+            record = _record(line)
+            if isinstance(record, str):
+                rejected.append((position, line, record))
+                continue
+            good.append(number)
+            records.append([_json_text(record.get(name)) for name in names])
+        if rejected:
+            yield rejected_lines(source.name, lines.file, rejected)
+        columns = zip(*records, strict=True) if records else [()] * len(names)
+        numbers = pa.array(good, pa.int64())
+        yield Rows(
+            {
+                name: pa.array(column, pa.string())
+                for name, column in zip(names, columns, strict=True)
+            },
+            len(good),
+            lines.file,
+            lines.positions.take(numbers),
+            lines.texts.take(numbers),
+        )
+
+
+def _record(line: str) -> dict[str, object] | str:
+    """The object of a line, or why there is none. Numbers keep their digits."""
+    try:
+        found = json.loads(line, parse_float=_Digits, parse_int=_Digits)
+    except ValueError as error:
+        return f"not JSON: {error}"
+    return found if isinstance(found, dict) else "not a JSON object"
+
+
+class _Digits(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+def _json_text(value: object) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return str(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,144 @@
+"""What a run did: one JSON document and one page for each run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.fs as arrow_fs
+
+from evermat.pipeline.files import file_system
+from evermat.pipeline.page import page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from evermat.api import KnowledgeBase
+    from evermat.change import Change
+    from evermat.pipeline.intake import Taken
+    from evermat.pipeline.outputs import Written
+    from evermat.pipeline.steps import Step
+
+OK, FAILED = "ok", "failed"
+
+
+@dataclass(slots=True)
+class RunReport:
+    """Everything there is to tell of a run; plain data.
+
+    Attributes:
+        run: the name of the run, which is in order of time.
+        version: of the state after the run, None if it failed before.
+        sources: rows, facts and rejected rows of each, with some of these.
+        predicates: facts and given facts of each.
+        changes: facts that came and left, by predicate.
+        work: the algorithm and what it cost.
+    """
+
+    pipeline: str
+    command: str
+    run: str
+    started: str
+    status: str = OK
+    seconds: float = 0.0
+    engine: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    version: int | None = None
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    predicates: dict[str, dict[str, int]] = field(default_factory=dict)
+    changes: dict[str, dict[str, int]] = field(default_factory=dict)
+    work: dict[str, Any] = field(default_factory=dict)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    ignored_axioms: dict[str, int] = field(default_factory=dict)
+    error: str | None = None
+
+    def add_steps(self, steps: Iterable[Step]) -> None:
+        """Note the steps of the run."""
+        self.steps = [asdict(step) for step in steps]
+
+    def add_source(self, taken: Taken, *, change: str = "") -> None:
+        """Note what was read; `change` is `insert` or `delete` for an update."""
+        self.sources.append(
+            {
+                "name": taken.source.name,
+                "format": taken.source.format,
+                "change": change,
+                "rows": taken.rows,
+                "facts": dict(taken.counts),
+                "rejected": taken.rejected,
+                "allowed": str(taken.source.limit),
+                "sample": taken.sample.drop_columns(["source"]).to_pylist(),
+            }
+        )
+
+    def add_change(self, kb: KnowledgeBase, change: Change) -> None:
+        """Note what the knowledge base holds now and what changed."""
+        self.predicates = {
+            name: {"facts": size["facts"], "given": size["given"]}
+            for name, size in kb.stats()["predicates"].items()
+        }
+        self.changes = {
+            name: {"added": came, "removed": left}
+            for name, (came, left) in change.sizes.items()
+        }
+        report = change.report
+        self.work = {
+            "algorithm": report.algorithm,
+            "reason": report.reason,
+            "rounds": report.rounds,
+            "strata": len(report.strata),
+            "rules": kb.stats()["rules"],
+            "added_rules": report.added_rules,
+            "removed_rules": report.removed_rules,
+            "seconds": report.seconds,
+        }
+
+    def add_output(self, written: Written) -> None:
+        """Note an output."""
+        self.outputs.append(
+            {
+                "name": written.output.name,
+                "what": written.what,
+                "place": written.place,
+                "format": written.output.format,
+                "mode": written.output.mode,
+                "rows": written.rows,
+            }
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return asdict(self)
+
+
+def write_report(report: RunReport, folder: str) -> tuple[str, str]:
+    """Write the document and the page; the paths of both."""
+    system, path = file_system(folder)
+    system.create_dir(path, recursive=True)
+    document = report.document()
+    texts = {
+        "json": json.dumps(document, indent=2, ensure_ascii=False),
+        "html": page(document),
+    }
+    for suffix, text in texts.items():
+        with system.open_output_stream(f"{path}/{report.run}.{suffix}") as sink:
+            sink.write(text.encode())
+    return f"{folder}/{report.run}.json", f"{folder}/{report.run}.html"
+
+
+def read_reports(folder: str, limit: int) -> list[Mapping[str, Any]]:
+    """The last reports in a folder, the newest first."""
+    system, path = file_system(folder)
+    selector = arrow_fs.FileSelector(path, allow_not_found=True)
+    names = sorted(
+        info.path
+        for info in system.get_file_info(selector)
+        if info.path.endswith(".json")
+    )
+    found = []
+    for name in names[::-1][:limit]:
+        with system.open_input_file(name) as stream:
+            found.append(json.loads(stream.read()))
+    return found

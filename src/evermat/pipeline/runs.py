@@ -1,0 +1,275 @@
+"""Running a pipeline: read, check, commit, publish, report.
+
+Every step has a name, which an error in it carries. Nothing is committed before all
+sources are read and found good enough, and the commit is one transaction: whatever
+goes wrong before it leaves the state as it was.
+"""
+
+from __future__ import annotations
+
+import datetime
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version as version_of_package
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal
+
+from evermat.pipeline.config import DATABASE_FORMATS
+from evermat.pipeline.intake import LocalIntake
+from evermat.pipeline.knowledge import open_knowledge_base, version_of
+from evermat.pipeline.outputs import Publisher
+from evermat.pipeline.problems import (
+    PipelineStateError,
+    RejectedRowsError,
+    notes,
+)
+from evermat.pipeline.program import read_pipeline_program
+from evermat.pipeline.report import FAILED, RunReport, write_report
+from evermat.pipeline.requests import first_request, next_request
+from evermat.pipeline.spark_intake import SparkIntake
+from evermat.pipeline.spark_session import plain_spark_errors, spark_session
+from evermat.pipeline.steps import Silent, Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from evermat.api import KnowledgeBase
+    from evermat.change import Change
+    from evermat.maintenance.watch import Progress
+    from evermat.pipeline.config import Config, Source
+    from evermat.pipeline.intake import Intake, Taken
+    from evermat.pipeline.requests import Request
+    from evermat.pipeline.steps import Watcher
+
+Command = Literal["run", "update"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that is over, and where its report is."""
+
+    report: RunReport
+    document: str
+    page: str
+
+
+@dataclass
+class Pipeline:
+    """A pipeline that is being run.
+
+    Attributes:
+        config: what to do.
+        watcher: is told of every step.
+        progress: is told of every round of a materialisation.
+    """
+
+    config: Config
+    watcher: Watcher = field(default_factory=Silent)
+    progress: Progress | None = None
+
+    def run(self) -> Finished:
+        """Take all sources as they are, and make the state what follows from them.
+
+        Raises:
+            EvermatError: something is wrong; the state is as it was. A report has
+                been written all the same.
+        """
+        return self._reported("run")
+
+    def update(self) -> Finished:
+        """Take what has changed since the last run, and maintain the state.
+
+        Raises:
+            EvermatError: as for `run`.
+        """
+        if self.config.state is None:
+            raise PipelineStateError(
+                "there is nothing to update: the configuration has no [state]",
+                help='write [state] and `path = "…"`, and run the pipeline once',
+            )
+        return self._reported("update")
+
+    def _reported(self, command: Command) -> Finished:
+        now = datetime.datetime.now(datetime.UTC)
+        report = RunReport(
+            pipeline=self.config.name,
+            command=command,
+            run=f"{now:%Y%m%dT%H%M%S}.{now.microsecond:06}-{command}",
+            started=now.isoformat(timespec="seconds"),
+            engine=self.config.engine.name,
+            environment={"evermat": version_of_package("evermat")},
+        )
+        steps = Steps(self.watcher)
+        start = perf_counter()
+        try:
+            with ExitStack() as stack:
+                _Work(self, command, report, steps, stack).do()
+        except BaseException as error:
+            report.status = FAILED
+            report.error = "\n".join([str(error), *notes(error)])
+            raise
+        finally:
+            report.seconds = perf_counter() - start
+            report.add_steps(steps.done)
+            document, page = write_report(report, self.config.reports)
+        return Finished(report, document, page)
+
+
+@dataclass
+class _Work:
+    """One run, step by step."""
+
+    pipeline: Pipeline
+    command: Command
+    report: RunReport
+    steps: Steps
+    stack: ExitStack
+
+    @property
+    def config(self) -> Config:
+        return self.pipeline.config
+
+    def do(self) -> None:
+        """Do all of it."""
+        with self.steps.step("read rules") as step:
+            program = read_pipeline_program(self.config)
+            self.report.ignored_axioms = dict(program.ignored)
+            step.note = f"{len(program.program.rules):,} rules"
+        kb = self._open()
+        is_first = not kb.stats()["rules"] and not kb.stats()["given"]
+        self._require_state(is_first=is_first)
+        if self.command == "run" or is_first:
+            taken = [self._take(source) for source in self.config.sources]
+            request = (
+                first_request(program, taken)
+                if is_first
+                else next_request(kb, program, taken, is_complete=True)
+            )
+        else:
+            request = next_request(
+                kb,
+                program,
+                [
+                    self._take(each)
+                    for each in self.config.sources
+                    if not each.has_changes
+                ],
+                insert=self._changes("insert"),
+                delete=self._changes("delete"),
+                is_complete=False,
+            )
+        change = self._commit(kb, request)
+        self._publish(kb, change)
+
+    def _require_state(self, *, is_first: bool) -> None:
+        if self.command == "update" and is_first:
+            raise PipelineStateError(
+                f"there is nothing to update at `{self.config.state}`",
+                help=f"first: evermat pipeline run {self.config.file}",
+            )
+
+    # -------------------------------------------------------------------- engine
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """A session, started when it is first needed."""
+        engine, name = self.config.engine, self.config.name
+        with self.steps.step("start Spark") as step:
+            session = self.stack.enter_context(spark_session(engine, name))
+            master = str(session.sparkContext.master)
+            step.note = f"{session.version} on {master}"
+            self.report.environment |= {"spark": session.version, "master": master}
+        return session
+
+    def _open(self) -> KnowledgeBase:
+        spark = self.spark if self.config.engine.name == "spark" else None
+        with self.steps.step("open the knowledge base") as step, plain_spark_errors():
+            kb = open_knowledge_base(self.config, spark, self.pipeline.progress)
+            step.note = self.config.state or "in memory"
+        return kb
+
+    @cached_property
+    def _spark_intake(self) -> SparkIntake:
+        intake = SparkIntake(self.spark)
+        self.stack.callback(intake.release)
+        return intake
+
+    def _intake(self, source: Source) -> Intake:
+        needs_spark = source.format in DATABASE_FORMATS
+        if self.config.engine.name == "spark" or needs_spark:
+            return self._spark_intake
+        return LocalIntake()
+
+    # ------------------------------------------------------------------- sources
+
+    def _take(
+        self, source: Source, paths: Sequence[str] | None = None, change: str = ""
+    ) -> Taken:
+        intake = self._intake(source)
+        name = f"read source {source.name}" + (f" ({change})" if change else "")
+        with self.steps.step(name) as step:
+            folder = f"{self.config.rejected}/run={self.report.run}"
+            taken = intake.take(
+                source, source.paths if paths is None else paths, folder
+            )
+            self.report.add_source(taken, change=change)
+            step.note = f"{taken.rows:,} rows"
+            if taken.rejected:
+                step.note += f", {taken.rejected:,} rejected"
+            _require_few_rejected(taken, folder)
+        return taken
+
+    def _changes(self, change: Literal["insert", "delete"]) -> list[Taken]:
+        found = []
+        for source in self.config.sources:
+            paths = source.insert if change == "insert" else source.delete
+            if paths:
+                found.append(self._take(source, paths, change))
+        return found
+
+    # -------------------------------------------------------------------- commit
+
+    def _commit(self, kb: KnowledgeBase, request: Request) -> Change:
+        word = "materialise" if self.command == "run" else "maintain"
+        with self.steps.step(word) as step, plain_spark_errors():
+            change = kb.update(
+                insert=request.insert,
+                delete=request.delete,
+                add_rules=request.add_rules,
+                remove_rules=request.remove_rules or None,
+            )
+            self.report.add_change(kb, change)
+            self.report.version = version_of(kb)
+            came, left = map(sum, zip(*change.sizes.values(), (0, 0), strict=True))
+            step.note = f"+{came:,} −{left:,} facts"
+        return change
+
+    def _publish(self, kb: KnowledgeBase, change: Change) -> None:
+        publisher = Publisher(kb, change, version_of(kb), lambda: self.spark)
+        for output in self.config.outputs:
+            with self.steps.step(f"write output {output.name}") as step:
+                rows = 0
+                with plain_spark_errors():
+                    for written in publisher.write(output):
+                        self.report.add_output(written)
+                        rows += written.rows
+                step.note = f"{rows:,} rows"
+
+
+def _require_few_rejected(taken: Taken, folder: str) -> None:
+    source = taken.source
+    if source.limit.allows(taken.rejected, taken.rows):
+        return
+    first = taken.sample.slice(0, 1).to_pylist()[0]
+    where = f" ({first['file']}, position {first['position']})" if first["file"] else ""
+    column = f"column `{first['column']}`: " if first["column"] else ""
+    raise RejectedRowsError(
+        f"{taken.rejected:,} of {taken.rows:,} rows of source `{source.name}` are "
+        f"wrong, and {source.limit} may be; one of them{where}: "
+        f"{column}{first['reason']}",
+        help=f"all of them are in `{folder}/{source.name}.parquet`; correct them, or "
+        "raise `max_rejected` of the source",
+    )

@@ -1,0 +1,237 @@
+"""Spark for a pipeline: started as configured, its errors made plain."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import tempfile
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evermat.engines.spark.session import (
+    LOCAL_SETTINGS,
+    SparkSetupError,
+    missing_part,
+)
+from evermat.errors import EvermatError
+from evermat.pipeline.problems import SourceError, SparkStepError
+from evermat.rdf import RdfSyntaxError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from evermat.pipeline.config import EngineSettings
+
+DEFAULT_MASTER = "local[*]"
+_ADDRESS = re.compile(r"spark://([^:,/]+):(\d+)")
+_SECONDS = 5.0
+
+
+@contextmanager
+def spark_session(settings: EngineSettings, name: str) -> Iterator[SparkSession]:
+    """A session: that of the caller if there is one, or a new one that ends here.
+
+    A session that `spark-submit` prepares keeps the master and the settings that were
+    given there.
+
+    Raises:
+        SparkSetupError: PySpark or Java is missing, or the master does not answer.
+    """
+    missing = missing_part()
+    if missing is not None:
+        raise SparkSetupError("Spark cannot start", help=missing)
+    with warnings.catch_warnings():
+        # PySpark warns of new versions of pandas, which is not used here.
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support")
+        from pyspark.sql import SparkSession  # noqa: PLC0415  slow, and optional
+
+        active = SparkSession.getActiveSession()
+        session = active or _start(settings, name)
+        try:
+            yield session
+        finally:
+            if active is None:
+                session.stop()
+
+
+def _start(settings: EngineSettings, name: str) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder = SparkSession.builder.appName(f"evermat {name}")
+    master = settings.master or os.environ.get("EVERMAT_SPARK_MASTER", DEFAULT_MASTER)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        wanted = _not_submitted(dict(settings.conf))
+        master = "the master of spark-submit"
+    else:
+        _require_answer(master)
+        builder = builder.master(master)
+        wanted = {**_usual_settings(), **dict(settings.conf)}
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise SparkSetupError(
+            f"Spark did not start on `{master}`: {_gist(str(error))}",
+            help="check `master` and `conf` of [engine], and Java (17 or newer)",
+        ) from error
+
+
+def _usual_settings() -> dict[str, str]:
+    # Workers run the same Python, and the log of Spark is kept short.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    log = Path(__file__).with_name("quiet_log4j2.properties")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={log}")
+    warehouse = Path(tempfile.gettempdir()) / "evermat-warehouse"
+    return {**LOCAL_SETTINGS, "spark.sql.warehouse.dir": str(warehouse)}
+
+
+def _not_submitted(settings: dict[str, str]) -> dict[str, str]:
+    """The settings that were not given to `spark-submit`."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+
+    SparkContext._ensure_initialized()  # noqa: SLF001  else the conf is empty
+    given = SparkConf()
+    return {key: value for key, value in settings.items() if not given.contains(key)}
+
+
+def _require_answer(master: str) -> None:
+    """Knock at a standalone master; Spark itself would knock for a minute."""
+    addresses = _ADDRESS.findall(master)
+    for host, port in addresses:
+        try:
+            with socket.create_connection((host, int(port)), timeout=_SECONDS):
+                return
+        except OSError:
+            continue
+    if addresses:
+        raise SparkSetupError(
+            f"no Spark master answers at `{master}`",
+            help="check `master` of [engine], and that the cluster is up",
+        )
+
+
+# --------------------------------------------------------------------------- errors
+
+
+@contextmanager
+def plain_spark_errors() -> Iterator[None]:
+    """Turn what Spark raises into errors that say what happened and what to do."""
+    try:
+        yield
+    except EvermatError:
+        raise
+    except Exception as error:
+        if not _is_from_spark(error):
+            raise
+        raise explained(str(error)) from error
+
+
+def _is_from_spark(error: Exception) -> bool:
+    return any(
+        kind.__module__.split(".")[0] in {"py4j", "pyspark"}
+        for kind in type(error).__mro__
+    )
+
+
+def explained(text: str) -> EvermatError:
+    """The error for what Spark said."""
+    ours = re.search(r"^\S*?(\w+) \[(EM\d+)\]: (.*)$", text, re.MULTILINE)
+    if ours is not None:
+        advice = re.search(r"^\s+= help: (.*)$", text, re.MULTILINE)
+        kind = _OURS.get(ours[2], SparkStepError)
+        return kind(ours[3], help=None if advice is None else advice[1])
+    for sign in _SIGNS:
+        if re.search(sign.pattern, text):
+            return sign.kind(f"{sign.message}: {_gist(text)}", help=sign.advice)
+    return SparkStepError(f"Spark could not do this: {_gist(text)}")
+
+
+_OURS: dict[str, type[EvermatError]] = {
+    SourceError.code: SourceError,
+    RdfSyntaxError.code: RdfSyntaxError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """A word in a message of Spark, and what to make of it."""
+
+    pattern: str
+    kind: type[EvermatError]
+    message: str
+    advice: str
+
+
+_SIGNS = (
+    _Sign(
+        r"OutOfMemory|MemoryError|ExecutorLostFailure"
+        r"|exit(?:ed| code)\D{0,30}(?:52|137)",
+        SparkStepError,
+        "an executor ran out of memory or died",
+        "give executors more memory (`spark.executor.memory`, and "
+        "`spark.executor.memoryOverhead` for Python) in [engine.conf], or more and "
+        "smaller partitions",
+    ),
+    _Sign(
+        r"CANNOT_READ_FILE|is not a Parquet file|FAILED_READ_FILE|ParquetDecoding",
+        SourceError,
+        "a file cannot be read",
+        "the file is damaged or incomplete; write it again, or leave it out",
+    ),
+    _Sign(
+        r"TABLE_OR_VIEW_NOT_FOUND",
+        SourceError,
+        "there is no such table",
+        "check `table`, and that the catalogue of this session knows it",
+    ),
+    _Sign(
+        r"SQL\w*Exception|SQLSyntaxError|ClassNotFound|No suitable driver"
+        r"|ConnectException",
+        SourceError,
+        "the database cannot be read",
+        "check `url`, user and password, and that the driver is among "
+        "`spark.jars` or `spark.jars.packages` of [engine.conf]",
+    ),
+    _Sign(
+        r"PATH_NOT_FOUND|FileNotFoundException|UnknownHostException",
+        SourceError,
+        "nothing is there",
+        "check `path`, and that every worker sees the same files",
+    ),
+    _Sign(
+        r"SparkContext was shut down|stopped SparkContext|Connection refused"
+        r"|All masters are unresponsive",
+        SparkStepError,
+        "the connection to Spark was lost",
+        "check that the cluster is up, and `master` of [engine]",
+    ),
+)
+
+
+def _gist(text: str) -> str:
+    """The line of a long message that says most."""
+    if "Python worker" in text or "Traceback" in text:
+        raised = re.findall(
+            r"^(?:[\w.]+Error|[\w.]+Exception): .+$", text, re.MULTILINE
+        )
+        if raised:
+            return _short(raised[-1])
+    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    chosen = causes[-1] if causes else next(iter(lines), "no reason was given")
+    return _short(chosen)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _GIST else f"{text[:_GIST]}…"
+
+
+_GIST = 240

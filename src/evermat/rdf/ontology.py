@@ -1,0 +1,284 @@
+"""Ontologies as rules: RDFS, and the part of OWL 2 RL that derives facts.
+
+Axioms become rules over triples with constants, which engines fold: twenty thousand
+subclass axioms are one join. Axioms that only forbid things, or that would need new
+individuals, are no rules; they are counted, so that nobody is misled.
+
+| axiom                                            | rule                        |
+| ------------------------------------------------ | --------------------------- |
+| `rdfs:subClassOf`, `owl:equivalentClass`         | `[?x, a, D] :- [?x, a, C]`  |
+| `rdfs:subPropertyOf`, `owl:equivalentProperty`   | `[?x, Q, ?y] :- [?x, P, ?y]`|
+| `rdfs:domain`, `rdfs:range`                      | `[?x, a, C] :- [?x, P, ?y]` |
+| `owl:inverseOf`, symmetric, transitive           | as they say                 |
+| `owl:propertyChainAxiom`                         | a chain of triples          |
+| functional, inverse functional                   | `[?y, owl:sameAs, ?z] :- …` |
+
+Classes may be intersections, `owl:hasValue`, on the left also unions and
+`owl:someValuesFrom`, on the right also `owl:allValuesFrom`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evermat.columns import constants
+from evermat.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
+from evermat.rdf.namespaces import OWL, RDF, RDFS
+from evermat.rdf.reading import read_rdf
+from evermat.values import Constant, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+Node = Variable | Term
+Body = tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ontology:
+    """The rules of an ontology, and the axioms that are none, by name."""
+
+    rules: tuple[Rule, ...]
+    ignored: Mapping[str, int]
+
+
+def read_ontology(path: str | Path) -> Ontology:
+    """The rules that an ontology in an RDF file stands for.
+
+    Raises:
+        EvermatError: the file cannot be read.
+    """
+    columns = map(constants, read_rdf(path).columns)
+    graph = _Graph(zip(*columns, strict=True))
+    rules = dict.fromkeys(_rules(graph))
+    return Ontology(tuple(rules), dict(sorted(graph.ignored.items())))
+
+
+class _Graph:
+    """The triples of an ontology, by subject and predicate."""
+
+    def __init__(self, triples: Iterator[tuple[Constant, ...]]) -> None:
+        self.ignored: Counter[str] = Counter()
+        self.by_predicate: dict[str, list[tuple[Constant, Constant]]] = defaultdict(
+            list
+        )
+        self._objects: dict[tuple[Constant, str], list[Constant]] = defaultdict(list)
+        for subject, predicate, found in triples:
+            self.by_predicate[predicate.text].append((subject, found))
+            self._objects[subject, predicate.text].append(found)
+
+    def pairs(self, predicate: str) -> list[tuple[Constant, Constant]]:
+        """Subjects and objects of a predicate."""
+        return self.by_predicate.get(predicate, [])
+
+    def one(self, subject: Constant, predicate: str) -> Constant | None:
+        """The object of a subject, if there is one."""
+        return next(iter(self._objects.get((subject, predicate), ())), None)
+
+    def listed(self, start: Constant | None) -> list[Constant]:
+        """The members of an RDF list."""
+        members: list[Constant] = []
+        seen: set[Constant] = set()
+        while start is not None and start.text != RDF + "nil" and start not in seen:
+            seen.add(start)
+            first = self.one(start, RDF + "first")
+            if first is not None:
+                members.append(first)
+            start = self.one(start, RDF + "rest")
+        return members
+
+    def ignore(self, name: str) -> None:
+        """Count an axiom that is not a rule."""
+        self.ignored[name] += 1
+
+
+@dataclass(slots=True)
+class _Names:
+    """New variables."""
+
+    count: int = field(default=0)
+
+    def new(self) -> Variable:
+        self.count += 1
+        return Variable(f"v{self.count}")
+
+
+_X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
+_TYPE = Term(Constant(Kind.IRI, RDF + "type"))
+_SAME = Term(Constant(Kind.IRI, OWL + "sameAs"))
+
+
+def _triple(subject: Node, predicate: Node, found: Node) -> Atom:
+    return Atom(TRIPLE, (subject, predicate, found))
+
+
+def _rule(head: Atom, *body: Atom) -> Rule:
+    return Rule((head,), body)
+
+
+def _rules(graph: _Graph) -> Iterator[Rule]:
+    for left, right in graph.pairs(RDFS + "subClassOf"):
+        yield from _inclusion(graph, left, right)
+    for left, right in graph.pairs(OWL + "equivalentClass"):
+        yield from _inclusion(graph, left, right)
+        yield from _inclusion(graph, right, left)
+    yield from _property_rules(graph)
+    yield from _characteristics(graph)
+    for name in _NO_RULES:
+        for _ in graph.pairs(OWL + name):
+            graph.ignore(f"owl:{name}")
+
+
+_NO_RULES = (
+    "disjointWith", "propertyDisjointWith", "complementOf", "hasKey", "oneOf",
+    "maxCardinality", "maxQualifiedCardinality", "minCardinality", "cardinality",
+    "qualifiedCardinality", "minQualifiedCardinality", "differentFrom",
+    "disjointUnionOf", "hasSelf",
+)  # fmt: skip
+
+
+# -------------------------------------------------------------------------- properties
+
+
+def _property_rules(graph: _Graph) -> Iterator[Rule]:
+    for left, right in graph.pairs(RDFS + "subPropertyOf"):
+        yield from _implied(left, right)
+    for left, right in graph.pairs(OWL + "equivalentProperty"):
+        yield from _implied(left, right)
+        yield from _implied(right, left)
+    yield from _inverses(graph)
+    for predicate, subject in (("domain", _X), ("range", _Y)):
+        for name, found in graph.pairs(RDFS + predicate):
+            body = (_triple(_X, Term(name), _Y),)
+            for head, more in _heads(graph, found, subject, _Names()):
+                yield _rule(head, *body, *more)
+    for name, chain in graph.pairs(OWL + "propertyChainAxiom"):
+        yield _chain(graph, name, chain)
+
+
+def _inverses(graph: _Graph) -> Iterator[Rule]:
+    for left, right in graph.pairs(OWL + "inverseOf"):
+        if Kind.BLANK in {left.kind, right.kind}:
+            graph.ignore("owl:inverseOf of a property without a name")
+            continue
+        yield _rule(_triple(_Y, Term(right), _X), _triple(_X, Term(left), _Y))
+        yield _rule(_triple(_Y, Term(left), _X), _triple(_X, Term(right), _Y))
+
+
+def _implied(left: Constant, right: Constant) -> Iterator[Rule]:
+    if left != right and Kind.BLANK not in {left.kind, right.kind}:
+        yield _rule(_triple(_X, Term(right), _Y), _triple(_X, Term(left), _Y))
+
+
+def _chain(graph: _Graph, name: Constant, chain: Constant) -> Rule:
+    links = graph.listed(chain)
+    nodes = [Variable(f"x{at}") for at in range(len(links) + 1)]
+    body = [
+        _triple(nodes[at], Term(link), nodes[at + 1]) for at, link in enumerate(links)
+    ]
+    return _rule(_triple(nodes[0], Term(name), nodes[-1]), *body)
+
+
+def _characteristics(graph: _Graph) -> Iterator[Rule]:
+    for subject, found in graph.pairs(RDF + "type"):
+        name = Term(subject)
+        forwards, onwards = _triple(_X, name, _Y), _triple(_Y, name, _Z)
+        match found.text.removeprefix(OWL):
+            case "SymmetricProperty":
+                yield _rule(_triple(_Y, name, _X), forwards)
+            case "TransitiveProperty":
+                yield _rule(_triple(_X, name, _Z), forwards, onwards)
+            case "FunctionalProperty":
+                yield _rule(_triple(_Y, _SAME, _Z), forwards, _triple(_X, name, _Z))
+            case "InverseFunctionalProperty":
+                yield _rule(_triple(_X, _SAME, _Z), forwards, _triple(_Z, name, _Y))
+            case "AsymmetricProperty" | "IrreflexiveProperty" | "ReflexiveProperty":
+                graph.ignore(f"owl:{found.text.removeprefix(OWL)}")
+
+
+# ----------------------------------------------------------------------------- classes
+
+
+def _inclusion(graph: _Graph, left: Constant, right: Constant) -> Iterator[Rule]:
+    """The rules that say that members of one class are members of another."""
+    if left == right:
+        return
+    for body in _bodies(graph, left, _X, _Names()):
+        if not body:
+            graph.ignore("axiom about every thing")
+            continue
+        for head, more in _heads(graph, right, _X, _Names(100)):
+            if head not in body:
+                yield _rule(head, *body, *more)
+
+
+def _bodies(
+    graph: _Graph, found: Constant, subject: Variable, names: _Names
+) -> Iterator[Body]:
+    """The ways to see that something is a member of a class."""
+    if found.kind != Kind.BLANK:
+        is_thing = found.text == OWL + "Thing"
+        yield () if is_thing else (_triple(subject, _TYPE, Term(found)),)
+        return
+    members = graph.one(found, OWL + "intersectionOf")
+    if members is not None:
+        yield from _conjunctions(graph, graph.listed(members), subject, names)
+        return
+    members = graph.one(found, OWL + "unionOf")
+    if members is not None:
+        for member in graph.listed(members):
+            yield from _bodies(graph, member, subject, names)
+        return
+    name = graph.one(found, OWL + "onProperty")
+    value = graph.one(found, OWL + "hasValue")
+    filler = graph.one(found, OWL + "someValuesFrom")
+    if name is not None and value is not None:
+        yield (_triple(subject, Term(name), Term(value)),)
+    elif name is not None and filler is not None:
+        other = names.new()
+        for body in _bodies(graph, filler, other, names):
+            yield (_triple(subject, Term(name), other), *body)
+    else:
+        graph.ignore("class expression on the left")
+
+
+def _conjunctions(
+    graph: _Graph, members: list[Constant], subject: Variable, names: _Names
+) -> Iterator[Body]:
+    if not members:
+        yield ()
+        return
+    first, *rest = members
+    for body in _bodies(graph, first, subject, names):
+        for others in _conjunctions(graph, rest, subject, names):
+            yield (*body, *others)
+
+
+def _heads(
+    graph: _Graph, found: Constant, subject: Variable, names: _Names
+) -> Iterator[tuple[Atom, Body]]:
+    """What a member of a class gains, each with what else must hold."""
+    if found.kind != Kind.BLANK:
+        if found.text not in {OWL + "Thing", RDFS + "Resource"}:
+            yield _triple(subject, _TYPE, Term(found)), ()
+        return
+    members = graph.one(found, OWL + "intersectionOf")
+    if members is not None:
+        for member in graph.listed(members):
+            yield from _heads(graph, member, subject, names)
+        return
+    name = graph.one(found, OWL + "onProperty")
+    value = graph.one(found, OWL + "hasValue")
+    filler = graph.one(found, OWL + "allValuesFrom")
+    if name is not None and value is not None:
+        yield _triple(subject, Term(name), Term(value)), ()
+    elif name is not None and filler is not None:
+        other = names.new()
+        link = _triple(subject, Term(name), other)
+        for head, body in _heads(graph, filler, other, names):
+            yield head, (link, *body)
+    else:
+        graph.ignore("class expression on the right")

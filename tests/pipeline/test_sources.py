@@ -1,0 +1,325 @@
+"""Sources of all forms, on the embedded engine; Spark runs the same code in tasks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evermat.pipeline import files
+from evermat.pipeline.problems import (
+    RejectedRowsError,
+    SchemaMismatchError,
+    SourceError,
+)
+from evermat.rdf import RdfSyntaxError
+from pipelines import OUTPUT, configured, rejected, rows, run, source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EDGES = [("a", "b"), ("b", "c")]
+CLOSED = [("a", "b"), ("a", "c"), ("b", "c")]
+SHORT = 'predicate = "edge"'
+
+
+def csv(folder: Path, name: str = "edge.csv", header: str = "from,to\n") -> None:
+    text = header + "".join(f"{x},{y}\n" for x, y in EDGES)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def parquet(folder: Path, name: str = "edge.parquet") -> None:
+    table = pa.table({"from": [x for x, _ in EDGES], "to": [y for _, y in EDGES]})
+    pq.write_table(table, folder / name)
+
+
+def test_csv(tmp_path: Path) -> None:
+    csv(tmp_path)
+    finished = run(source(tmp_path, SHORT, 'path = "edge.csv"'))
+    assert rows(tmp_path / "out/reach") == CLOSED
+    assert finished.report.sources[0]["rows"] == 2
+
+
+def test_tsv_without_header(tmp_path: Path) -> None:
+    (tmp_path / "edge.tsv").write_text("a\tb\nb\tc\n", encoding="utf-8")
+    run(
+        source(
+            tmp_path,
+            SHORT,
+            'path = "edge.tsv"\nheader = false',
+            'columns = { from = "string", to = "string" }',
+        )
+    )
+    assert rows(tmp_path / "out/reach") == CLOSED
+
+
+def test_packed_files_and_patterns(tmp_path: Path) -> None:
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    with gzip.open(tmp_path / "data/edge1.csv.gz", "wt") as file:
+        file.write("from,to\na,b\n")
+    (tmp_path / "data/deep/edge2.csv").write_text("from,to\nb,c\n", encoding="utf-8")
+    (tmp_path / "data/_SUCCESS").write_text("", encoding="utf-8")
+    run(source(tmp_path, SHORT, 'path = "data/**/edge*.csv*"'))
+    assert rows(tmp_path / "out/reach") == CLOSED
+    run(source(tmp_path, SHORT, 'path = "data"\nformat = "csv"'))
+    assert rows(tmp_path / "out/reach") == CLOSED
+
+
+def test_parquet_rows_have_numbers(tmp_path: Path) -> None:
+    table = pa.table({"from": ["a", None, "b"], "to": ["b", "x", "c"]})
+    pq.write_table(table, tmp_path / "edge.parquet")
+    config = source(tmp_path, SHORT, 'path = "edge.parquet"\nmax_rejected = 1')
+    finished = run(config)
+    assert rows(tmp_path / "out/reach") == CLOSED
+    (row,) = rejected(config, finished, "edge")
+    assert (row["file"], row["position"]) == ("edge.parquet", 1)
+    assert (row["column"], row["reason"]) == ("from", "no value")
+    assert json.loads(str(row["row"])) == {"from": None, "to": "x"}
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    lines = ['{"from": "a", "to": "b"}', '{"to": "c", "from": "b", "more": [1]}',
+             "{", "7", '{"from": "z"}']  # fmt: skip
+    (tmp_path / "edge.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    config = source(
+        tmp_path,
+        SHORT,
+        'path = "edge.jsonl"\nmax_rejected = "60%"',
+        'columns = { from = "string", to = "string" }',
+    )
+    finished = run(config)
+    assert rows(tmp_path / "out/reach") == CLOSED
+    reasons = [str(row["reason"]) for row in rejected(config, finished, "edge")]
+    assert reasons[0].startswith("not JSON: ")
+    assert reasons[1:] == ["not a JSON object", "no value"]
+
+
+def test_types_templates_and_constants(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(
+        "id,name,born,score,ok\n1,Ann Lee,1999-01-02,1.50,true\n2,Bo,,2,false\n",
+        encoding="utf-8",
+    )
+    finished = run(
+        configured(
+            tmp_path,
+            '[[source]]\npath = "p.csv"',
+            "[source.columns]",
+            'id = "integer"\nname = "string"\nscore = "double"\nok = "boolean"',
+            'born = { type = "date", required = false }',
+            '[[source.facts]]\npredicate = "person"',
+            'arguments = [{ iri = "http://e/{name}/{id}" }, "score", "ok"]',
+            '[[source.facts]]\npredicate = "born"\narguments = ["id", "born"]',
+            '[[source.facts]]\npredicate = "label"',
+            'arguments = [{ value = 7 }, { text = "{name} ({id})", language = "en" }]',
+            '[[output]]\npredicates = ["person", "born", "label"]',
+            'path = "out/{predicate}"',
+        )
+    )
+    assert rows(tmp_path / "out/person") == [
+        ("http://e/Ann%20Lee/1", 1.5, True),
+        ("http://e/Bo/2", 2.0, False),
+    ]
+    ((number, born),) = rows(tmp_path / "out/born")
+    assert (number, str(born)) == (1, "1999-01-02")
+    assert rows(tmp_path / "out/label")[0] == (7, '"Ann Lee (1)"@en')
+    assert finished.report.sources[0]["facts"] == {"person": 2, "born": 1, "label": 2}
+
+
+def test_rows_that_break_rules_are_set_aside(tmp_path: Path) -> None:
+    wrong = ["x,5,1", "7,99,1", "8,5,nope", "9,5", "10,-1,2", '11,"5,1']
+    (tmp_path / "edge.csv").write_text(
+        "\n".join(["from,to,sort", "1,2,1", *wrong, "2,3,2", ""]), encoding="utf-8"
+    )
+    config = source(
+        tmp_path,
+        SHORT,
+        'path = "edge.csv"\narguments = ["from", "to"]\nmax_rejected = 6',
+        "[source.columns]",
+        'from = "integer"',
+        'to = { type = "integer", min = 0, max = 10 }',
+        'sort = { pattern = "[0-9]", one_of = ["1", "2"] }',
+    )
+    finished = run(config)
+    assert rows(tmp_path / "out/reach") == [(1, 2), (1, 3), (2, 3)]
+    found = rejected(config, finished, "edge")
+    assert [row["row"] for row in found] == wrong
+    assert [row["reason"] for row in found] == [
+        "`x` is not an integer",
+        "`99` is above 10",
+        "`nope` does not match [0-9]",
+        "2 columns where there should be 3",
+        "`-1` is below 0",
+        "a quote that is not closed in its line",
+    ]
+    text = (tmp_path / "edge.csv").read_bytes()
+    for row in found:
+        assert text[int(str(row["position"])) :].startswith(str(row["row"]).encode())
+
+
+def test_too_many_wrong_rows_fail_the_run(tmp_path: Path) -> None:
+    (tmp_path / "edge.csv").write_text("from,to\na,b\nb,\n", encoding="utf-8")
+    with pytest.raises(RejectedRowsError, match="1 of 2 rows of source `edge`") as info:
+        run(source(tmp_path, SHORT, 'path = "edge.csv"'))
+    assert "edge.csv, position 12" in info.value.message
+    assert info.value.__notes__ == [" = step: read source edge"]
+    (side,) = tmp_path.glob("rejected/*/edge.parquet")
+    assert pq.read_table(side, partitioning=None).num_rows == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("size", [1, 7, 16, 64])
+def test_lines_are_read_once_however_files_are_cut(
+    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "SPLIT_BYTES", size)
+    monkeypatch.setattr(files, "BYTES_AT_ONCE", max(3, size // 2))
+    text = "\n".join(["alpha", "", "b", "gamma delta", "ö" * 9, "z"]) + "\n"
+    (tmp_path / "lines").write_text(text, encoding="utf-8")
+    found = files.find_files([str(tmp_path / "lines")])
+    read: list[tuple[int, str]] = []
+    for split in files.splits_of(found):
+        for lines in files.lines_of(split):
+            read += zip(
+                lines.positions.to_pylist(), lines.texts.to_pylist(), strict=True
+            )
+    assert [line for _, line in read] == [line for line in text.split("\n") if line]
+    data = text.encode()
+    assert all(data[at:].startswith(line.encode()) for at, line in read)
+
+
+def test_quoted_texts_over_several_lines(tmp_path: Path) -> None:
+    text = 'from,to\n"a\nb","c"\n'
+    (tmp_path / "edge.csv").write_text(text, encoding="utf-8")
+    run(source(tmp_path, SHORT, 'path = "edge.csv"\nmultiline = true'))
+    assert rows(tmp_path / "out/reach") == [("a\nb", "c")]
+
+
+# ------------------------------------------------------------------------------- RDF
+
+TRIPLES = """\
+<http://e/a> <http://e/p> <http://e/b> .
+# a comment
+<http://e/b> <http://e/p> "text"@en .
+_:x <http://e/p> _:y .
+"""
+ALL = '[[output]]\npredicate = "triple"\npath = "out/triple"\n'
+
+
+def test_broken_lines_of_ntriples_are_set_aside(tmp_path: Path) -> None:
+    bad = b'<http://e/a> <http://e/p> "F\xfchrung" .\n'
+    worse = b"<http://e/a> <http://e/p> .\n"
+    (tmp_path / "data.nt").write_bytes(TRIPLES.encode() + bad + worse)
+    config = configured(tmp_path, '[[source]]\npath = "data.nt"\nmax_rejected = 2', ALL)
+    finished = run(config)
+    assert len(rows(tmp_path / "out/triple")) == 3
+    unicode, syntax = rejected(config, finished, "data")
+    start = len(TRIPLES.encode())
+    assert unicode["position"] == start
+    assert unicode["reason"] == f"not UTF-8: byte 0xfc at position {start + 28}"
+    assert syntax["row"] == worse.decode().strip()
+    assert syntax["position"] == start + len(bad)
+
+
+def test_quads_lose_their_graphs(tmp_path: Path) -> None:
+    lines = (
+        '<http://e/a> <http://e/p> "x" <http://e/g> .\n<http://e/a> <http://e/p> 7 .\n'
+    )
+    (tmp_path / "data.nq").write_text(lines, encoding="utf-8")
+    config = configured(tmp_path, '[[source]]\npath = "data.nq"\nmax_rejected = 1', ALL)
+    finished = run(config)
+    assert rows(tmp_path / "out/triple") == [("http://e/a", "http://e/p", "x")]
+    assert len(rejected(config, finished, "data")) == 1
+
+
+def test_many_broken_lines(tmp_path: Path) -> None:
+    lines = ["<http://e/a> <http://e/p> <http://e/b> ."] + ["broken"] * 40
+    (tmp_path / "data.nt").write_text("\n".join(lines), encoding="utf-8")
+    config = configured(
+        tmp_path, '[[source]]\npath = "data.nt"\nmax_rejected = "all"', ALL
+    )
+    assert run(config).report.sources[0]["rejected"] == 40
+    assert len(rows(tmp_path / "out/triple")) == 1
+
+
+def test_blank_nodes_of_two_files_are_different(tmp_path: Path) -> None:
+    for name in ("a.nt", "b.nt"):
+        text = "_:x <http://e/p> _:x .\n"
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    run(configured(tmp_path, '[[source]]\npath = "*.nt"', ALL))
+    assert len(rows(tmp_path / "out/triple")) == 2
+
+
+def test_turtle_is_read_by_the_file(tmp_path: Path) -> None:
+    text = "@prefix : <http://e/> . :a :p :b ; :q 'x' ."
+    (tmp_path / "a.ttl").write_text(text, encoding="utf-8")
+    config = configured(tmp_path, '[[source]]\npath = "a.ttl"', ALL)
+    run(config)
+    assert len(rows(tmp_path / "out/triple")) == 2
+    (tmp_path / "a.ttl").write_text(text + "\n:a :p", encoding="utf-8")
+    with pytest.raises(RdfSyntaxError, match=r"`a\.ttl` in line 2"):
+        run(config)
+
+
+# ------------------------------------------------------------------------- bad input
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no file"):
+        run(source(tmp_path, SHORT, 'path = "edge.csv"'))
+
+
+def test_a_source_that_cannot_be_reached(tmp_path: Path) -> None:
+    config = source(tmp_path, SHORT, 'path = "nowhere://host/edge.csv"')
+    with pytest.raises(SourceError, match="cannot reach `nowhere://host"):
+        run(config)
+
+
+def test_columns_that_do_not_match(tmp_path: Path) -> None:
+    csv(tmp_path, header="from,too\n")
+    columns = 'columns = { from = "string", to = "string" }'
+    with pytest.raises(SchemaMismatchError, match="did you mean `too`"):
+        run(source(tmp_path, SHORT, 'path = "edge.csv"', columns))
+    table = pa.table({"from": [1.5], "to": [[1]]})
+    pq.write_table(table, tmp_path / "edge.parquet")
+    columns = 'columns = { from = "integer", to = "string" }'
+    with pytest.raises(SchemaMismatchError) as raised:
+        run(source(tmp_path, SHORT, 'path = "edge.parquet"', columns))
+    assert "column `from` holds `double` where `integer`" in raised.value.message
+    assert "column `to` holds `list" in raised.value.message
+
+
+def test_files_of_a_source_have_the_same_columns(tmp_path: Path) -> None:
+    csv(tmp_path, "a.csv")
+    csv(tmp_path, "b.csv", header="to,from\n")
+    with pytest.raises(SchemaMismatchError, match=r"columns of `b\.csv` are"):
+        run(source(tmp_path, SHORT, 'path = "*.csv"'))
+
+
+def test_damaged_parquet(tmp_path: Path) -> None:
+    parquet(tmp_path)
+    data = (tmp_path / "edge.parquet").read_bytes()
+    (tmp_path / "edge.parquet").write_bytes(data[: len(data) // 2])
+    with pytest.raises(SourceError, match="cannot be read as Parquet") as raised:
+        run(source(tmp_path, SHORT, 'path = "edge.parquet"'))
+    assert raised.value.__notes__ == [" = step: read source edge"]
+
+
+def test_packed_files_that_are_not(tmp_path: Path) -> None:
+    csv(tmp_path, "edge.csv.gz")
+    with pytest.raises(SourceError, match=r"edge\.csv\.gz"):
+        run(source(tmp_path, SHORT, 'path = "edge.csv.gz"'))
+
+
+def test_a_program_that_is_wrong_is_found_before_anything_is_read(
+    tmp_path: Path,
+) -> None:
+    config = configured(
+        tmp_path, '[program]\ntext = "p(?x) :- q(?y) ."', "[[source]]", SHORT,
+        'path = "missing.csv"', OUTPUT,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="not bound by the body"):
+        run(config)
