@@ -33,7 +33,6 @@ from evermat.engines.spark.closure_starts import region_of
 from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
-from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.rows import (
     block_rows,
     partitioned,
@@ -117,7 +116,6 @@ class SparkEngine(EqualityOperators):
         self.journal: Journal | None = None
         self.cluster = cluster
         self._evaluation = evaluation
-        self._fixpoints = Fixpoints(cluster)
         self._arities: dict[str, int] = {}
         self._materialised = Stored(Heap(cluster))
         self._explicit = Stored(Heap(cluster))
@@ -207,7 +205,8 @@ class SparkEngine(EqualityOperators):
         for query in queries.queries:
             self._declare_patterns(query)
             self.declare(query.head.relation, len(query.head.operands))
-        derived = self._fixpoints.run(queries, self._materialised)
+        facts = self._materialised
+        derived = self._evaluation.fixpoints.run(queries, facts, facts)
         if derived is not None:
             self._found(derived[0].total())
         return derived

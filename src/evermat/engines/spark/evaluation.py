@@ -17,6 +17,7 @@ from evermat.engines.spark.blocks import (
     summed,
 )
 from evermat.engines.spark.computations import failed_computation, mark_in
+from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
 from evermat.engines.spark.queries import Knowledge, Planner, united
 from evermat.engines.spark.reading import Reader, affected_queries
@@ -41,6 +42,7 @@ class Evaluation:
         self._knowledge: dict[Query, Knowledge] = {}
         self._yield: dict[QuerySet, float] = {}
         self.driver = DriverEvaluation(cluster)
+        self.fixpoints = Fixpoints(cluster)
 
     def run(self, queries: QuerySet, views: Views) -> tuple[Block, dict[str, int]]:
         """The facts with their numbers of matches, and the matches of each rule."""
@@ -66,6 +68,7 @@ class Evaluation:
     def forget(self, queries: QuerySet) -> None:
         """Keep nothing of queries that will not be run again."""
         self._yield.pop(queries, None)
+        self.fixpoints.forget(queries)
         for query in queries.queries:
             self._knowledge.pop(query, None)
 

@@ -27,7 +27,7 @@ from evermat.engines.spark.decomposition import constants_of, decompose
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.inside_tasks import Work, derive_few, run_tasks
 from evermat.engines.spark.rows import BROADCAST, brought_home
-from evermat.engines.spark.sets import Counted, Settled, rows_of
+from evermat.engines.spark.sets import Counted, Settled, Stored, rows_of
 from evermat.values import Constant
 
 if TYPE_CHECKING:
@@ -35,11 +35,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from evermat.algebra import Pattern, QuerySet
+    from evermat.algebra import Facts, Pattern, QuerySet
     from evermat.engines.spark.blocks import Block, Cluster
     from evermat.engines.spark.decomposition import Decomposition, Side
     from evermat.engines.spark.rows import Rows
-    from evermat.engines.spark.sets import Stored
 
 TASKS_PER_CORE = 2
 """Tasks that a core gets, so that one with many facts does not hold up all others."""
@@ -85,8 +84,16 @@ class Fixpoints:
         self._cluster = cluster
         self._known: dict[QuerySet, Decomposition | None] = {}
 
-    def run(self, queries: QuerySet, facts: Stored) -> tuple[Counted, Settled] | None:
-        """What the rules derive with how often, and what of it is new."""
+    def run(
+        self, queries: QuerySet, facts: Facts, others: Facts
+    ) -> tuple[Counted, Settled] | None:
+        """What rules derive with how often, and what of it is new.
+
+        Args:
+            queries: one for each rule, with role ALL.
+            facts: what local patterns match to begin with.
+            others: what other patterns match.
+        """
         if queries not in self._known:
             self._known[queries] = decompose(queries.queries)
         found = self._known[queries]
@@ -95,18 +102,27 @@ class Fixpoints:
         # Tasks make facts of constants that perhaps only the rules have named so far.
         constants = list(dict.fromkeys(constants_of(found.queries)))
         self._cluster.dictionary.encode_constants(constants)
-        return _Pass(self._cluster, found, facts).run()
+        return _Pass(self._cluster, found, facts, others).run()
+
+    def forget(self, queries: QuerySet) -> None:
+        """Keep nothing of rules that will not be run again."""
+        self._known.pop(queries, None)
 
 
 class _Pass:
     """One pass over the facts."""
 
     def __init__(
-        self, cluster: Cluster, decomposition: Decomposition, facts: Stored
+        self,
+        cluster: Cluster,
+        decomposition: Decomposition,
+        facts: Facts,
+        others: Facts,
     ) -> None:
         self._cluster = cluster
         self._rules = decomposition
         self._facts = facts
+        self._others = others
         self._arities = {
             pattern.relation: len(pattern.operands) for pattern in decomposition.local
         }
@@ -143,7 +159,7 @@ class _Pass:
                 name,
                 self._cluster.tag(name),
                 self._arities[name],
-                self._rows(name),
+                self._rows(self._facts, name),
                 _any_of(any_of),
                 self._rules.keys[name],
             )
@@ -154,11 +170,12 @@ class _Pass:
         relation = side.pattern.relation
         condition = _condition(side.pattern)
         arity = len(side.pattern.operands)
-        return _Part(name, tag, arity, self._rows(relation), condition, side.key)
+        rows = self._rows(self._others, relation)
+        return _Part(name, tag, arity, rows, condition, side.key)
 
-    def _rows(self, relation: str) -> Rows:
+    def _rows(self, facts: Facts, relation: str) -> Rows:
         tags = frozenset({self._cluster.tag(relation)})
-        return rows_of(self._facts, self._cluster, tags)
+        return rows_of(facts, self._cluster, tags)
 
     def _large(self, sides: list[_Part]) -> list[_Part]:
         """Those of the sides that are too many to be sent to every task."""
@@ -250,7 +267,10 @@ class _Pass:
             return facts.mapInArrow(run, ", ".join([*columns, "old boolean"]))
 
     def _new(self, block: Block) -> Settled:
-        return Settled(block, frozenset({self._facts.heap.moment}))
+        apart: frozenset[tuple[int, int]] = frozenset()
+        if isinstance(self._facts, Stored):
+            apart = frozenset({self._facts.heap.moment})
+        return Settled(block, apart)
 
 
 def _tagged(part: _Part, width: int) -> pa.Table:
