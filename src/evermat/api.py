@@ -128,7 +128,10 @@ class KnowledgeBase:
         chosen = make_engine(engine) if isinstance(engine, str) else engine
         self._materialisation: Materialisation | EqualityMaterialisation = (
             EqualityMaterialisation(
-                require_rewriting(chosen), budget=budget, progress=progress
+                require_rewriting(chosen),
+                modules=modules,
+                budget=budget,
+                progress=progress,
             )
             if equality == "rewrite"
             else Materialisation(
@@ -143,6 +146,7 @@ class KnowledgeBase:
         self._equality: Equality = equality
         self._algorithm = algorithm
         self._has_counters = counters
+        self._has_modules = modules
         self._is_empty = True
         self._catalogue = Catalogue()
         self._prefixes: Mapping[str, str] = {}
@@ -492,6 +496,7 @@ class KnowledgeBase:
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
             kept.given_rules,
+            modules=self._has_modules,
             budget=kept.budget,
             progress=kept.progress,
         )

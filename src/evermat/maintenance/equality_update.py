@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from evermat.algebra import Region, Views
 from evermat.lang.equality import SAME
+from evermat.maintenance.closing import materialise_closing
 from evermat.maintenance.compiled_rules import RuleChange
 from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
@@ -49,6 +50,7 @@ class EqualityJob:
         old, new: the rules before; the rules after.
         component: the rules that equality is known to depend on.
         deletions, insertions: given facts, as they are given.
+        modules: whether closures are materialised as such.
     """
 
     program: EqualityProgram
@@ -57,6 +59,7 @@ class EqualityJob:
     component: frozenset[Rule]
     deletions: SettledFacts
     insertions: SettledFacts
+    modules: bool
 
     @property
     def removed(self) -> frozenset[Rule]:
@@ -268,6 +271,9 @@ class EqualityUpdate:
         run.delete(self._outside(marks.withdrawn, after.region))
         run.add(self._outside(marks.given, after.region))
         self.commit()
+        if self.job.modules:
+            plans = after.closing_plans(self.job.new)
+            return materialise_closing(self.engine, plans, watch)
         return materialise(self.engine, after.plans(self.job.new), watch)
 
 
