@@ -97,6 +97,8 @@ u(:a) :- p(:b), not q(:c) .
 v(?x, ?y) :- v(?x, ?z), s(?z, ?y) .
 v(?x, ?y) :- p(?x), p(?y), not same_as(?x, ?y) .
 u(?x) :- t(?x, ?y), n(?y, ?z), ?z >= 2, not q(?y) .
+v(?x, ?p) :- [?x, ?p, ?y], not [?y, ?p, ?x] .
+u(?x) :- s(?x, ?y), q(?p), not [?x, ?p, ?y] .
 """)
 
 
@@ -160,6 +162,8 @@ def _fact(random: Random, useful: list[str]) -> Fact:
     if name == SAME_AS and random.random() < 0.1:
         return name, (random.choice(NAMES), random.choice(NUMBERS))
     if name == TRIPLE:
+        if random.random() < 0.1:
+            return name, (PROPERTIES[0], OWL_SAME_AS, PROPERTIES[1])
         middle = random.choice([*PROPERTIES, *PROPERTIES, OWL_SAME_AS])
         return name, (random.choice(NAMES), middle, random.choice(NAMES))
     return name, tuple(random.choice(NAMES) for _ in range(ARITIES[name]))

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Region, Views
-from evermat.lang.equality import SAME
+from evermat.algebra import Pattern, Query, QuerySet, Region, Views
+from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
 from evermat.maintenance.closing import materialise_closing
 from evermat.maintenance.compiled_rules import RuleChange
 from evermat.maintenance.equality import Deletion
@@ -153,8 +153,22 @@ class EqualityUpdate:
                 region = self.setting.rules(self.after).region
                 news = engine.settle(normal.within(region) - self.run.updated)
                 if news.is_empty():
-                    return
+                    break
                 insertion.insert(news)
+        self.require_one_name()
+
+    def require_one_name(self) -> None:
+        """Refuse to let something else be equal to `owl:sameAs`.
+
+        Raises:
+            EqualityError: the update would have made it so.
+        """
+        if self.after is self.before:
+            return
+        views = Views(self.run.updated, self.run.updated)
+        shared = self.engine.derive(_OWL_SAME_AS_NODE, views)
+        if self.after.replaced(_OWL_SAME_AS) or not shared.is_empty():
+            raise another_name()
 
     def merge_given(self) -> Representatives:
         """Merge what is given to be equal, on a fresh engine; ends the transaction.
@@ -187,6 +201,7 @@ class EqualityUpdate:
         with self.run.forwards("materialise"):
             insertion = Insertion(self.setting, self.job.new, self.after)
             insertion.insert(insertion.apply(self.job.new))
+        self.require_one_name()
 
     # -- everything else
 
@@ -277,4 +292,7 @@ class EqualityUpdate:
         return materialise(self.engine, after.plans(self.job.new), watch)
 
 
+_OWL_SAME_AS = (OWL_SAME_AS,)
+_NODE = Pattern(SAME, (OWL_SAME_AS, OWL_SAME_AS))
+_OWL_SAME_AS_NODE = QuerySet((Query(_NODE, (_NODE,), label="equal to owl:sameAs"),))
 _NO_STRATA = Strata((), Region(), {}, {})
