@@ -207,6 +207,8 @@ class Role(Enum):
     ABSENT_BEFORE = auto()
     CHANGED_ABSENT = auto()
 
+    __hash__ = object.__hash__  # there is one of each, and they are looked up often
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:

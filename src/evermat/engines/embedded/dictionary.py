@@ -203,6 +203,12 @@ class Dictionary:
             return doubles
         return None
 
+    def look_up_sums(self, left: Ids, right: Ids, sign: int) -> Ids:
+        """The ids of `left + sign * right`, where all are integers by themselves."""
+        return self._translate_integers(
+            _integers(left) + sign * _integers(right), _FIND
+        )
+
     def constant(self, id_: int) -> Constant:
         """The constant of one id."""
         if id_ >= FIRST_INTEGER:
@@ -229,6 +235,11 @@ class Dictionary:
         buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._texts)]
         every = pa.LargeStringArray.from_buffers(self._count, *buffers[1:])
         return every.take(pa.array(ids)).cast(pa.string())
+
+
+def are_integers(ids: Ids) -> npt.NDArray[np.bool_]:
+    """Which of the ids are integers by themselves."""
+    return ids >= FIRST_INTEGER
 
 
 def _integers(ids: Ids) -> npt.NDArray[np.int64]:

@@ -24,7 +24,7 @@ from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
-from evermat.engines.embedded.evaluate import Evaluation, InlineTables
+from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
 from evermat.engines.embedded.heads import (
     find_known,
     find_or_append,
@@ -102,7 +102,7 @@ class EmbeddedEngine:
         self.journal: Journal | None = None
         self._inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self._inline.dictionary
-        self._plans: dict[Query, Plan] = {}
+        self._plans: dict[Query, Prepared] = {}
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
@@ -186,8 +186,9 @@ class EmbeddedEngine:
         arity = len(query.head.operands)
         relation = Relation(query.head.relation, arity)
         self._declare_patterns(query)
+        prepared = Prepared(self._new_plan(query), self._inline)
         with self._marker() as marker:
-            parts = self._evaluate(query, views, self._new_plan(query), marker)
+            parts = self._evaluate(query, views, prepared, marker)
         if parts:
             find_or_append(relation, merged(parts))
         return Copy(self._dictionary, {"": relation.table[:, : relation.count]}).read(
@@ -204,9 +205,7 @@ class EmbeddedEngine:
         parts: dict[str, list[Counted]] = {}
         with self._marker() as marker:
             for query in self._affected(queries, views):
-                self.declare(query.head.relation, len(query.head.operands))
-                self._declare_patterns(query)
-                found = self._evaluate(query, views, self._plan(query), marker)
+                found = self._evaluate(query, views, self._prepared(query), marker)
                 if found:
                     parts.setdefault(query.head.relation, []).extend(found)
         return {name: merged(pieces) for name, pieces in parts.items()}
@@ -232,13 +231,10 @@ class EmbeddedEngine:
             marker.clear()
 
     def _evaluate(
-        self, query: Query, views: Views, plan: Plan, marker: Marker
+        self, query: Query, views: Views, prepared: Prepared, marker: Marker
     ) -> list[Counted]:
         evaluation = Evaluation(
-            plan,
-            lambda pattern: self._source(pattern, views, marker),
-            self._inline,
-            self.monitor,
+            prepared, lambda pattern: self._source(pattern, views, marker), self.monitor
         )
         try:
             heads = evaluation.run(len(query.head.operands))
@@ -252,20 +248,28 @@ class EmbeddedEngine:
         facts = views.read_by(pattern)
         if facts is None:
             return Source(relation, self.store.sets.nothing)
-        if pattern.role in {Role.CHANGED, Role.CHANGED_ABSENT}:
+        if pattern.role is Role.CHANGED or pattern.role is Role.CHANGED_ABSENT:
             rows = cast("Settled", facts).rows.get(name, NO_ROWS)
             return Source(relation, self.store.sets.nothing, rows)
         return Source(relation, self.store.sets.sight(facts, name, marker))
 
-    def _plan(self, query: Query) -> Plan:
-        plan = self._plans.get(query)
-        if plan is None or self._is_outdated(plan):
-            plan = self._plans[query] = self._new_plan(query)
-        return plan
+    def _prepared(self, query: Query) -> Prepared:
+        prepared = self._plans.get(query)
+        if prepared is None or self._is_outdated(prepared.plan):
+            self.declare(query.head.relation, len(query.head.operands))
+            self._declare_patterns(query)
+            prepared = Prepared(self._new_plan(query), self._inline)
+            self._plans[query] = prepared
+        return prepared
 
     def _is_outdated(self, plan: Plan) -> bool:
+        relations = self.store.relations
+        if plan.query.head.relation not in relations:
+            return True
         for name, size in plan.sizes.items():
-            now = self.store.relations[name].count
+            if name not in relations:
+                return True
+            now = relations[name].count
             if not (size + 16) <= REPLAN_FACTOR * (now + 16):
                 return True
             if not (now + 16) <= REPLAN_FACTOR * (size + 16):

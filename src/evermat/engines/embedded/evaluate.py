@@ -18,7 +18,6 @@ from evermat.engines.embedded.arrays import NO_FLAGS
 from evermat.engines.embedded.cores import core_count, workers
 from evermat.engines.embedded.expressions import Calculator
 from evermat.engines.embedded.heads import Heads, intern_rows
-from evermat.engines.embedded.index import make_keys
 from evermat.engines.embedded.plan import (
     Calculate,
     Check,
@@ -29,12 +28,15 @@ from evermat.engines.embedded.plan import (
 )
 from evermat.engines.embedded.relation import Relation
 from evermat.engines.embedded.sets import Sight
+from evermat.engines.embedded.solving import SolvingStage
 from evermat.engines.embedded.stages import (
     Batch,
     CalculateStage,
     CheckStage,
     Place,
+    ProbeLayout,
     ProbeStage,
+    ScanLayout,
     ScanStage,
     Source,
     Stage,
@@ -45,10 +47,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from evermat.algebra import InlineRows, Monitor, Operand, Pattern
-    from evermat.engines.embedded.arrays import Ids, Rows
+    from evermat.engines.embedded.arrays import Rows
     from evermat.engines.embedded.dictionary import Dictionary
-    from evermat.engines.embedded.index import Run
     from evermat.engines.embedded.plan import Plan, Step
+    from evermat.engines.embedded.solving import Solution
+
+    Binder = Callable[["Evaluation"], Stage]
 
 ALONE = 1 << 14
 """Up to this many rows of the first scan, one core does it all."""
@@ -75,29 +79,143 @@ class InlineTables:
         return relation
 
 
+class Prepared:
+    """A plan with all that does not depend on what its patterns may see.
+
+    Attributes:
+        head: the operands of the head.
+        steps: makes each step's stage.
+    """
+
+    def __init__(self, plan: Plan, inline: InlineTables) -> None:
+        self.plan = plan
+        self.inline = inline
+        query = plan.query
+        self._calculator = Calculator(inline.dictionary, query.label, query.positive)
+        self.head = self._places(query.head.operands)
+        self.steps = [self._bindable(step) for step in plan.steps]
+        if plan.steps and isinstance(plan.steps[0], Probe):
+            self.steps[0] = self._found_scan(plan.steps[0])
+
+    def _bindable(self, step: Step) -> Binder:
+        match step:
+            case Scan(pattern=pattern):
+                scan = ScanLayout(self._places(pattern.operands), step.keep)
+                return lambda run: ScanStage(run.source_of(pattern), scan)
+            case Probe(pattern=pattern, key=key):
+                if step.solution is not None:
+                    return self._solving(step, step.solution)
+                probe = ProbeLayout(self._places(pattern.operands), key, step.keep)
+                return lambda run: ProbeStage(run.source_of(pattern), probe)
+            case ProbeInline(inline=inline, key=key):
+                return self._inline(inline, key, step.keep)
+            case Test(pattern=pattern, present=present):
+                places, keep = self._places(pattern.operands), step.keep
+                return lambda run: TestStage(
+                    run.source_of(pattern), places, keep, present=present
+                )
+            case Calculate(compute=compute):
+                calculation = CalculateStage(self._calculator, compute, step.keep)
+                return lambda _run: calculation
+            case Check(require=require):
+                check = CheckStage(self._calculator, require, step.keep)
+                return lambda _run: check
+            case _:
+                raise TypeError(step)
+
+    def _solving(self, probe: Probe, solution: Solution) -> Binder:
+        places, keep = self._places(probe.pattern.operands), probe.keep
+        plain = ProbeLayout(places, probe.key, keep)
+        key = tuple(sorted((*probe.key, solution.position)))
+        narrow = ProbeLayout(places, key, keep) if len(key) < len(places) else None
+        operands = self._places((solution.left, solution.right))
+
+        def bind(run: Evaluation) -> SolvingStage:
+            source = run.source_of(probe.pattern)
+            exact: Stage
+            if narrow is None:
+                exact = TestStage(source, places, keep, present=True)
+            else:
+                exact = ProbeStage(source, narrow)
+            dictionary = self.inline.dictionary
+            return SolvingStage(
+                solution, operands, exact, ProbeStage(source, plain), dictionary
+            )
+
+        return bind
+
+    def _inline(
+        self, inline: InlineRows, key: tuple[int, ...], keep: frozenset[int]
+    ) -> Binder:
+        relation = self.inline.relation(inline)
+        source = Source(relation, Sight(NO_FLAGS, 0, relation.count))
+        places = [(True, column.index) for column in inline.columns]
+        stage: Stage
+        if not key:
+            stage = ScanStage(source, ScanLayout(places, keep))
+        elif len(key) == len(places):
+            stage = TestStage(source, places, keep, present=True)
+        else:
+            stage = ProbeStage(source, ProbeLayout(places, key, keep))
+        return lambda _run: stage
+
+    def _found_scan(self, probe: Probe) -> Binder:
+        """A first probe, by constants alone, as a scan, which cores can share."""
+        places = self._places(probe.pattern.operands)
+        layout = ScanLayout(places, probe.keep)
+
+        def bind(run: Evaluation) -> ScanStage:
+            source = run.source_of(probe.pattern)
+            rows = _rows_by_constants(source, places, probe.key)
+            return ScanStage(Source(source.relation, source.sight, rows), layout)
+
+        return bind
+
+    def _places(self, operands: Sequence[Operand]) -> list[Place]:
+        id_of = self.inline.dictionary.id_of
+        return [
+            (True, operand.index)
+            if isinstance(operand, Column)
+            else (False, id_of(operand))
+            for operand in operands
+        ]
+
+
+def _rows_by_constants(
+    source: Source, places: Sequence[Place], key: tuple[int, ...]
+) -> Rows:
+    relation, sight = source.relation, source.sight
+    index = relation.index(key)
+    goals = [[places[at][1]] for at in index.columns[: len(key)]]
+    rows = index.rows_for(np.array(goals, np.uint32))
+    marks = np.empty(rows.size, np.uint8)
+    kernels.mark_visible(
+        rows, relation.status, sight.visible, sight.low, sight.high, marks
+    )
+    found: Rows = rows[marks == 1]
+    return found
+
+
 class Evaluation:
-    """One run of one plan."""
+    """One run of one plan.
+
+    Attributes:
+        source_of: what a pattern reads.
+        matches: how many there were so far.
+    """
 
     def __init__(
         self,
-        plan: Plan,
+        prepared: Prepared,
         source_of: Callable[[Pattern], Source],
-        inline: InlineTables,
         monitor: Monitor | None,
     ) -> None:
+        self.source_of = source_of
         self.matches = 0
-        self._label = plan.query.label
-        self._inline = inline
-        self._dictionary = inline.dictionary
+        self._label = prepared.plan.query.label
         self._monitor = monitor
-        self._source_of = source_of
-        self._calculator = Calculator(
-            inline.dictionary, plan.query.label, plan.query.positive
-        )
-        self._head = self._places(plan.query.head.operands)
-        self._stages = [self._stage(step) for step in plan.steps]
-        if plan.steps and isinstance(plan.steps[0], Probe):
-            self._stages[0] = self._found_scan(plan.steps[0])
+        self._head = prepared.head
+        self._stages = [bind(self) for bind in prepared.steps]
 
     def run(self, arity: int) -> list[Heads]:
         """The heads of all matches, gathered apart by each core that helped."""
@@ -153,72 +271,3 @@ class Evaluation:
         self.matches += matches
         if self._monitor is not None:
             self._monitor.working(self._label, matches)
-
-    # ---------------------------------------------------------------------- stages
-
-    def _stage(self, step: Step) -> Stage:
-        match step:
-            case Scan(pattern=pattern):
-                places = self._places(pattern.operands)
-                return ScanStage(self._source_of(pattern), places, step.keep)
-            case Probe(pattern=pattern, key=key):
-                places = self._places(pattern.operands)
-                return ProbeStage(self._source_of(pattern), places, key, step.keep)
-            case ProbeInline(inline=inline, key=key):
-                return self._inline_stage(inline, key, step.keep)
-            case Test(pattern=pattern, present=present):
-                places = self._places(pattern.operands)
-                source = self._source_of(pattern)
-                return TestStage(source, places, step.keep, present=present)
-            case Calculate(compute=compute):
-                return CalculateStage(self._calculator, compute, step.keep)
-            case Check(require=require):
-                return CheckStage(self._calculator, require, step.keep)
-            case _:
-                raise TypeError(step)
-
-    def _inline_stage(
-        self, inline: InlineRows, key: tuple[int, ...], keep: frozenset[int]
-    ) -> Stage:
-        relation = self._inline.relation(inline)
-        source = Source(relation, Sight(NO_FLAGS, 0, relation.count))
-        places = [(True, column.index) for column in inline.columns]
-        if not key:
-            return ScanStage(source, places, keep)
-        if len(key) == len(places):
-            return TestStage(source, places, keep, present=True)
-        return ProbeStage(source, places, key, keep)
-
-    def _found_scan(self, probe: Probe) -> ScanStage:
-        """A first probe, by constants alone, as a scan, which cores can share."""
-        source = self._source_of(probe.pattern)
-        relation, sight = source.relation, source.sight
-        places = self._places(probe.pattern.operands)
-        index = relation.index(probe.key)
-        width = len(probe.key)
-        goals = np.array([[places[at][1]] for at in index.columns[:width]], np.uint32)
-        found = [_rows_for(run, goals) for run in index.runs]
-        rows = np.concatenate(found) if found else np.empty(0, np.int32)
-        marks = np.empty(rows.size, np.uint8)
-        kernels.mark_visible(
-            rows, relation.status, sight.visible, sight.low, sight.high, marks
-        )
-        source = Source(relation, sight, rows[marks == 1])
-        return ScanStage(source, places, probe.keep)
-
-    def _places(self, operands: Sequence[Operand]) -> list[Place]:
-        return [
-            (True, operand.index)
-            if isinstance(operand, Column)
-            else (False, self._dictionary.id_of(operand))
-            for operand in operands
-        ]
-
-
-def _rows_for(run: Run, goals: Ids) -> Rows:
-    """The rows of a run for one goal: an id, a key or what a hash is made of."""
-    if goals.shape[0] == 1:
-        first, last, _ = run.find_halves(goals[0])
-    else:
-        first, last, _ = run.find_keys(make_keys(goals))
-    return run.rows[first[0] : last[0]]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MERGE_RATIO = 3
 """Runs are merged unless the older one is more than this many times as long."""
 
+FEW = 16
+"""One goal for so many keys is looked up by itself, not by walking along the keys."""
+
 HALF = np.uint64(32)
 WIDEST_EXACT_KEY = 2
 """How many columns fit into a key; for more of them the key is a hash."""
@@ -75,12 +78,32 @@ class Run:
         )
         return first, last, total
 
+    def find_rows(self, goals: Keys, found: Rows) -> int:
+        """Note the rows of goals that are not found yet; return how many."""
+        self._require_directory()
+        return kernels.find_rows(
+            goals,
+            self.keys,
+            self.rows,
+            self._directory,
+            self._base,
+            self._shift,
+            found,
+        )
+
+    def find_sorted(self, goals: Keys, found: Rows) -> int:
+        """Like `find_rows`, where the goals are in order."""
+        if goals.size * FEW < self.keys.size:
+            return self.find_rows(goals, found)
+        return kernels.find_sorted(goals, self.keys, self.rows, found)
+
     def _places(self, size: int) -> tuple[Rows, Rows]:
-        if self._directory.size == 0:
-            self._make_directory()
+        self._require_directory()
         return np.empty(size, np.int32), np.empty(size, np.int32)
 
-    def _make_directory(self) -> None:
+    def _require_directory(self) -> None:
+        if self._directory.size:
+            return
         self._base = int(self.keys[0] >> HALF)
         span = int(self.keys[-1] >> HALF) - self._base + 1
         # One bucket for each possible upper half if they are dense enough, else

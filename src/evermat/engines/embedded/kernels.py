@@ -449,6 +449,41 @@ def find_keys(
     return total
 
 
+@kernel(int64(_keys, _keys, _rows, _rows, int64, int64, _rows))
+def find_rows(
+    goals: Keys,
+    keys: Keys,
+    rows: Rows,
+    directory: Rows,
+    base: int,
+    shift: int,
+    found: Rows,
+) -> int:
+    """For each goal its row in sorted distinct keys, where it has one.
+
+    Rows that `found` already names are left alone. Returns how many were found.
+    """
+    hits = 0
+    buckets = directory.size - 1
+    for i in range(goals.size):
+        goal = goals[i]
+        bucket = (int64(goal >> _HALF) - base) >> shift
+        if found[i] >= 0 or bucket < 0 or bucket >= buckets:
+            continue
+        low = directory[bucket]
+        end = directory[bucket + 1]
+        while low < end:
+            middle = (low + end) >> 1
+            if keys[middle] < goal:
+                low = middle + 1
+            else:
+                end = middle
+        if low < keys.size and keys[low] == goal:
+            found[i] = rows[low]
+            hits += 1
+    return hits
+
+
 @kernel(int64(_keys, _keys, _rows, _rows))
 def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
     """For each of sorted goals its row in sorted distinct keys, where it has one.

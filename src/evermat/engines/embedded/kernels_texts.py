@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numba import types
 
 from evermat.engines.embedded.kernels import kernel
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places, Rows
 
 _types: Any = types  # Numba's own stubs do not list them
@@ -24,6 +23,9 @@ _flags = uint8[::1]
 _places = int64[::1]
 _given_bytes = _types.Array(uint8, 1, "C", readonly=True)
 _given_places = _types.Array(int64, 1, "C", readonly=True)
+
+_BLOCK = 64
+"""So many texts are looked up together."""
 
 
 @kernel(uint64(_given_bytes, int64, int64, uint8))
@@ -83,41 +85,65 @@ def intern_texts(
     """
     mask = uint64(slots.size - 1)
     length = text_ends[count]
-    for i in range(ids.size):
-        start = ends[i]
-        end = ends[i + 1]
-        kind = kinds[i] if kinds.size > 1 else kinds[0]
-        h = hash_text(data, start, end, kind)
-        slot = h & mask
-        while True:
-            known = slots[slot]
-            if known < 0:
-                break
-            if hashes[known] == h and text_kinds[known] == kind:
-                begin = text_ends[known]
-                if text_ends[known + 1] - begin == end - start:
-                    same = True
-                    for j in range(end - start):
-                        if texts[begin + j] != data[start + j]:
-                            same = False
+    asked = np.empty(_BLOCK, np.uint64)
+    near = np.empty(_BLOCK, np.int32)
+    alike = np.empty(_BLOCK, np.uint8)
+    for block in range(0, ids.size, _BLOCK):
+        size = min(_BLOCK, ids.size - block)
+        # The dictionary is larger than the cache. Reading what is likely to be needed
+        # for many texts before any of them is compared lets the waits overlap.
+        for k in range(size):
+            i = block + k
+            kind = kinds[i] if kinds.size > 1 else kinds[0]
+            asked[k] = hash_text(data, ends[i], ends[i + 1], kind)
+        for k in range(size):
+            near[k] = slots[asked[k] & mask]
+        for k in range(size):
+            alike[k] = near[k] >= 0 and hashes[near[k]] == asked[k]
+        for k in range(size):
+            if alike[k]:
+                i = block + k
+                begin = text_ends[near[k]]
+                empty = ends[i] == ends[i + 1]
+                alike[k] = empty or texts[begin] == data[ends[i]]
+        for k in range(size):
+            i = block + k
+            start = ends[i]
+            end = ends[i + 1]
+            kind = kinds[i] if kinds.size > 1 else kinds[0]
+            h = asked[k]
+            slot = h & mask
+            if near[k] >= 0 and not alike[k]:
+                slot = (slot + uint64(1)) & mask
+            while True:
+                known = slots[slot]
+                if known < 0:
+                    break
+                if hashes[known] == h and text_kinds[known] == kind:
+                    begin = text_ends[known]
+                    if text_ends[known + 1] - begin == end - start:
+                        same = True
+                        for j in range(end - start):
+                            if texts[begin + j] != data[start + j]:
+                                same = False
+                                break
+                        if same:
                             break
-                    if same:
-                        break
-            slot = (slot + uint64(1)) & mask
-        if slots[slot] >= 0:
-            ids[i] = slots[slot]
-        elif add:
-            slots[slot] = count
-            hashes[count] = h
-            text_kinds[count] = kind
-            for j in range(end - start):
-                texts[length + j] = data[start + j]
-            length += end - start
-            text_ends[count + 1] = length
-            ids[i] = count
-            count += 1
-        else:
-            ids[i] = uint32(0xFFFFFFFF)
+                slot = (slot + uint64(1)) & mask
+            if slots[slot] >= 0:
+                ids[i] = slots[slot]
+            elif add:
+                slots[slot] = count
+                hashes[count] = h
+                text_kinds[count] = kind
+                for j in range(end - start):
+                    texts[length + j] = data[start + j]
+                length += end - start
+                text_ends[count + 1] = length
+                ids[i] = count
+                count += 1
+            else:
+                ids[i] = uint32(0xFFFFFFFF)
     return count, length
 
 

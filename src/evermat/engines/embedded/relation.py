@@ -127,10 +127,7 @@ class Relation:
                     )
             return found
         for run in self.primary.runs:
-            first, last, total = run.find_keys(keys)
-            if total:
-                hit = first < last
-                found[hit] = run.rows[first[hit]]
+            run.find_rows(keys, found)
         return found
 
     def find_sorted(self, keys: Keys) -> Rows:
@@ -140,9 +137,7 @@ class Relation:
         def find(part: slice) -> int:
             missing: int = part.stop - part.start
             for run in self.primary.runs:
-                missing -= kernels.find_sorted(
-                    keys[part], run.keys, run.rows, found[part]
-                )
+                missing -= run.find_sorted(keys[part], found[part])
                 if not missing:
                     break
             return missing

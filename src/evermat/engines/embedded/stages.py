@@ -82,22 +82,27 @@ class Stage(Protocol):
         """What becomes of a batch."""
 
 
-class ScanStage:
-    """Extends bindings by all rows of a source."""
+class ScanLayout:
+    """What a scan does with a row, whatever it reads."""
 
-    def __init__(
-        self, source: Source, places: Sequence[Place], keep: frozenset[int]
-    ) -> None:
-        self._source = source
-        self._keep = keep
-        self._table = source.relation.table
-        self._columns = _first_positions(places)
-        self._equal = _repeated_positions(places)
-        self._constants = [
+    def __init__(self, places: Sequence[Place], keep: frozenset[int]) -> None:
+        self.keep = keep
+        self.columns = _first_positions(places)
+        self.equal = _repeated_positions(places)
+        self.constants = [
             (at, number)
             for at, (is_column, number) in enumerate(places)
             if not is_column
         ]
+
+
+class ScanStage:
+    """Extends bindings by all rows of a source."""
+
+    def __init__(self, source: Source, layout: ScanLayout) -> None:
+        self._source = source
+        self._layout = layout
+        self._table = source.relation.table
         self._rows = source.rows
         self._visible = source.sight.visible
         self._low, self._high = source.sight.low, source.sight.high
@@ -105,7 +110,6 @@ class ScanStage:
             self._visible = NO_FLAGS
             self._low, self._high = 0, source.rows.size
             if _is_range(source.rows):
-                # Neighbours are read as a slice, without a copy.
                 self._rows = None
                 self._low = int(source.rows[0])
                 self._high = self._low + source.rows.size
@@ -124,22 +128,29 @@ class ScanStage:
 
     def read(self, low: int, high: int) -> Batch:
         """One piece, as bindings."""
-        rows: Rows | slice = slice(low, high)
+        rows: Rows | None = None
         if self._rows is not None:
             rows = self._rows[low:high]
         elif self._visible.size:
             seen = self._visible[self._source.relation.status[low:high]]
             rows = (low + np.flatnonzero(seen)).astype(np.int32)
-        table = self._table
+
+        def column(at: int) -> Ids:
+            # Neighbours are read as a slice, without a copy.
+            whole: Ids = self._table[at]
+            return whole[low:high] if rows is None else whole.take(rows)
+
+        layout = self._layout
         mask: Mask | None = None
-        for at, number in self._constants:
-            mask = _both(mask, table[at, rows] == number)
-        for at, other in self._equal:
-            mask = _both(mask, table[at, rows] == table[other, rows])
-        size = high - low if isinstance(rows, slice) else rows.size
-        columns = {c: table[at, rows] for c, at in self._columns.items()}
-        batch = Batch(size, columns)
-        return batch.only(self._keep) if mask is None else batch.where(mask, self._keep)
+        for at, number in layout.constants:
+            mask = _both(mask, column(at) == number)
+        for at, other in layout.equal:
+            mask = _both(mask, column(at) == column(other))
+        size = high - low if rows is None else rows.size
+        batch = Batch(size, {c: column(at) for c, at in layout.columns.items()})
+        if mask is None:
+            return batch.only(layout.keep)
+        return batch.where(mask, layout.keep)
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
         """All pairs of a binding and a row."""
@@ -151,41 +162,44 @@ class ScanStage:
             step = max(1, BATCH // max(1, rows.size))
             for low in range(0, batch.size, step):
                 yield _all_pairs(
-                    batch, low, min(low + step, batch.size), rows, self._keep
+                    batch, low, min(low + step, batch.size), rows, self._layout.keep
                 )
+
+
+class ProbeLayout:
+    """What a probe asks for and does with a row, whatever it reads."""
+
+    def __init__(
+        self, places: Sequence[Place], key: tuple[int, ...], keep: frozenset[int]
+    ) -> None:
+        self.places = places
+        self.key = key
+        self.keep = keep
+        free = [
+            (True, number) if at not in key else (False, -1)
+            for at, (_, number) in enumerate(places)
+        ]
+        self.new = {c: at for c, at in _first_positions(free).items() if c in keep}
+        self.equal = _repeated_positions(free)
+        self.verify = (
+            list(zip(key, (places[at] for at in key), strict=True))
+            if len(key) > WIDEST_EXACT_KEY
+            else []
+        )
 
 
 class ProbeStage:
     """Extends bindings by the rows that an index finds for them."""
 
-    def __init__(
-        self,
-        source: Source,
-        places: Sequence[Place],
-        key: tuple[int, ...],
-        keep: frozenset[int],
-    ) -> None:
+    def __init__(self, source: Source, layout: ProbeLayout) -> None:
         self._source = source
         self._relation = source.relation
-        self._keep = keep
-        self._index = source.relation.index(key)
-        self._by_half = len(key) == 1
-        width = 1 if self._by_half else len(key)
-        self._goal_places = [places[at] for at in self._index.columns[:width]]
-        free = [
-            (True, number) if at not in key else (False, -1)
-            for at, (_, number) in enumerate(places)
-        ]
-        self._new = {c: at for c, at in _first_positions(free).items() if c in keep}
-        self._equal = _repeated_positions(free)
-        self._second = -1
-        if len(self._index.columns) == WIDEST_EXACT_KEY:
-            self._second = self._index.columns[1]
-        self._verify = (
-            list(zip(key, (places[at] for at in key), strict=True))
-            if len(key) > WIDEST_EXACT_KEY
-            else []
-        )
+        self._layout = layout
+        self._index = source.relation.index(layout.key)
+        self._by_half = len(layout.key) == 1
+        columns = self._index.columns
+        self._goal_places = [layout.places[at] for at in columns[: len(layout.key)]]
+        self._second = columns[1] if len(columns) == WIDEST_EXACT_KEY else -1
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
         """The bindings with each of their rows."""
@@ -213,17 +227,21 @@ class ProbeStage:
         parents, rows = parents[:size], rows[:size]
         if found.start:
             parents += found.start
-        table = self._relation.table
-        columns = {c: v[parents] for c, v in batch.columns.items() if c in self._keep}
-        for column, at in self._new.items():
-            columns[column] = seconds[:size] if at == self._second else table[at, rows]
+        table, layout = self._relation.table, self._layout
+        columns = {
+            c: ids.take(parents) for c, ids in batch.columns.items() if c in layout.keep
+        }
+        for column, at in layout.new.items():
+            columns[column] = (
+                seconds[:size] if at == self._second else table[at].take(rows)
+            )
         extended = Batch(size, columns)
         mask: Mask | None = None
-        for at, other in self._equal:
+        for at, other in layout.equal:
             mask = _both(mask, table[at, rows] == table[other, rows])
-        for at, place in self._verify:
+        for at, place in layout.verify:
             mask = _both(mask, table[at, rows] == batch.value(place)[parents])
-        return extended if mask is None else extended.where(mask, self._keep)
+        return extended if mask is None else extended.where(mask, layout.keep)
 
     def pack_heads(self, batch: Batch, head: Sequence[Place]) -> Iterator[Keys] | None:
         """The keys of binary heads that pair a known id with what the index finds.
@@ -231,10 +249,11 @@ class ProbeStage:
         None where heads are not of that kind. This is the last step of most recursive
         rules, and packing at once saves writing the bindings first.
         """
-        if not self._by_half or self._equal or len(head) != WIDEST_EXACT_KEY:
+        layout = self._layout
+        if not self._by_half or layout.equal or len(head) != WIDEST_EXACT_KEY:
             return None
-        new = [is_column and number in self._new for is_column, number in head]
-        if new[0] == new[1] or self._new[head[new.index(True)][1]] != self._second:
+        new = [is_column and number in layout.new for is_column, number in head]
+        if new[0] == new[1] or layout.new[head[new.index(True)][1]] != self._second:
             return None
         flipped = new[0]
         return self._pack(batch, batch.value(head[1] if flipped else head[0]), flipped)
