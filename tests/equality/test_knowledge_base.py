@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
 import evermat
 from evermat.algebra import UnequalValuesError
-from evermat.equality_modes import UnknownEqualityError
+from evermat.equality_modes import NoRewritingError, UnknownEqualityError
 from evermat.lang.equality import EqualityError
 from evermat.maintenance.algorithms import AlgorithmError
 from evermat.values import IRI
+
+if TYPE_CHECKING:
+    from evermat.algebra import Engine
 
 OWL = "http://www.w3.org/2002/07/owl#sameAs"
 
@@ -37,6 +43,12 @@ def test_off_gives_equality_no_meaning(engine_name: str) -> None:
 def test_unknown_modes_are_refused() -> None:
     with pytest.raises(UnknownEqualityError, match="rewrite"):
         evermat.KnowledgeBase(equality="always")  # type: ignore[arg-type]
+
+
+def test_engines_that_keep_no_representatives_are_refused() -> None:
+    other = cast("Engine", SimpleNamespace(name="other"))
+    with pytest.raises(NoRewritingError, match="axioms"):
+        evermat.KnowledgeBase(engine=other, equality="rewrite")
 
 
 def test_triples_and_facts_speak_of_the_same_equality(engine_name: str) -> None:

@@ -80,7 +80,8 @@ def find_session() -> SparkSession:
         return active
     master = os.environ.get("EVERMAT_SPARK_MASTER", "local[*]")
     builder = SparkSession.builder.master(master).appName("evermat")
-    builder = builder.config("spark.pyspark.python", sys.executable)
+    # Python workers must have the packages of this Python, whatever the path says.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     warehouse = str(Path(tempfile.gettempdir()) / "evermat-warehouse")
     builder = builder.config("spark.sql.warehouse.dir", warehouse)
     for name, value in LOCAL_SETTINGS.items():
