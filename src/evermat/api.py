@@ -471,6 +471,11 @@ class KnowledgeBase:
         """The version of the state; None where no state is kept."""
         return None if self._persistence is None else self._persistence.state.version
 
+    @property
+    def state(self) -> str | None:
+        """Where the state is; None where no state is kept."""
+        return None if self._persistence is None else self._persistence.state.place
+
     def last_batch(self, application: str) -> int | None:
         """The last batch of an application that was recorded with the state."""
         if self._persistence is None:
