@@ -70,6 +70,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("engine_name", names)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -78,6 +79,7 @@ def pytest_collection_modifyitems(
     They are skipped where Spark cannot run, and where the engine was not asked for.
     """
     reason = missing_part() if SPARK in _engines(config) else "Spark was not asked for"
+    _play_few_stories(items)
     share: int = config.getoption(SHARE_OPTION)
     shared = [item for item in items if _is_shared_on_spark(item)]
     left_out = set(shared) - set(shared[::share])
@@ -115,6 +117,29 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         yield
     finally:
         setattr(test, _SETTINGS, drawn)
+
+
+def _play_few_stories(items: list[pytest.Item]) -> None:
+    """Of tests with a seed, all but the one with the first take too long on Spark."""
+    first: dict[object, int] = {}
+    stories = [
+        (item, (item.path, getattr(item, "originalname", "")), call.params["seed"])
+        for item in items
+        if (call := getattr(item, "callspec", None)) is not None
+        and "seed" in call.params
+        and item.get_closest_marker(SPARK)
+    ]
+    for _, test, seed in stories:
+        first[test] = min(seed, first.get(test, seed))
+    for item, test, seed in stories:
+        if seed != first[test]:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def stories(engine_name: str) -> slice:
+    """Which of several random stories are played: on Spark only the first of them."""
+    return slice(1) if engine_name == SPARK else slice(None)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -158,3 +159,47 @@ def test_an_error_shows_in_which_order_things_were_computed(engine: Engine) -> N
     with pytest.raises(EvaluationError) as caught:
         run(engine, query, make_facts(p=[(3,)]))
     assert "10 / (3 - 3)" in caught.value.message
+
+
+@pytest.mark.parametrize("function", ["+", "-"])
+@pytest.mark.parametrize("unknown", [0, 1])
+def test_an_equation_is_solved_for_integers_and_checked_for_other_numbers(
+    engine: Engine, function: str, unknown: int
+) -> None:
+    """Large and small integers, decimals and doubles, with sums that are rounded."""
+    numbers: list[object] = [
+        0,
+        3,
+        -4,
+        2**30 - 2,
+        2**30,
+        -(2**31),
+        2**40,
+        0.1,
+        0.2,
+        1e17,
+    ]
+    numbers += [Decimal("0.1"), Decimal(3), Decimal("-4.0")]
+    total = Apply(function, (X, Y))
+    forwards = Query(
+        Pattern("total", (X, Y, Z)),
+        (Pattern("a", (X,)), Pattern("a", (Y,))),
+        computations=(Compute(Z, total),),
+        column_count=3,
+    )
+    sums = run(engine, forwards, make_facts(a=[(number,) for number in numbers]))
+    one, other = (Y, X) if unknown else (X, Y)
+    backwards = Query(
+        Pattern("total", (X, Y, Z)),
+        (
+            Pattern("asked", (other, Z), Role.CHANGED),
+            Pattern("known", (other, one)),
+        ),
+        computations=(Require(Apply("=", (Z, total))),),
+        column_count=3,
+    )
+    asked = {("asked", (row[1 - unknown], row[2])) for _, row in sums}
+    known = {("known", (row[1 - unknown], row[unknown])) for _, row in sums}
+    stored = interned(engine, known)
+    views = Views(stored, stored, interned(engine, asked))
+    assert facts_of(engine, engine.derive(QuerySet((backwards,)), views)) == sums

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,19 +12,27 @@ from hypothesis import strategies as st
 from engine_facts import facts_in, facts_of, interned, make_facts
 from evermat.algebra import Closure, ClosureKind, Column, Pattern
 from evermat.engines import make_engine
+from evermat.engines.embedded import closure_graphs
+from evermat.engines.embedded.closure_graphs import (
+    Comparison,
+    Pairs,
+    Paths,
+    has_pairs,
+    pairs_of,
+)
 from evermat.values import constant
 
 if TYPE_CHECKING:
     from oracle import Fact
 
-Pairs = frozenset[tuple[int, int]]
+Walks = frozenset[tuple[int, int]]
 
 NODES = st.integers(0, 5)
 PAIRS = st.frozensets(st.tuples(NODES, NODES), max_size=10)
 KINDS = st.sampled_from(list(ClosureKind))
 
 
-def followed(seeds: Pairs, edges: Pairs) -> Pairs:
+def followed(seeds: Walks, edges: Walks) -> Walks:
     """Where seeds and then edges lead to, by Warshall's naive loop."""
     found = set(seeds)
     while True:
@@ -33,7 +42,7 @@ def followed(seeds: Pairs, edges: Pairs) -> Pairs:
         found |= more
 
 
-def expected(kind: ClosureKind, loops: frozenset[int], x: Pairs, e: Pairs) -> Pairs:
+def expected(kind: ClosureKind, loops: frozenset[int], x: Walks, e: Walks) -> Walks:
     match kind:
         case ClosureKind.PLAIN:
             return x
@@ -61,7 +70,7 @@ def make_closure(kind: ClosureKind, loops: frozenset[int], *, is_wide: bool) -> 
     return Closure(kind, pattern, edges if linear else None, loops)
 
 
-def as_facts(pairs: Pairs, *, is_wide: bool) -> set[Fact]:
+def as_facts(pairs: Walks, *, is_wide: bool) -> set[Fact]:
     if is_wide:
         return make_facts(r=[(b, "k", a) for a, b in pairs])
     return make_facts(r=pairs)
@@ -80,10 +89,10 @@ def test_agree_with_walks(  # noqa: PLR0913, PLR0917
     kind: ClosureKind,
     loops: frozenset[int],
     is_wide: bool,  # noqa: FBT001
-    external: Pairs,
-    fewer: Pairs,
-    edges: Pairs,
-    fewer_edges: Pairs,
+    external: Walks,
+    fewer: Walks,
+    edges: Walks,
+    fewer_edges: Walks,
     engine_name: str,
 ) -> None:
     engine = make_engine(engine_name)
@@ -116,7 +125,7 @@ def test_agree_with_walks(  # noqa: PLR0913, PLR0917
 
 @given(external=PAIRS, changed=PAIRS)
 def test_law_through_keeps_all_facts_with_a_path_through(
-    external: Pairs, changed: Pairs, engine_name: str
+    external: Walks, changed: Walks, engine_name: str
 ) -> None:
     engine = make_engine(engine_name)
     engine.declare("r", 2)
@@ -170,3 +179,42 @@ def test_counted_are_the_facts_with_a_count(engine_name: str) -> None:
     engine.recursive_counts.add(engine.once(second))
     counted = engine.counted(closure.pattern)
     assert facts_of(engine, counted) == make_facts(r=[(1, "k", 2), (3, "k", 4)])
+
+
+def walked(edges: Walks) -> set[tuple[int, int]]:
+    """All pairs with a path between them, by walking from every node."""
+    following: dict[int, set[int]] = {}
+    for start, end in edges:
+        following.setdefault(start, set()).add(end)
+    found = set()
+    for start in following:
+        todo, seen = [start], set[int]()
+        while todo:
+            new = following.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        found |= {(start, end) for end in seen}
+    return found
+
+
+@pytest.mark.parametrize("edges", [150, 600, 2000])
+def test_what_does_not_fit_at_once_is_found_in_turns(
+    edges: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(edges)
+    table = random.integers(0, 300, (2, edges)).astype(np.uint32)
+    fewer = table[:, random.random(edges) < 0.95]
+    paths, less = (Paths(pairs, pairs) for pairs in (Pairs(*table), Pairs(*fewer)))
+    known, kept = (
+        walked(frozenset(zip(*some.tolist(), strict=True))) for some in (table, fewer)
+    )
+    at_once = Comparison(paths, less).keys()
+    monkeypatch.setattr(closure_graphs, "MOST_WORDS", 1)
+    in_turns = Comparison(paths, less)
+    assert in_turns.size() == at_once.size
+    assert (in_turns.keys() == at_once).all()
+    pairs = [column.tolist() for column in pairs_of(at_once)]
+    assert set(zip(*pairs, strict=True)) == known - kept
+    nodes = np.arange(90_000, dtype=np.uint32)
+    found = np.flatnonzero(has_pairs(paths, Pairs(nodes // 300, nodes % 300)))
+    assert {divmod(pair, 300) for pair in found.tolist()} == known

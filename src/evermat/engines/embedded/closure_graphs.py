@@ -4,18 +4,19 @@ The strongly connected components of the edges are found first; each component t
 a row of bits, one for each node that somebody asks about, filled in an order in which
 every component comes after those it leads to. Where two closures are compared, only the
 sources that can reach a changed edge and the targets that one leads to are looked at.
-Rows are as wide as `MOST_BITS` allows; the targets are dealt with in several turns if
-there are more.
+Rows take up as much as they have words that are not zero; where there are more than
+`MOST_WORDS` of them, the targets are dealt with in several turns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evermat.engines.embedded import kernels, kernels_closure
+from evermat.algebra import ClosureKind
+from evermat.engines.embedded import kernels, kernels_closure, kernels_reach
+from evermat.engines.embedded.cores import in_shares, in_slices
 from evermat.engines.embedded.index import make_keys
 
 if TYPE_CHECKING:
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from evermat.algebra import Closure
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
 
     Bits = npt.NDArray[np.uint64]
 
-MOST_BITS = 1 << 29
-"""Bits in the rows of one turn: 64 MB, which was quickest on sparse graphs."""
+MOST_WORDS = 1 << 24
+"""Words in the rows of one turn: 128 MB, and half as much for where they are."""
 
+DENSE = 8
+"""Ids are numbered by a table of all that are possible up to this many for each."""
 
 PIECE = 1 << 20
 """Pairs that are handed out at a time where they come in lists: they stay in cache."""
@@ -77,6 +81,24 @@ def joined(*parts: Pairs) -> Pairs:
     )
 
 
+def paths_of(closure: Closure, external: Pairs, edges: Pairs) -> Paths:
+    """What a closure is made of; if it walks backwards, all pairs are flipped."""
+    match closure.kind:
+        case ClosureKind.PLAIN:
+            return Paths(external, NO_PAIRS)
+        case ClosureKind.TRANSITIVE:
+            loops = [Pairs(external[at], external[at]) for at in closure.loops]
+            seeds = joined(external, *loops) if loops else external
+            return Paths(seeds, seeds)
+        case ClosureKind.SYMMETRIC:
+            both = joined(external, external.flipped())
+            return Paths(both, both)
+        case ClosureKind.LEFT_LINEAR:
+            return Paths(external, edges)
+        case ClosureKind.RIGHT_LINEAR:
+            return Paths(external.flipped(), edges.flipped())
+
+
 def pairs_of(keys: Keys) -> Pairs:
     """Keys as pairs."""
     pairs = Pairs(np.empty(keys.size, np.uint32), np.empty(keys.size, np.uint32))
@@ -94,68 +116,160 @@ def only_in(left: Pairs, right: Pairs) -> Pairs:
     return pairs_of(keys[found < 0])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Adjacency:
-    """The targets of each node."""
+class _Numbers:
+    """The ids of some graphs, in order; the place of an id is its node."""
+
+    def __init__(self, *graphs: Paths) -> None:
+        columns = []
+        for paths in graphs:
+            for pairs in {id(part): part for part in paths}.values():
+                columns += [pairs.sources, pairs.targets]
+        ids = np.concatenate(columns)
+        self._table: Rows | None = None
+        self._least = int(ids.min()) if ids.size else 0
+        span = int(ids.max()) - self._least + 1 if ids.size else 0
+        if span <= DENSE * ids.size:
+            seen = np.zeros(span, np.bool_)
+            for column in columns:
+                seen[column - np.uint32(self._least)] = True
+            self._table = np.cumsum(seen, dtype=np.int32) - 1
+            self._table[~seen] = -1
+            self.ids = np.flatnonzero(seen).astype(np.uint32)
+            self.ids += np.uint32(self._least)
+            return
+        ids.sort()
+        keep = np.ones(ids.size, np.bool_)
+        keep[1:] = ids[1:] != ids[:-1]
+        self.ids = ids[keep]
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return self.ids.size
+
+    def of(self, ids: Ids) -> Rows:
+        """The nodes of ids, -1 for those that the graphs do not have."""
+        if self._table is not None:
+            # What is less than the least wraps round, and is too large then.
+            places = ids - np.uint32(self._least)
+            if not self._table.size:
+                return np.full(ids.size, -1, np.int32)
+            nodes: Rows = self._table[np.minimum(places, self._table.size - 1)]
+            nodes[places >= self._table.size] = -1
+            return nodes
+        nodes = np.searchsorted(self.ids, ids).astype(np.int32)
+        nodes[nodes == self.ids.size] = 0
+        nodes[self.ids[nodes] != ids] = -1
+        return nodes
+
+
+class _Links(NamedTuple):
+    """For each source the components that it leads to, the largest first."""
 
     starts: Rows
     targets: Rows
 
     @classmethod
-    def of(cls, pairs: Pairs, nodes: Ids) -> _Adjacency:
-        sources = np.searchsorted(nodes, pairs.sources).astype(np.int32)
-        order = np.empty(sources.size, np.int32)
-        starts = kernels_closure.group(sources, nodes.size, order)
-        targets = np.searchsorted(nodes, pairs.targets[order]).astype(np.int32)
-        return cls(starts, targets)
+    def of(cls, sources: Rows, targets: Rows, count: int) -> _Links:
+        keys = sources.astype(np.uint64) << np.uint64(32)
+        keys |= (~targets).view(np.uint32)
+        keys = kernels.sort_keys(keys, np.empty_like(keys))
+        found = np.empty(keys.size, np.int32)
+        starts = kernels_closure.adjacency(keys, count, found)
+        return cls(starts, found[: starts[-1]])
 
 
 class _Reach(NamedTuple):
-    """Rows of bits, and for each row which of its words are not zero."""
+    """The rows of all components, for some places."""
 
-    rows: Bits
-    filled: Bits
+    starts: npt.NDArray[np.int64]
+    words: Rows
+    bits: Bits
+    own: Rows
+
+
+class _Turn(NamedTuple):
+    """The first place, how many words a full row has, and the rows of each graph."""
+
+    first: int
+    width: int
+    rows: list[_Reach]
+
+
+class _Lists(NamedTuple):
+    """For each node the components that its seeds lead to.
+
+    If the node does not lead back to itself, its own place is dropped from these.
+    """
+
+    starts: Rows
+    components: Rows
+    dropped: Rows
 
 
 class _Graph:
     """One closure: seeds, edges and the components of the edges."""
 
-    def __init__(self, paths: Paths, nodes: Ids) -> None:
-        self.edges = _Adjacency.of(paths.edges, nodes)
-        self.seeds = (
-            self.edges
-            if paths.seeds is paths.edges
-            else _Adjacency.of(paths.seeds, nodes)
-        )
-        self.component: Rows = np.empty(nodes.size, np.int32)
-        self.count = kernels_closure.components(
-            self.edges.starts, self.edges.targets, self.component
-        )
-        order = np.empty(nodes.size, np.int32)
-        kernels_closure.group(self.component, self.count, order)
-        self.by_component = order
+    def __init__(self, paths: Paths, numbers: _Numbers) -> None:
+        count = numbers.size
+        sources, targets = (numbers.of(ids) for ids in paths.edges)
+        order = np.empty(sources.size, np.int32)
+        starts = kernels_closure.group(sources, count, order)
+        component: Rows = np.empty(count, np.int32)
+        self.count = kernels_closure.components(starts, targets[order], component)
+        self.component = component
+        self.members: Rows = np.empty(count, np.int32)
+        self.heads = kernels_closure.group(component, self.count, self.members)
+        firsts, seconds = component[sources], component[targets]
+        differ = firsts != seconds
+        self.links = _Links.of(firsts[differ], seconds[differ], self.count)
+        if paths.seeds is paths.edges:
+            # Every node leads where its component does, but not to itself unless
+            # there is a way back.
+            self.seeds = _Links(np.arange(count + 1, dtype=np.int32), component)
+            returns = np.diff(self.heads) > 1
+            returns[firsts[~differ]] = True
+            self.is_alone = ~returns[component]
+        else:
+            begins, ends = (numbers.of(ids) for ids in paths.seeds)
+            self.seeds = _Links.of(begins, component[ends], count)
+            self.is_alone = np.zeros(count, np.bool_)
 
-    def reach(self, places: Rows, first: int, width: int) -> _Reach:
-        """What each component leads to, as far as it has a place."""
+    def has_seeds(self, paths: Paths, numbers: _Numbers) -> npt.NDArray[np.bool_]:
+        """Which nodes a seed begins with."""
+        found = np.zeros(numbers.size, np.bool_)
+        found[numbers.of(paths.seeds.sources)] = True
+        return found
+
+    def lists(self, places: Rows) -> _Lists:
+        """What the loops over pairs need to know of the sources."""
+        return _Lists(*self.seeds, np.where(self.is_alone, places, np.int32(-1)))
+
+    def needed(self, sources: Rows) -> Flags:
+        """The components that some sources lead to."""
+        marks = np.zeros(self.count, np.uint8)
+        listed = np.zeros(self.component.size, np.bool_)
+        listed[sources] = True
+        marks[self.seeds.targets[np.repeat(listed, np.diff(self.seeds.starts))]] = 1
+        kernels_closure.mark_forwards(*self.links, marks)
+        return marks
+
+    def reach(
+        self, needed: Flags, places: Rows, first: int, width: int
+    ) -> _Reach | None:
+        """What each component leads to, as far as it has a place; None if too much."""
+        room = min(max(MOST_WORDS, self.count), self.count * width)
         # Memory that is never written is never really taken.
-        rows = np.zeros((self.count, width), np.uint64)
-        index = np.zeros((self.count, (width + 63) // 64), np.uint64)
-        kernels_closure.spread(
-            self.edges.starts,
-            self.edges.targets,
-            self.component,
-            self.by_component,
-            places,
-            first,
-            rows,
-            index,
+        reach = _Reach(
+            np.empty(self.count + 1, np.int64),
+            np.empty(room, np.int32),
+            np.empty(room, np.uint64),
+            np.empty(self.count, np.int32),
         )
-        return _Reach(rows, index)
-
-    def seeded(self, reach: _Reach) -> tuple[Rows, Rows, Rows, Bits, Bits]:
-        """What the loops over pairs need to know."""
-        seeds = self.seeds
-        return seeds.starts, seeds.targets, self.component, reach.rows, reach.filled
+        nodes = (self.heads, self.members, places)
+        given: list[Any] = [*self.links, needed, *nodes, first, width, *reach]
+        used = kernels_reach.fill_rows(*given)
+        return reach if used >= 0 else None
 
     def leading_to(self, nodes: Rows) -> Flags:
         """Which nodes can reach one of some nodes, these included."""
@@ -166,13 +280,36 @@ class _Graph:
         return self._marked(nodes, kernels_closure.mark_forwards)
 
     def _marked(
-        self, nodes: Rows, spread: Callable[[Rows, Rows, Rows, Rows, Flags], None]
+        self, nodes: Rows, spread: Callable[[Rows, Rows, Flags], None]
     ) -> Flags:
         marks = np.zeros(self.count, np.uint8)
         marks[self.component[nodes]] = 1
-        edges = self.edges
-        spread(edges.starts, edges.targets, self.component, self.by_component, marks)
+        spread(*self.links, marks)
         return marks[self.component]
+
+
+class _Places:
+    """Which nodes somebody asks about, and their bits."""
+
+    def __init__(self, columns: npt.NDArray[np.int64], count: int) -> None:
+        self.columns = columns
+        self.of: Rows = np.full(count, -1, np.int32)
+        self.of[columns] = np.arange(columns.size, dtype=np.int32)
+
+    def turns(self, *parts: tuple[_Graph, Flags]) -> Iterator[_Turn]:
+        """The rows of graphs, for one range of places after the other."""
+        first, size = 0, self.columns.size
+        width = (size + 63) // 64
+        while first < size:
+            width = min(width, (size - first + 63) // 64)
+            found = [g.reach(needed, self.of, first, width) for g, needed in parts]
+            rows = [reach for reach in found if reach is not None]
+            if len(rows) == len(found):
+                yield _Turn(first, width, rows)
+                first += 64 * width
+            else:
+                # At a width of one there is always room.
+                width = (width + 1) // 2
 
 
 class Comparison:
@@ -188,9 +325,10 @@ class Comparison:
     def __init__(
         self, paths: Paths, less: Paths = NO_PATHS, through: Paths | None = None
     ) -> None:
-        self._nodes = _nodes(paths, less)
-        self._graph = _Graph(paths, self._nodes)
-        self._less = _Graph(less, self._nodes)
+        self._numbers = _Numbers(paths, less)
+        self._graph = _Graph(paths, self._numbers)
+        self._less = _Graph(less, self._numbers)
+        self._seeded = self._graph.has_seeds(paths, self._numbers)
         if through is None and less is not NO_PATHS:
             seeds = only_in(paths.seeds, less.seeds)
             edges = seeds
@@ -201,89 +339,89 @@ class Comparison:
 
     def _restrict(self, through: Paths | None) -> None:
         """Choose the sources and targets that can matter."""
-        starts = self._graph.seeds.starts
-        wanted = starts[1:] > starts[:-1]
-        if through is None:
-            self._sources = np.flatnonzero(wanted).astype(np.int32)
-            columns = np.arange(self._nodes.size)
-        else:
-            wanted &= self._sources_through(through)
-            self._sources = np.flatnonzero(wanted).astype(np.int32)
+        wanted = self._seeded
+        columns = np.arange(self._numbers.size)
+        if through is not None:
+            wanted = wanted & self._sources_through(through)
             heads = np.concatenate([through.seeds.targets, through.edges.targets])
-            reached = self._graph.reached_from(self._numbers(heads))
-            columns = np.flatnonzero(reached)
-        self._set_columns(columns)
+            columns = np.flatnonzero(self._graph.reached_from(self._known(heads)))
+        self._sources = np.flatnonzero(wanted).astype(np.int32)
+        self._places = _Places(columns, self._numbers.size)
 
     def keep_ends(self, first: int | None, last: int | None) -> None:
         """Look only at pairs that begin with an id, or end with one."""
+        ids = self._numbers.ids
         if first is not None:
-            self._sources = self._sources[self._nodes[self._sources] == first]
+            self._sources = self._sources[ids[self._sources] == first]
         if last is not None:
-            columns = np.flatnonzero((self._places >= 0) & (self._nodes == last))
-            self._set_columns(columns)
-
-    def _set_columns(self, columns: npt.NDArray[np.int64]) -> None:
-        self._places = np.full(self._nodes.size, -1, np.int32)
-        self._places[columns] = np.arange(columns.size, dtype=np.int32)
-        self._ids_of_places = self._nodes[columns]
+            columns = self._places.columns
+            columns = columns[ids[columns] == last]
+            self._places = _Places(columns, self._numbers.size)
 
     def _sources_through(self, through: Paths) -> npt.NDArray[np.bool_]:
         """Nodes with a seed that is changed, or leads to a changed edge."""
         graph = self._graph
-        near = graph.leading_to(self._numbers(through.edges.sources))
+        near = graph.leading_to(self._known(through.edges.sources))
+        is_near = np.zeros(graph.count, np.bool_)
+        is_near[graph.component[near != 0]] = True
         seeds = graph.seeds
-        wanted = np.zeros(self._nodes.size, np.bool_)
-        sources = np.repeat(
-            np.arange(self._nodes.size, dtype=np.int32), np.diff(seeds.starts)
-        )
-        wanted[sources[near[seeds.targets] != 0]] = True
-        wanted[self._numbers(through.seeds.sources)] = True
+        sources = np.repeat(np.arange(self._numbers.size), np.diff(seeds.starts))
+        wanted = np.zeros(self._numbers.size, np.bool_)
+        wanted[sources[is_near[seeds.targets]]] = True
+        wanted[self._known(through.seeds.sources)] = True
         return wanted
 
-    def _numbers(self, ids: Ids) -> Rows:
+    def _known(self, ids: Ids) -> Rows:
         """The nodes of ids; those that no path has are left out."""
-        if not self._nodes.size:
-            return np.empty(0, np.int32)
-        numbers: Rows = np.searchsorted(self._nodes, ids).astype(np.int32)
-        numbers[numbers == self._nodes.size] = 0
-        known: Rows = numbers[self._nodes[numbers] == ids]
-        return known
+        nodes = self._numbers.of(ids)
+        return nodes[nodes >= 0]
 
-    def _turns(self) -> Iterator[tuple[int, _Reach, _Reach]]:
+    def _turns(self) -> Iterator[_Turn]:
         """The rows of both closures, for one range of places after the other."""
-        places = self._ids_of_places.size
-        if not self._sources.size or not places:
-            return
-        components = max(self._graph.count, self._less.count)
-        width = max(1, min((places + 63) // 64, MOST_BITS // (64 * components)))
-        for first in range(0, places, 64 * width):
-            yield (
-                first,
-                self._graph.reach(self._places, first, width),
-                self._less.reach(self._places, first, width),
-            )
+        if not self._sources.size:
+            return iter(())
+        return self._places.turns(
+            *((g, g.needed(self._sources)) for g in (self._graph, self._less))
+        )
 
     def size(self) -> int:
         """How many pairs there are."""
-        counts = np.empty(self._sources.size, np.int64)
-        return sum(self._count(reach, less, counts) for _, reach, less in self._turns())
+        return sum(int(self._counted(turn).sum()) for turn in self._turns())
 
-    def _count(self, reach: _Reach, less: _Reach, counts: npt.NDArray[np.int64]) -> int:
-        return kernels_closure.count_pairs(
-            self._sources,
-            *self._graph.seeded(reach),
-            *self._less.seeded(less),
-            counts,
-        )
+    def _counted(self, turn: _Turn) -> npt.NDArray[np.int64]:
+        """For each source how many pairs there are."""
+        counts = np.empty(self._sources.size, np.int64)
+        arguments = self._arguments(turn)
+
+        def count(part: slice) -> int:
+            given = [self._sources[part], *arguments, counts[part]]
+            kernels_reach.count_pairs(*given)
+            return 0
+
+        in_slices(counts.size, count)
+        return counts
+
+    def _arguments(self, turn: _Turn) -> list[Any]:
+        """What the loops over pairs need to know."""
+        places = self._places.of
+        return [
+            turn.first,
+            turn.width,
+            *self._graph.lists(places),
+            *turn.rows[0],
+            *self._less.lists(places),
+            *turn.rows[1],
+        ]
 
     @property
     def nodes(self) -> Ids:
         """The ids of all nodes, in order."""
-        return self._nodes
+        return self._numbers.ids
 
     def keys(self) -> Keys:
         """The pairs as sorted keys."""
-        parts = list(self._written(self._nodes, self._ids_of_places))
+        ids = self._numbers.ids
+        parts = list(self._written(ids, ids[self._places.columns]))
         if len(parts) == 1:
             return parts[0]
         every = np.concatenate([np.empty(0, np.uint64), *parts])
@@ -291,65 +429,57 @@ class Comparison:
 
     def numbered(self) -> Iterator[Pairs]:
         """The pairs in several lists, as numbers of nodes."""
-        numbers = np.arange(self._nodes.size, dtype=np.uint32)
-        columns = numbers[np.argsort(self._places, kind="stable")]
-        places = columns[self._nodes.size - self._ids_of_places.size :]
-        for keys in self._written(numbers, places):
+        numbers = np.arange(self._numbers.size, dtype=np.uint32)
+        for keys in self._written(numbers, self._places.columns.astype(np.uint32)):
             for start in range(0, keys.size, PIECE):
                 yield pairs_of(keys[start : start + PIECE])
 
     def _written(self, ids: Ids, ids_of_places: Ids) -> Iterator[Keys]:
         """The pairs as keys, one list for each turn."""
-        counts = np.empty(self._sources.size, np.int64)
-        for first, reach, less in self._turns():
-            keys = np.empty(self._count(reach, less, counts), np.uint64)
-            kernels_closure.write_pairs(
-                self._sources[counts > 0],
-                *self._graph.seeded(reach),
-                *self._less.seeded(less),
-                *(ids, ids_of_places, first, keys),
-            )
+        for turn in self._turns():
+            ends = np.cumsum(self._counted(turn))
+            keys = np.empty(int(ends[-1]), np.uint64)
+            self._write(turn, ends, ids, ids_of_places, keys)
             yield keys
+
+    def _write(
+        self,
+        turn: _Turn,
+        ends: npt.NDArray[np.int64],
+        ids: Ids,
+        ids_of_places: Ids,
+        keys: Keys,
+    ) -> None:
+        arguments = self._arguments(turn)
+
+        def write(part: slice) -> None:
+            mine = keys[ends[part.start - 1] if part.start else 0 :]
+            given = [self._sources[part], *arguments, ids, ids_of_places, mine]
+            kernels_reach.write_pairs(*given)
+
+        in_shares(ends, write)
 
 
 def has_pairs(paths: Paths, pairs: Pairs) -> npt.NDArray[np.bool_]:
     """Which of some pairs a closure has."""
-    nodes = _nodes(paths, Paths(pairs, NO_PAIRS))
-    graph = _Graph(paths, nodes)
-    firsts = np.searchsorted(nodes, pairs.sources).astype(np.int32)
-    seconds = np.searchsorted(nodes, pairs.targets).astype(np.int32)
-    wanted = np.zeros(nodes.size, np.bool_)
-    wanted[seconds] = True
-    columns = np.flatnonzero(wanted)
-    places = np.full(nodes.size, -1, np.int32)
-    places[columns] = np.arange(columns.size, dtype=np.int32)
     marks = np.zeros(pairs.size, np.uint8)
-    if not pairs.size:
+    if not pairs.size or not paths.seeds.size:
         return marks.astype(np.bool_)
-    width = max(1, min((columns.size + 63) // 64, MOST_BITS // (64 * graph.count)))
-    for first in range(0, columns.size, 64 * width):
-        seeds, reach = graph.seeds, graph.reach(places, first, width)
-        kernels_closure.test_pairs(
+    numbers = _Numbers(paths, Paths(pairs, NO_PAIRS))
+    graph = _Graph(paths, numbers)
+    firsts, seconds = (numbers.of(ids) for ids in pairs)
+    wanted = np.zeros(numbers.size, np.bool_)
+    wanted[seconds] = True
+    places = _Places(np.flatnonzero(wanted), numbers.size)
+    for first, width, (reach,) in places.turns((graph, graph.needed(firsts))):
+        kernels_reach.test_pairs(
             firsts,
             seconds,
-            seeds.starts,
-            seeds.targets,
-            graph.component,
-            reach.rows,
-            places,
             first,
+            width,
+            places.of,
+            *graph.lists(places.of),
+            *reach[:3],
             marks,
         )
     return marks.astype(np.bool_)
-
-
-def _nodes(*graphs: Paths) -> Ids:
-    """All ids of some graphs, in order."""
-    columns = []
-    for paths in graphs:
-        for pairs in {id(part): part for part in paths}.values():
-            columns += [pairs.sources, pairs.targets]
-    ids = np.sort(np.concatenate(columns))
-    keep = np.ones(ids.size, np.bool_)
-    keep[1:] = ids[1:] != ids[:-1]
-    return ids[keep]

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy.typing as npt
 
 ALONE = 1 << 16
 """Up to this many elements, dividing them among cores costs more than it saves."""
@@ -35,3 +40,20 @@ def in_slices(size: int, work: Callable[[slice], int]) -> int:
     step = -(-size // core_count())
     slices = [slice(low, min(low + step, size)) for low in range(0, size, step)]
     return sum(workers().map(work, slices))
+
+
+def in_shares(ends: npt.NDArray[np.int64], work: Callable[[slice], None]) -> None:
+    """Call `work` for slices of elements that have equal shares of some load.
+
+    Args:
+        ends: for each element, its load and that of all before it.
+        work: is called with slices that make up all elements.
+    """
+    cores = core_count()
+    if not ends.size or ends[-1] <= ALONE or cores == 1:
+        work(slice(0, ends.size))
+        return
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, cores) // cores)
+    bounds = [0, *(int(cut) for cut in cuts), ends.size]
+    slices = [slice(*pair) for pair in pairwise(bounds)]
+    list(workers().map(work, slices))

@@ -35,7 +35,7 @@ LARGEST = (1 << 30) - 2
 UNKNOWN = 0xFFFF_FFFF
 """What look-ups give for a constant that was never seen; the id of no constant."""
 
-_SHORT = 10
+_SHORT = 11
 """Digits, with the sign, up to which a text is read as a 64-bit integer."""
 
 _ADD, _FIND = 1, 0
@@ -203,6 +203,12 @@ class Dictionary:
             return doubles
         return None
 
+    def look_up_sums(self, left: Ids, right: Ids, sign: int) -> Ids:
+        """The ids of `left + sign * right`, where all are integers by themselves."""
+        return self._translate_integers(
+            _integers(left) + sign * _integers(right), _FIND
+        )
+
     def constant(self, id_: int) -> Constant:
         """The constant of one id."""
         if id_ >= FIRST_INTEGER:
@@ -229,6 +235,11 @@ class Dictionary:
         buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._texts)]
         every = pa.LargeStringArray.from_buffers(self._count, *buffers[1:])
         return every.take(pa.array(ids)).cast(pa.string())
+
+
+def are_integers(ids: Ids) -> npt.NDArray[np.bool_]:
+    """Which of the ids are integers by themselves."""
+    return ids >= FIRST_INTEGER
 
 
 def _integers(ids: Ids) -> npt.NDArray[np.int64]:

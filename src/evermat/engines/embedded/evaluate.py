@@ -28,6 +28,7 @@ from evermat.engines.embedded.plan import (
 )
 from evermat.engines.embedded.relation import Relation
 from evermat.engines.embedded.sets import Sight
+from evermat.engines.embedded.solving import SolvingStage
 from evermat.engines.embedded.stages import (
     Batch,
     CalculateStage,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Rows
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.plan import Plan, Step
+    from evermat.engines.embedded.solving import Solution
 
     Binder = Callable[["Evaluation"], Stage]
 
@@ -101,6 +103,8 @@ class Prepared:
                 scan = ScanLayout(self._places(pattern.operands), step.keep)
                 return lambda run: ScanStage(run.source_of(pattern), scan)
             case Probe(pattern=pattern, key=key):
+                if step.solution is not None:
+                    return self._solving(step, step.solution)
                 probe = ProbeLayout(self._places(pattern.operands), key, step.keep)
                 return lambda run: ProbeStage(run.source_of(pattern), probe)
             case ProbeInline(inline=inline, key=key):
@@ -118,6 +122,27 @@ class Prepared:
                 return lambda _run: check
             case _:
                 raise TypeError(step)
+
+    def _solving(self, probe: Probe, solution: Solution) -> Binder:
+        places, keep = self._places(probe.pattern.operands), probe.keep
+        plain = ProbeLayout(places, probe.key, keep)
+        key = tuple(sorted((*probe.key, solution.position)))
+        narrow = ProbeLayout(places, key, keep) if len(key) < len(places) else None
+        operands = self._places((solution.left, solution.right))
+
+        def bind(run: Evaluation) -> SolvingStage:
+            source = run.source_of(probe.pattern)
+            exact: Stage
+            if narrow is None:
+                exact = TestStage(source, places, keep, present=True)
+            else:
+                exact = ProbeStage(source, narrow)
+            dictionary = self.inline.dictionary
+            return SolvingStage(
+                solution, operands, exact, ProbeStage(source, plain), dictionary
+            )
+
+        return bind
 
     def _inline(
         self, inline: InlineRows, key: tuple[int, ...], keep: frozenset[int]

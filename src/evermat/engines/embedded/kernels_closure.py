@@ -15,29 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded.kernels import kernel, uint64
+from evermat.engines.embedded.kernels import kernel
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places, Rows
-
-    Bits = npt.NDArray[np.uint64]
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
 
 _HALF = np.uint64(32)
-_ONE = np.uint64(1)
-_ODD_BITS = np.uint64(0x5555555555555555)
-_PAIRS = np.uint64(0x3333333333333333)
-_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
-_BYTES = np.uint64(0x0101010101010101)
-
-
-@kernel("int64(uint64)")
-def _count_bits(word: np.uint64) -> int:
-    word = word - ((word >> _ONE) & _ODD_BITS)
-    word = (word & _PAIRS) + ((word >> np.uint64(2)) & _PAIRS)
-    word = (word + (word >> np.uint64(4))) & _NIBBLES
-    return np.int64((word * _BYTES) >> np.uint64(56))  # type: ignore[return-value]
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 @kernel("int32[::1](int32[::1], int32, int32[::1])")
@@ -114,252 +98,49 @@ def components(starts: Rows, targets: Rows, component: Rows) -> int:
     return number
 
 
-@kernel("void(uint64[::1], uint64[::1], uint64[::1], uint64[::1])")
-def _unite(row: Bits, index: Bits, other: Bits, other_index: Bits) -> None:
-    """Add the bits of another row; an index marks the words that are not zero."""
-    for block in range(index.size):
-        words = other_index[block]
-        if words == 0:
-            continue
-        index[block] |= words
-        base = 64 * block
-        if words == ~uint64(0):
-            for word in range(base, base + 64):
-                row[word] |= other[word]
-            continue
-        while words != 0:
-            lowest = words & (~words + _ONE)
-            word = base + _count_bits(lowest - _ONE)
-            row[word] |= other[word]
-            words ^= lowest
+@kernel("int32[::1](uint64[::1], int32, int32[::1])")
+def adjacency(keys: Keys, count: int, targets: Rows) -> Rows:
+    """Where the distinct targets of each source start, and in `targets` what they are.
 
-
-@kernel(
-    "void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64,"
-    "uint64[:, ::1], uint64[:, ::1])"
-)
-def spread(
-    starts: Rows,
-    targets: Rows,
-    component: Rows,
-    by_component: Rows,
-    places: Rows,
-    first: int,
-    rows: Bits,
-    index: Bits,
-) -> None:
-    """Fill the row of each component with what its nodes lead to, themselves included.
-
-    `by_component` has the nodes in the order of their components, so that a row is
-    complete when it is first read. Only places from `first` on that fit are marked.
-    Rows are zero before; `index` marks for each row the words that are not zero then.
+    A key is a source and the complement of a target; the keys are in order, so the
+    targets of a source are, the largest first.
     """
-    width = rows.shape[1]
-    for node in by_component:
-        mine = component[node]
-        place = places[node] - first
-        if place >= 0 and place < 64 * width:
-            word = place >> 6
-            rows[mine, word] |= _ONE << np.uint64(place & 63)
-            index[mine, word >> 6] |= _ONE << np.uint64(word & 63)
-        last = mine
-        for at in range(starts[node], starts[node + 1]):
-            other = component[targets[at]]
-            if other not in (mine, last):
-                last = other
-                _unite(rows[mine], index[mine], rows[other], index[other])
-
-
-@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], uint8[::1])")
-def mark_backwards(
-    starts: Rows, targets: Rows, component: Rows, by_component: Rows, marks: Flags
-) -> None:
-    """Mark every component that leads to a marked one."""
-    for node in by_component:
-        mine = component[node]
-        if marks[mine]:
-            continue
-        for at in range(starts[node], starts[node + 1]):
-            if marks[component[targets[at]]]:
-                marks[mine] = 1
-                break
-
-
-@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], uint8[::1])")
-def mark_forwards(
-    starts: Rows, targets: Rows, component: Rows, by_component: Rows, marks: Flags
-) -> None:
-    """Mark every component that a marked one leads to."""
-    for at in range(by_component.size - 1, -1, -1):
-        node = by_component[at]
-        if marks[component[node]]:
-            for edge in range(starts[node], starts[node + 1]):
-                marks[component[targets[edge]]] = 1
-
-
-@kernel(
-    "void(int32, int32[::1], int32[::1], int32[::1], uint64[:, ::1], uint64[:, ::1],"
-    "uint64[::1], uint64[::1])"
-)
-def _gather(
-    source: int,
-    starts: Rows,
-    targets: Rows,
-    component: Rows,
-    rows: Bits,
-    index: Bits,
-    row: Bits,
-    marks: Bits,
-) -> None:
-    """What the seeds of a node lead to; `marks` names the words written before."""
-    for block in range(marks.size):
-        words = marks[block]
-        while words != 0:
-            lowest = words & (~words + _ONE)
-            row[64 * block + _count_bits(lowest - _ONE)] = 0
-            words ^= lowest
-        marks[block] = 0
-    last = np.int32(-1)
-    for at in range(starts[source], starts[source + 1]):
-        other = component[targets[at]]
-        if other != last:
-            last = other
-            _unite(row, marks, rows[other], index[other])
-
-
-@kernel(
-    "int64(int32[::1], int32[::1], int32[::1], int32[::1], uint64[:, ::1],"
-    "uint64[:, ::1], int32[::1], int32[::1], int32[::1], uint64[:, ::1],"
-    "uint64[:, ::1], int64[::1])"
-)
-def count_pairs(
-    sources: Rows,
-    starts: Rows,
-    targets: Rows,
-    component: Rows,
-    rows: Bits,
-    index: Bits,
-    less_starts: Rows,
-    less_targets: Rows,
-    less_component: Rows,
-    less_rows: Bits,
-    less_index: Bits,
-    counts: Places,
-) -> int:
-    """For each source, how many pairs one closure has and the other has not."""
-    width = rows.shape[1]
-    row, marks = np.zeros(width, np.uint64), np.zeros(index.shape[1], np.uint64)
-    less, less_marks = np.zeros_like(row), np.zeros_like(marks)
-    total = 0
-    for at in range(sources.size):
-        source = sources[at]
-        _gather(source, starts, targets, component, rows, index, row, marks)
-        _gather(
-            source,
-            less_starts,
-            less_targets,
-            less_component,
-            less_rows,
-            less_index,
-            less,
-            less_marks,
-        )
-        count = 0
-        for block in range(marks.size):
-            words = marks[block]
-            while words != 0:
-                lowest = words & (~words + _ONE)
-                word = 64 * block + _count_bits(lowest - _ONE)
-                count += _count_bits(row[word] & ~less[word])
-                words ^= lowest
-        counts[at] = count
-        total += count
-    return total
-
-
-@kernel(
-    "void(int32[::1], int32[::1], int32[::1], int32[::1], uint64[:, ::1],"
-    "uint64[:, ::1], int32[::1], int32[::1], int32[::1], uint64[:, ::1],"
-    "uint64[:, ::1], uint32[::1], uint32[::1], int64, uint64[::1])"
-)
-def write_pairs(
-    sources: Rows,
-    starts: Rows,
-    targets: Rows,
-    component: Rows,
-    rows: Bits,
-    index: Bits,
-    less_starts: Rows,
-    less_targets: Rows,
-    less_component: Rows,
-    less_rows: Bits,
-    less_index: Bits,
-    ids: Ids,
-    ids_of_places: Ids,
-    first: int,
-    keys: Keys,
-) -> None:
-    """The pairs that `count_pairs` counts, as keys in order."""
-    width = rows.shape[1]
-    row, marks = np.zeros(width, np.uint64), np.zeros(index.shape[1], np.uint64)
-    less, less_marks = np.zeros_like(row), np.zeros_like(marks)
+    starts = np.empty(count + 1, np.int32)
+    source = 0
     n = 0
-    for source in sources:
-        _gather(source, starts, targets, component, rows, index, row, marks)
-        _gather(
-            source,
-            less_starts,
-            less_targets,
-            less_component,
-            less_rows,
-            less_index,
-            less,
-            less_marks,
-        )
-        half = uint64(ids[source]) << _HALF
-        for block in range(marks.size):
-            words = marks[block]
-            while words != 0:
-                next_word = words & (~words + _ONE)
-                words ^= next_word
-                word = 64 * block + _count_bits(next_word - _ONE)
-                bits = row[word] & ~less[word]
-                base = first + 64 * word
-                while bits != 0:
-                    lowest = bits & (~bits + _ONE)
-                    place = base + _count_bits(lowest - _ONE)
-                    keys[n] = half | uint64(ids_of_places[place])
-                    n += 1
-                    bits ^= lowest
-
-
-@kernel(
-    "void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1],"
-    "uint64[:, ::1], int32[::1], int64, uint8[::1])"
-)
-def test_pairs(
-    firsts: Rows,
-    seconds: Rows,
-    starts: Rows,
-    targets: Rows,
-    component: Rows,
-    rows: Bits,
-    places: Rows,
-    first: int,
-    marks: Flags,
-) -> None:
-    """Mark the pairs that the closure has; those whose place does not fit are left."""
-    width = rows.shape[1]
-    for at in range(firsts.size):
-        place = places[seconds[at]] - first
-        if place < 0 or place >= 64 * width:
+    for at in range(keys.size):
+        if at > 0 and keys[at] == keys[at - 1]:
             continue
-        source = firsts[at]
-        bit = _ONE << np.uint64(place & 63)
-        for seed in range(starts[source], starts[source + 1]):
-            if rows[component[targets[seed]], place >> 6] & bit:
-                marks[at] = 1
-                break
+        mine = np.int64(keys[at] >> _HALF)
+        while source <= mine:
+            starts[source] = n
+            source += 1
+        targets[n] = np.int32(_LOW - (keys[at] & _LOW))
+        n += 1
+    while source <= count:
+        starts[source] = n
+        source += 1
+    return starts
+
+
+@kernel("void(int32[::1], int32[::1], uint8[::1])")
+def mark_backwards(starts: Rows, targets: Rows, marks: Flags) -> None:
+    """Mark every component that leads to a marked one."""
+    for mine in range(starts.size - 1):
+        if not marks[mine]:
+            for at in range(starts[mine], starts[mine + 1]):
+                if marks[targets[at]]:
+                    marks[mine] = 1
+                    break
+
+
+@kernel("void(int32[::1], int32[::1], uint8[::1])")
+def mark_forwards(starts: Rows, targets: Rows, marks: Flags) -> None:
+    """Mark every component that a marked one leads to."""
+    for mine in range(starts.size - 2, -1, -1):
+        if marks[mine]:
+            for at in range(starts[mine], starts[mine + 1]):
+                marks[targets[at]] = 1
 
 
 @kernel("void(uint64[::1], uint32[::1], uint32[::1])")

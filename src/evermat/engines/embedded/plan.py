@@ -21,6 +21,7 @@ from evermat.algebra import (
     Require,
     Role,
 )
+from evermat.engines.embedded.solving import Solution, find_solution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,10 +56,12 @@ class Probe(Step):
 
     Attributes:
         key: the positions of the pattern that are bound: constants and known columns.
+        solution: what fixes one more position where numbers are integers.
     """
 
     pattern: Pattern
     key: tuple[int, ...]
+    solution: Solution | None = None
 
 
 @dataclass(slots=True)
@@ -164,10 +167,14 @@ class _Planner:
             return self._take_inline(best)
         self.patterns.remove(best)
         key = self._key(best)
+        solution = self._solution(best)
         self._bind_pattern(best)
         if len(key) == len(best.operands):
             return Test(best, present=True)
-        return Probe(best, key) if key else Scan(best)
+        return Probe(best, key, solution) if key else Scan(best)
+
+    def _solution(self, pattern: Pattern) -> Solution | None:
+        return find_solution(pattern, self.computations, self.bound)
 
     def _take_inline(self, inline: InlineRows) -> Step:
         self.inline = None
@@ -179,6 +186,9 @@ class _Planner:
 
     def _cost(self, pattern: Pattern) -> float:
         key = self._key(pattern)
+        solution = self._solution(pattern) if key else None
+        if solution is not None:
+            key = tuple(sorted((*key, solution.position)))
         if len(key) == len(pattern.operands):
             return 0.0
         if not key:
@@ -281,8 +291,9 @@ def _describe(step: Step) -> str:
     match step:
         case Scan(pattern=pattern):
             return f"scan {_pattern_text(pattern)}"
-        case Probe(pattern=pattern, key=key):
-            return f"probe {_pattern_text(pattern)} by {_positions(key)}"
+        case Probe(pattern=pattern, key=key, solution=solution):
+            also = "" if solution is None else f", and by ${solution.column} if integer"
+            return f"probe {_pattern_text(pattern)} by {_positions(key)}{also}"
         case ProbeInline(inline=inline, key=key):
             rows = f"{len(inline.rows)} inline rows"
             return f"probe {rows} by {_positions(key)}"

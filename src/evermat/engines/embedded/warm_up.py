@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from evermat.engines.embedded import kernels, kernels_closure, kernels_texts
+from evermat.engines.embedded import (
+    kernels,
+    kernels_closure,
+    kernels_reach,
+    kernels_texts,
+)
 
 if __name__ == "__main__":
     # Importing compiles, or finds what was compiled before.
     compiled = [
         name
-        for module in (kernels, kernels_closure, kernels_texts)
+        for module in (kernels, kernels_closure, kernels_reach, kernels_texts)
         for name, item in vars(module).items()
         if hasattr(item, "py_func")
     ]
