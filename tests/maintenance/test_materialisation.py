@@ -10,7 +10,8 @@ from engine_facts import make_facts, tables
 from evermat.errors import EvermatError
 from evermat.lang.parser import parse_rules
 from evermat.maintenance.algorithms import DESCRIPTIONS, NAMES, AlgorithmError
-from evermat.maintenance.materialisation import Materialisation, UnknownRelationError
+from evermat.maintenance.materialisation import Materialisation
+from evermat.maintenance.requests import UnknownRelationError
 from evermat.maintenance.state import Budget, BudgetExceededError
 from paper_examples import PATH_LENGTHS, REACHABILITY, Example, values
 from tracked import ALGORITHMS
