@@ -107,5 +107,5 @@ def test_a_held_closure_is_counted_without_a_job(spark: SparkEngine) -> None:
     change = kb.insert("edge", [(at, (at + 1) % 300) for at in range(300)])
     jobs = spark.cluster.jobs
     assert kb.count("reach") == 90_000
-    assert change.sizes()["reach"] == (90_000, 0)
+    assert change.sizes["reach"] == (90_000, 0)
     assert spark.cluster.jobs == jobs
