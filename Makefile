@@ -12,7 +12,8 @@ SECONDS ?= 60
 BENCH   ?= materialise
 ARGS    ?=
 
-SPARK_TESTS := tests/spark tests/algebra tests/equality tests/modules tests/maintenance/test_agreement.py
+SPARK_TESTS := tests/spark tests/algebra tests/equality tests/modules tests/maintenance/test_agreement.py \
+	tests/lake tests/streaming
 
 .DEFAULT_GOAL := help
 
