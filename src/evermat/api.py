@@ -148,7 +148,10 @@ class KnowledgeBase:
         chosen = _engine_of(engine, spark)
         self._materialisation: Materialisation | EqualityMaterialisation = (
             EqualityMaterialisation(
-                require_rewriting(chosen), budget=budget, progress=progress
+                require_rewriting(chosen),
+                modules=modules,
+                budget=budget,
+                progress=progress,
             )
             if equality == "rewrite"
             else Materialisation(
@@ -164,6 +167,7 @@ class KnowledgeBase:
         self._equality: Equality = equality
         self._algorithm = algorithm
         self._has_counters = counters
+        self._has_modules = modules
         self._is_empty = True
         self._catalogue = Catalogue()
         self._prefixes: Mapping[str, str] = {}
@@ -591,6 +595,7 @@ class KnowledgeBase:
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
             kept.given_rules,
+            modules=self._has_modules,
             budget=kept.budget,
             progress=kept.progress,
         )

@@ -178,3 +178,39 @@ def test_rules_come_and_go(engine_name: str) -> None:
     kb.update(remove_rules=rule, algorithm="bf")
     assert len(kb.query("same_as(a, ?x)")) == 1
     assert set(kb.facts("p")) == {("a",), ("b",), ("c",)}
+
+
+def test_owl_same_as_has_no_other_name(engine_name: str) -> None:
+    same = evermat.IRI("http://www.w3.org/2002/07/owl#sameAs")
+    kb = evermat.KnowledgeBase(equality="rewrite", engine=engine_name)
+    facts = [(iri("x"), same, same), (iri("a"), iri("x"), iri("b"))]
+    with pytest.raises(EqualityError, match="another name"):
+        kb.load({"triple": facts})
+    kb.load({"triple": facts[1:]})
+    with pytest.raises(EqualityError, match="another name"):
+        kb.insert("triple", [(same, same, iri("x"))])
+    assert kb.count("triple") == 5
+    kb.update(add_rules="[?x, owl:sameAs, ?y] :- [?x, <http://e.org/x>, ?y] .")
+    assert len(kb.representatives()) == 2
+
+
+def test_negated_triples_of_any_predicate(engine_name: str) -> None:
+    rules = "oneway(?x, ?p) :- [?x, ?p, ?y], asked(?p), not [?y, ?p, ?x] ."
+    kb = evermat.KnowledgeBase(rules, equality="rewrite", engine=engine_name)
+    same = evermat.IRI("http://www.w3.org/2002/07/owl#sameAs")
+    kb.load(
+        {
+            "asked": [(iri("p"),), (iri("q"),), (same,)],
+            "triple": [
+                (iri("a"), iri("p"), iri("b")),
+                (iri("b"), iri("q"), iri("a")),
+                (iri("c"), iri("p"), iri("d")),
+            ],
+        }
+    )
+    names = {(x, p) for x, p in (("a", "p"), ("b", "q"), ("c", "p"))}
+    assert set(kb.facts("oneway")) == {(iri(x), iri(p)) for x, p in names}
+    kb.insert("triple", [(iri("p"), same, iri("q")), (iri("c"), same, iri("d"))])
+    assert kb.count("oneway") == 0
+    kb.delete("triple", [(iri("c"), same, iri("d"))])
+    assert set(kb.facts("oneway")) == {(iri("c"), iri("p")), (iri("c"), iri("q"))}

@@ -183,22 +183,42 @@ class SparkEngine(EqualityOperators):
         for query in queries.queries:
             self._declare_patterns(query)
             self.declare(query.head.relation, len(query.head.operands))
+        here = self._evaluation.driver.run(queries, views, self.monitor)
+        if here is not None:
+            self._found(sum(here[1].values()))
+            return Counted(here[0])
         if self.monitor is None:
             block = self._evaluation.put_off(queries, views, self._found)
             if block is not None:
                 return Counted(block)
-        block, matches = self._evaluation.run(queries, views)
+        block, matches = self._evaluation.run_on_cluster(queries, views)
         self._found(sum(matches.values()))
         if self.monitor is not None:
             for label, number in matches.items():
                 self.monitor.working(label, number)
         return Counted(block)
 
+    def fixpoint(self, queries: QuerySet) -> tuple[Counted, Settled] | None:
+        """All that recursive rules derive, in one pass where that can be done."""
+        if self.monitor is not None:
+            return None  # a budget is looked at after every round
+        for query in queries.queries:
+            self._declare_patterns(query)
+            self.declare(query.head.relation, len(query.head.operands))
+        facts = self._materialised
+        derived = self._evaluation.fixpoints.run(queries, facts, facts)
+        if derived is not None:
+            self._found(derived[0].total())
+        return derived
+
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
         self._declare_patterns(query)
+        here = self._evaluation.driver.answer(query, views)
+        if here is not None:
+            return here
         queries = QuerySet((query,))
-        block, _ = self._evaluation.run(queries, views)
+        block, _ = self._evaluation.run_on_cluster(queries, views)
         self._evaluation.forget(queries)
         arity = len(query.head.operands)
         return decoded(self.cluster, work_out(block_rows(block)), arity)

@@ -101,7 +101,11 @@ def own_session(session: SparkSession) -> SparkSession:
     for name, value in SETTINGS.items():
         if own.conf.isModifiable(name):
             own.conf.set(name, value)
-    parallelism = own.sparkContext.defaultParallelism
+    context = own.sparkContext
+    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        # Workers on this machine need the packages that this process has.
+        context.pythonExec = sys.executable
+    parallelism = context.defaultParallelism
     own.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     if own.sparkContext.getCheckpointDir() is None:
         folder = tempfile.mkdtemp(prefix="evermat-checkpoints-")

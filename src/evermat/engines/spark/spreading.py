@@ -100,12 +100,21 @@ class _Walk:
     def follow(self, seeds: Settled, steps: Settled) -> Facts:
         """Seeds, and where steps lead to from them."""
         edges = self._pattern if self._closure.edges is None else self._closure.edges
-        path = replace(_renamed(self._pattern, 0, 1), role=Role.CHANGED)
+        path = replace(_renamed(self._pattern, 0, 1), local=True)
         step, head = _renamed(edges, 1, 2), _renamed(self._pattern, 0, 2)
         if self._closure.kind is ClosureKind.RIGHT_LINEAR:
             step, head = _renamed(edges, 2, 0), _renamed(self._pattern, 2, 1)
-        queries = QuerySet((Query(head, (path, step), column_count=3),))
-        found, delta = Growing(Heap(self._cluster)), seeds
+        found = Growing(Heap(self._cluster))
+        rules = QuerySet((Query(head, (path, step), column_count=3),))
+        at_once = self._evaluation.fixpoints.run(rules, seeds, steps)
+        self._evaluation.forget(rules)
+        if at_once is not None:
+            found.add(seeds)
+            found.heap.add(at_once[1].block)  # none of the seeds is among them
+            return found
+        changed = replace(path, role=Role.CHANGED, local=False)
+        queries = QuerySet((Query(head, (changed, step), column_count=3),))
+        delta = seeds
         while not delta.is_empty():
             found.add(delta)
             views = Views(steps, steps, delta)
