@@ -219,7 +219,8 @@ def test_memory_that_fails_after_the_commit_is_not_written_again(
     kb = made(tmp_path, "reference")
     kb.insert("edge", EDGES)
 
-    take, failures = Store.take, []
+    take = Store.take
+    failures: list[str] = []
 
     def full(self: Store, other: Store) -> None:
         if not failures and lake.history(tmp_path)[-1].number > 2:
