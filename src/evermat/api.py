@@ -473,7 +473,7 @@ class KnowledgeBase:
         self._materialisation = kept
         self._catalogue = checked.catalogue
         self._prefixes = checked.prefixes
-        self._is_empty = self._is_empty and not outcome.report.inserted
+        self._is_empty = self._is_empty and not outcome.summary.inserted
         return self._report(outcome, self._catalogue)
 
     def _prepared(

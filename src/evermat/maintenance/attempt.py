@@ -94,22 +94,21 @@ class Maintained:
             Sight(engine, run.updated, self.job.new.held),
             lost.relations() | gained.relations(),
         )
-        removed, added = with_held_changes(
-            (engine.snapshot(lost), engine.snapshot(gained)), held
-        )
+        stored = engine.snapshot(lost), engine.snapshot(gained)
+        removed, added = with_held_changes(stored, held)
         return Outcome(
             removed=removed,
             added=added,
             explicit_removed=engine.snapshot(run.withdrawn),
             explicit_added=engine.snapshot(run.given),
-            report=Report(
+            summary=Report(
                 algorithm=algorithm,
                 reason=reason,
                 strata=self.strata,
                 deleted=run.withdrawn.size(),
                 inserted=run.given.size(),
-                removed=_size(removed),
-                added=_size(added),
+                removed=_size(stored[0]),
+                added=_size(stored[1]),
                 ignored=self.update.ignored,
                 removed_rules=len(self.job.change.removed),
                 added_rules=len(self.job.change.added),
@@ -172,8 +171,7 @@ class Built:
         engine = self.job.engine
         held = self._held()
         engine.rollback()
-        changes = with_held_changes(engine.adopt(self.fresh), held)
-        return self._outcome(algorithm, reason, *changes)
+        return self._outcome(algorithm, reason, engine.adopt(self.fresh), held)
 
     def _held(self) -> Captures:
         engine, fresh, job = self.job.engine, self.fresh, self.job
@@ -191,26 +189,31 @@ class Built:
         before = copy_given(engine, watch, without=nothing, also=nothing)
         self.job.bookkeeping.materialise(before, self.job.old.plans, watch)
         held = self._held()
-        changes = with_held_changes(before.adopt(self.fresh), held)
+        stored = before.adopt(self.fresh)
         engine.rollback()
-        return self._outcome(algorithm, reason, *changes)
+        return self._outcome(algorithm, reason, stored, held)
 
     def _outcome(
-        self, algorithm: str, reason: str, removed: Snapshot, added: Snapshot
+        self,
+        algorithm: str,
+        reason: str,
+        stored: tuple[Snapshot, Snapshot],
+        held: Captures,
     ) -> Outcome:
+        removed, added = with_held_changes(stored, held)
         return Outcome(
             removed=removed,
             added=added,
             explicit_removed=self.given.removed,
             explicit_added=self.given.added,
-            report=Report(
+            summary=Report(
                 algorithm=algorithm,
                 reason=reason,
                 strata=self.strata,
                 deleted=_size(self.given.removed),
                 inserted=_size(self.given.added),
-                removed=_size(removed),
-                added=_size(added),
+                removed=_size(stored[0]),
+                added=_size(stored[1]),
                 ignored=self.given.ignored,
                 removed_rules=len(self.job.change.removed),
                 added_rules=len(self.job.change.added),

@@ -387,7 +387,7 @@ class EqualityMaterialisation:
         self._is_foreign = False
         self.representatives = representatives
         self._values = values_among(self.engine.relations())
-        self._history = _learnt(self._history, plan, outcome.report)
+        self._history = _learnt(self._history, plan, outcome.summary)
 
     # -- what changed
 
@@ -422,7 +422,7 @@ class EqualityMaterialisation:
             added=facts.added,
             explicit_removed=facts.deleted,
             explicit_added=facts.inserted,
-            report=Report(
+            summary=Report(
                 algorithm=plan.choice.algorithm,
                 reason=plan.choice.reason,
                 strata=strata,

@@ -426,7 +426,7 @@ class Materialisation:
         )
 
     def _learn(self, done: _Done, outcome: Outcome) -> History:
-        report = outcome.report
+        report = outcome.summary
         instances = report.forward_instances + report.backward_instances
         history = done.history.counted(
             given=report.inserted - report.deleted, facts=report.added - report.removed

@@ -31,7 +31,7 @@ from evermat.engines.embedded.closure_graphs import (
     joined,
     pairs_of,
 )
-from evermat.engines.embedded.heads import Counted, find_or_append
+from evermat.engines.embedded.heads import Counted, distinct, find_or_append
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 from evermat.engines.embedded.sets import Settled
@@ -63,12 +63,20 @@ class Closer:
         relation = self._store.relations.get(name)
         if relation is None:
             return Settled({})
-        rows = self._matching(pattern, relation)
-        if rows is None:
-            rows = relation.counted_rows()
+        key = tuple(self._constants(pattern).items())
+        parts = relation.raised.get(key)
+        if parts is None:
+            rows = self._matching(pattern, relation)
+            if rows is None:
+                rows = relation.counted_rows()
+        elif len(parts) == 1:
+            rows = parts[0]
         else:
-            counts = relation.counted(NONRECURSIVE, rows) > 0
-            rows = rows[counts | (relation.counted(RECURSIVE, rows) > 0)]
+            rows = distinct(self._fitting(pattern, np.concatenate(parts)))
+        is_counted = relation.counted(NONRECURSIVE, rows) > 0
+        is_counted |= relation.counted(RECURSIVE, rows) > 0
+        rows = rows[is_counted]
+        relation.raised[key] = [rows]
         return Settled({name: rows})
 
     def close(

@@ -33,6 +33,7 @@ from evermat.algebra import (
     is_bounded,
     require_bounded,
 )
+from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
 from evermat.engines.embedded.index import HALF
 from evermat.engines.embedded.relation import MATERIALISED
@@ -282,6 +283,11 @@ class Sets:
     def _without(self, facts: Facts, name: str, rows: Rows) -> Rows:
         if not self._sees_any(facts, name):
             return rows
+        if isinstance(facts, (Growing, Stored)):
+            found = np.empty_like(rows)
+            status = self.relations[name].status
+            count = kernels_rows.without_bit(status, rows, facts.bit, found)
+            return found[:count]
         return rows[~self.test(facts, name, rows)]
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
