@@ -22,6 +22,7 @@ from evermat.maintenance.algorithms import (
 from evermat.maintenance.attempt import Given, Job, build, maintain
 from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
 from evermat.maintenance.choose import Choice, History, Situation, choose
+from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.holding import HeldFacts, write_out
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from evermat.lang.syntax import Atom, Rule
     from evermat.maintenance.attempt import Attempt
     from evermat.maintenance.bookkeeping import Bookkeeping
-    from evermat.maintenance.closures import ClosureModule
     from evermat.maintenance.compiled_rules import CompiledRules
     from evermat.maintenance.modules import Module
     from evermat.maintenance.state import Outcome
@@ -125,6 +125,7 @@ class Materialisation:
         self._has_modules = modules and counters and can_close(engine)
         self._compiled = compile_book(RuleBook())
         self._history = History()
+        self._returning = 0
 
     # -- what there is
 
@@ -199,6 +200,7 @@ class Materialisation:
             outcome = done.attempt.commit(choice.algorithm, choice.reason)
         self._compiled = done.job.new
         self._history = self._learn(done, outcome)
+        self._returning = self._returned(done, outcome)
         return outcome
 
     def plan(
@@ -423,6 +425,31 @@ class Materialisation:
             is_recursive=bool(job.new.recursive or job.new.modules),
             has_counters=self._has_counters,
             holds_closures=bool(job.new.held),
+            returning=self._returning,
+            doubtful=self._doubtful(job.new) if self._returning else 0,
+        )
+
+    def _doubtful(self, compiled: CompiledRules) -> int:
+        """Facts that modules start from, and that only recursive rules derive."""
+        engine = self.engine
+        return sum(
+            engine.nonrecursive_counts.zero(engine.counted(each.closure.pattern)).size()
+            for each in compiled.modules
+            if isinstance(each, ClosureModule)
+        )
+
+    def _returned(self, done: _Done, outcome: Outcome) -> int:
+        """Facts in the strata of modules that were deleted for a time only."""
+        if not done.job.change.is_empty() or done.choice.algorithm == REMATERIALISE:
+            return 0
+        if done.choice.algorithm != "dred-c" or not outcome.summary.deleted:
+            return self._returning
+        plans = done.job.new.plans
+        modular = {at for at, plan in enumerate(plans, start=1) if plan.modules}
+        return sum(
+            min(stratum.overdeleted, stratum.inserted)
+            for stratum in outcome.summary.strata
+            if stratum.index in modular
         )
 
     def _learn(self, done: _Done, outcome: Outcome) -> History:

@@ -41,7 +41,7 @@ from evermat.engines.embedded.sorting import sort_pairs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evermat.algebra import Captured, Closure, Facts, Pattern, Snapshot
+    from evermat.algebra import Captured, Closure, Facts, Monitor, Pattern, Snapshot
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Relation
@@ -51,9 +51,17 @@ if TYPE_CHECKING:
 class Closer:
     """Reads the graphs of closures from a store, and gives rows to their facts."""
 
-    def __init__(self, store: Store, dictionary: Dictionary) -> None:
+    def __init__(
+        self, store: Store, dictionary: Dictionary, monitor: Monitor | None = None
+    ) -> None:
         self._store = store
         self._dictionary = dictionary
+        self._monitor = monitor
+
+    def _tell(self, closure: Closure) -> None:
+        """Let the monitor look at the clock and the memory; no rules were matched."""
+        if self._monitor is not None:
+            self._monitor.working(f"closure of `{closure.pattern.relation}`", 0)
 
     # ------------------------------------------------------------------- operators
 
@@ -96,7 +104,10 @@ class Closer:
         comparison = Comparison(paths, less, via)
         if only is not None:
             comparison.keep_ends(*self._ends(closure, only))
-        return self._settled(closure, comparison.keys())
+        self._tell(closure)
+        keys = comparison.keys()
+        self._tell(closure)
+        return self._settled(closure, keys)
 
     def _ends(self, closure: Closure, only: Pattern) -> tuple[int | None, int | None]:
         """The constants that a pattern wants where paths begin and end."""
