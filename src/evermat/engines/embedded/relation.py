@@ -216,11 +216,11 @@ class Relation:
 
     def _set(self, rows: Rows, bit: int) -> int:
         """Set a bit; return for how many rows that is a change."""
-        return kernels_rows.set_bit(self._status, rows, bit)
+        return kernels_rows.set_bit(self._status, np.ascontiguousarray(rows), bit)
 
     def _clear(self, rows: Rows, bit: int) -> int:
         """Clear a bit; return for how many rows that is a change."""
-        return kernels_rows.clear_bit(self._status, rows, bit)
+        return kernels_rows.clear_bit(self._status, np.ascontiguousarray(rows), bit)
 
     def _reserve(self, size: int) -> None:
         if size <= self._status.size:

@@ -284,6 +284,7 @@ class Sets:
         if not self._sees_any(facts, name):
             return rows
         if isinstance(facts, (Growing, Stored)):
+            rows = np.ascontiguousarray(rows)
             found = np.empty_like(rows)
             status = self.relations[name].status
             count = kernels_rows.without_bit(status, rows, facts.bit, found)
