@@ -12,7 +12,7 @@ SECONDS ?= 60
 BENCH   ?= materialise
 ARGS    ?=
 
-SPARK_TESTS := tests/spark tests/algebra tests/maintenance/test_agreement.py
+SPARK_TESTS := tests/spark tests/algebra tests/equality tests/modules tests/maintenance/test_agreement.py
 
 .DEFAULT_GOAL := help
 
@@ -33,8 +33,8 @@ test: $(WARM) ## all tests (ARGS=… is handed to pytest)
 test-spark: $(SPARK) ## the shared tests on the Spark engine: contract, algorithms, programs
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || \
 		{ echo "Spark needs Java 17 or newer: install it (openjdk-17-jre-headless) or set JAVA_HOME"; exit 1; }
-	@$(BIN)/python -m pytest -q -m spark --engines=spark $(SPARK_TESTS) $(ARGS)
-	@EVERMAT_SPARK_SMALL=2 $(BIN)/python -m pytest -q -m spark --engines=spark tests/spark $(ARGS)
+	@$(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark $(SPARK_TESTS) $(ARGS)
+	@EVERMAT_SPARK_SMALL=2 $(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark tests/spark $(ARGS)
 
 .PHONY: check
 check: $(READY) ## format, lint, types, import layers, spelling
@@ -71,7 +71,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e ".[bench,pandas,polars]" --group dev
+		-e ".[bench,lake,pandas,polars]" --group dev
 	@touch $@
 
 $(SPARK): $(READY)

@@ -61,6 +61,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("engine_name", names)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -69,6 +70,7 @@ def pytest_collection_modifyitems(
     if SPARK in _engines(config):
         reason = missing_part()
         _draw_few_examples(items)
+        _play_few_stories(items)
     for item in items:
         if reason is not None and item.get_closest_marker(SPARK):
             item.add_marker(pytest.mark.skip(reason=reason))
@@ -84,6 +86,29 @@ def _draw_few_examples(items: list[pytest.Item]) -> None:
             if drawn.max_examples > number:
                 few = settings(drawn, max_examples=number, phases=[Phase.generate])
                 setattr(test, _SETTINGS, few)
+
+
+def _play_few_stories(items: list[pytest.Item]) -> None:
+    """Of tests with a seed, all but the one with the first take too long on Spark."""
+    first: dict[object, int] = {}
+    stories = [
+        (item, (item.path, getattr(item, "originalname", "")), call.params["seed"])
+        for item in items
+        if (call := getattr(item, "callspec", None)) is not None
+        and "seed" in call.params
+        and item.get_closest_marker(SPARK)
+    ]
+    for _, test, seed in stories:
+        first[test] = min(seed, first.get(test, seed))
+    for item, test, seed in stories:
+        if seed != first[test]:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def stories(engine_name: str) -> slice:
+    """Which of several random stories are played: on Spark only the first of them."""
+    return slice(1) if engine_name == SPARK else slice(None)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,3 +52,11 @@ def rejected(config: Config, finished: Finished, name: str) -> list[dict[str, ob
     place = f"{config.rejected}/run={finished.report.run}/{name}.parquet"
     found: pa.Table = pq.read_table(place, partitioning=None)
     return sorted(found.to_pylist(), key=lambda row: row["position"] or 0)
+
+
+def embedded_copy(folder: Path, target: Path) -> Path:
+    """A copy of a pipeline's folder, run on the embedded engine."""
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns("out"))
+    config = read_config(target / "pipeline.toml")
+    run(replace(config, engine=replace(config.engine, name="embedded")))
+    return target

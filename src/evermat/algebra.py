@@ -901,3 +901,25 @@ class EqualityEngine(Engine, Protocol):
 def can_rewrite(engine: Engine) -> TypeGuard[EqualityEngine]:
     """Whether an engine keeps representatives of equal constants."""
     return hasattr(engine, "representatives")
+
+
+class FixpointEngine(Engine, Protocol):
+    """An engine that can apply some sets of rules until nothing new follows."""
+
+    def fixpoint(self, queries: QuerySet) -> tuple[Counts, SettledFacts] | None:
+        """Apply recursive rules to the materialised facts again and again.
+
+        Args:
+            queries: one for each rule, with role ALL; local patterns see what the
+                rules derive.
+
+        Returns:
+            What the rules derive, with the number of matches over all rounds, and the
+            facts that were not materialised before. None if these rules have to be
+            applied round by round.
+        """
+
+
+def has_fixpoints(engine: Engine) -> TypeGuard[FixpointEngine]:
+    """Whether an engine can apply some sets of rules until nothing new follows."""
+    return hasattr(engine, "fixpoint")

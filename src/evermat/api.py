@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypedDict
+from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
 import pyarrow as pa
 
@@ -37,18 +37,27 @@ from evermat.rdf import read_rdf
 from evermat.result import Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
-from evermat.update_requests import Request, by_predicate, check_request
+from evermat.update_requests import (
+    Request,
+    RequestError,
+    by_predicate,
+    check_request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
 
     from evermat.algebra import Engine, Facts
     from evermat.catalogue import Predicate
     from evermat.change import Sort
     from evermat.equality_modes import Equality
+    from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
     from evermat.maintenance.state import Outcome
     from evermat.maintenance.watch import Budget, Progress
+    from evermat.persistence import Persistence
     from evermat.questions import Question
     from evermat.rule_inputs import RuleInput
     from evermat.update_requests import CheckedRequest
@@ -101,6 +110,9 @@ class KnowledgeBase:
         modules: bool = True,
         budget: Budget | None = None,
         progress: Progress | None = None,
+        spark: SparkSession | None = None,
+        state: str | Path | LakeState | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
         """Make a knowledge base.
 
@@ -120,21 +132,33 @@ class KnowledgeBase:
                 same, only sooner. Needs counters.
             budget: limits of every single update, and of the first materialisation.
             progress: is called after every round.
+            spark: the session for `engine="spark"`; by default the active one.
+            state: a path or URI where every update is kept. If there is a state, it
+                is taken up where it was left, and becomes that of the given rules.
+            storage_options: for places that need them, as `deltalake` takes them.
 
         Raises:
             EvermatError: the rules cannot be read or are not valid.
         """
         check_equality(equality)
-        chosen = make_engine(engine) if isinstance(engine, str) else engine
+        self._persistence: Persistence | None = None
+        if state is not None:
+            settings = (counters, modules, equality)
+            self._persistence = _persistence(state, settings, storage_options)
+        chosen = _engine_of(engine, spark)
         self._materialisation: Materialisation | EqualityMaterialisation = (
             EqualityMaterialisation(
-                require_rewriting(chosen), budget=budget, progress=progress
+                require_rewriting(chosen),
+                modules=modules,
+                budget=budget,
+                progress=progress,
             )
             if equality == "rewrite"
             else Materialisation(
                 chosen,
                 counters=counters,
                 modules=modules,
+                holding=state is None,
                 budget=budget,
                 progress=progress,
             )
@@ -143,11 +167,55 @@ class KnowledgeBase:
         self._equality: Equality = equality
         self._algorithm = algorithm
         self._has_counters = counters
+        self._has_modules = modules
         self._is_empty = True
         self._catalogue = Catalogue()
         self._prefixes: Mapping[str, str] = {}
         self._slot = Slot()
-        self._carry_out(Request(add_rules=listed(rules)))
+        if self._persistence is None or not self._resume(self._persistence, rules):
+            self._carry_out(Request(add_rules=listed(rules)))
+
+    @classmethod
+    def open(  # noqa: PLR0913  all but the place by name
+        cls,
+        state: str | Path,
+        *,
+        version: int | None = None,
+        engine: str | Engine = "embedded",
+        algorithm: str = "auto",
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+        spark: SparkSession | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Take up a state, with the rules and settings that it was left with.
+
+        Args:
+            state: where it is.
+            version: an old version, which can be asked but not changed.
+            engine: as for a new knowledge base, like the others.
+            algorithm: how updates are maintained.
+            budget: limits of every single update.
+            progress: is called after every round.
+            spark: the session for `engine="spark"`.
+            storage_options: for places that need them.
+
+        Raises:
+            StateError: there is no state, or it cannot be read.
+            MissingVersionError: there is no such version.
+        """
+        from evermat.persistence import existing_state  # noqa: PLC0415  needs a library
+
+        opened, settings = existing_state(state, version, storage_options)
+        return cls(
+            engine=engine,
+            algorithm=algorithm,
+            **settings,
+            budget=budget,
+            progress=progress,
+            spark=spark,
+            state=opened,
+        )
 
     def __repr__(self) -> str:
         facts = sum(size["facts"] for size in self._sizes().values())
@@ -202,6 +270,7 @@ class KnowledgeBase:
         add_rules: RuleInput | Iterable[RuleInput] | None = None,
         remove_rules: RuleInput | Iterable[RuleInput] | None = None,
         algorithm: str | None = None,
+        batch: tuple[str, int] | None = None,
     ) -> Change:
         """Change facts and rules in one step.
 
@@ -214,9 +283,11 @@ class KnowledgeBase:
             remove_rules: rules to drop, in any spelling that means the same; facts
                 among them are deleted.
             algorithm: for this update only; see `algorithms()`.
+            batch: an application and the number of its batch, recorded in the same
+                commit as the update; numbers of an application only go up.
         """
         request = _request(insert, delete, add_rules, remove_rules)
-        return self._change(request, algorithm=algorithm)
+        return self._change(request, algorithm=algorithm, batch=batch)
 
     def plan(
         self,
@@ -250,6 +321,7 @@ class KnowledgeBase:
     def materialise(self) -> Change:
         """Derive everything again from the given facts."""
         self._slot.require_free()
+        self._announce(self._catalogue, self._prefixes)
         return self._report(self._materialisation.rematerialise(), self._catalogue)
 
     # ---------------------------------------------------------------- questions
@@ -395,6 +467,22 @@ class KnowledgeBase:
         return self._engine.name
 
     @property
+    def version(self) -> int | None:
+        """The version of the state; None where no state is kept."""
+        return None if self._persistence is None else self._persistence.state.version
+
+    @property
+    def state(self) -> str | None:
+        """Where the state is; None where no state is kept."""
+        return None if self._persistence is None else self._persistence.state.place
+
+    def last_batch(self, application: str) -> int | None:
+        """The last batch of an application that was recorded with the state."""
+        if self._persistence is None:
+            return None
+        return self._persistence.state.last_batch(application)
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules as they were given, one for each head."""
         rules = self._materialisation.given_rules
@@ -456,13 +544,26 @@ class KnowledgeBase:
             request, catalogue=self._catalogue, prefixes=self._prefixes
         )
 
-    def _change(self, request: Request, *, algorithm: str | None = None) -> Change:
+    def _change(
+        self,
+        request: Request,
+        *,
+        algorithm: str | None = None,
+        batch: tuple[str, int] | None = None,
+    ) -> Change:
         self._slot.require_free()
-        return self._carry_out(request, algorithm=algorithm)
+        return self._carry_out(request, algorithm=algorithm, batch=batch)
 
-    def _carry_out(self, request: Request, *, algorithm: str | None = None) -> Change:
+    def _carry_out(
+        self,
+        request: Request,
+        *,
+        algorithm: str | None = None,
+        batch: tuple[str, int] | None = None,
+    ) -> Change:
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
+        self._announce(checked.catalogue, checked.prefixes, batch)
         outcome = kept.update(
             delete=checked.delete,
             insert=checked.insert,
@@ -489,9 +590,12 @@ class KnowledgeBase:
         )
         if not is_first or not isinstance(kept, Materialisation):
             return kept, usual
+        if self._persistence is not None:
+            self._persistence.refuse_rewriting()
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
             kept.given_rules,
+            modules=self._has_modules,
             budget=kept.budget,
             progress=kept.progress,
         )
@@ -511,6 +615,40 @@ class KnowledgeBase:
         arities = {each.name: each.arity for each in catalogue}
         return Change(expanded_outcome(outcome, arities), catalogue, applied=applied)
 
+    def _announce(
+        self,
+        catalogue: Catalogue,
+        prefixes: Mapping[str, str],
+        batch: tuple[str, int] | None = None,
+    ) -> None:
+        """Say what the next update comes with, where a state is kept."""
+        if self._persistence is not None:
+            self._persistence.announce(catalogue, prefixes, batch)
+        elif batch is not None:
+            raise RequestError(
+                "a batch is recorded with the state, and there is none",
+                help="make the knowledge base with `state=PATH`",
+            )
+
+    def _resume(
+        self,
+        persistence: Persistence,
+        rules: RuleInput | Iterable[RuleInput] | None,
+    ) -> bool:
+        """Take a state up; false if there is nothing to be taken up."""
+        persistence.connect(self._materialisation)
+        program = persistence.state.program
+        if program is None:
+            return False
+        self._catalogue = program.catalogue()
+        self._prefixes = program.prefixes
+        self._is_empty = not any(each["given"] for each in self._sizes().values())
+        if rules is not None:
+            request = persistence.difference(listed(rules), self.rules, self._prefixes)
+            if request is not None:
+                self._carry_out(request)
+        return True
+
     def _usual_algorithm(self) -> str:
         """What an update uses that does not say.
 
@@ -519,6 +657,22 @@ class KnowledgeBase:
         """
         is_first = self._is_empty and self._algorithm != "counting"
         return "auto" if is_first else self._algorithm
+
+
+def _engine_of(engine: str | Engine, spark: SparkSession | None) -> Engine:
+    if not isinstance(engine, str):
+        return engine
+    return make_engine(engine, **({} if spark is None else {"session": spark}))
+
+
+def _persistence(
+    state: str | Path | LakeState,
+    settings: tuple[bool, bool, str],
+    options: Mapping[str, str] | None,
+) -> Persistence:
+    from evermat.persistence import open_persistence  # noqa: PLC0415  needs a library
+
+    return open_persistence(state, settings, options)
 
 
 def _request(

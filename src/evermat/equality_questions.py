@@ -62,6 +62,8 @@ def _ask(engine: EqualityEngine, rules: tuple[Rule, ...], arity: int) -> pa.Tabl
         if needs_constants:
             everything = everything | _constants(engine, arities)
         known = everything
+        # Settled at once, because an engine sees through a few sets only at a time.
+        others = engine.no_facts()
         answers: Facts = engine.no_facts()
         for rule in sorted(rules, key=lambda each: each.head.predicate == ANSWER):
             query = query_of(rule)
@@ -70,7 +72,8 @@ def _ask(engine: EqualityEngine, rules: tuple[Rule, ...], arity: int) -> pa.Tabl
             if rule.head.predicate == ANSWER:
                 answers = answers | facts
             else:
-                known = known | facts
+                others = engine.settle(others | facts)
+                known = everything | others
         snapshot = engine.snapshot(engine.settle(answers))
         if not snapshot.relations():
             return empty_table(arity)
@@ -81,11 +84,11 @@ def _ask(engine: EqualityEngine, rules: tuple[Rule, ...], arity: int) -> pa.Tabl
 
 def _constants(engine: EqualityEngine, arities: Mapping[str, int]) -> Facts:
     """Every constant that occurs in a fact."""
-    facts: Facts = engine.no_facts()
+    facts = engine.no_facts()
     everything = engine.materialised
     for rule in constants_of(arities):
         rows = engine.answer(query_of(rule), Views(everything, everything))
-        facts = facts | engine.intern(CONSTANT, rows)
+        facts = engine.settle(facts | engine.intern(CONSTANT, rows))
     return facts
 
 

@@ -25,6 +25,16 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.parametrize("number", [SMALLEST, SMALLEST + 5, -(10**9), LARGEST, 0])
+def test_an_integer_has_one_id_whether_it_comes_as_a_number_or_as_a_term(
+    number: int,
+) -> None:
+    dictionary = Dictionary()
+    (as_number,) = dictionary.encode(pa.array([number]))
+    (as_term,) = dictionary.encode_constants([constant(number)])
+    assert as_number == as_term
+
+
 @given(st.lists(VALUES, max_size=40), st.lists(VALUES, max_size=40))
 def test_law_decoding_undoes_encoding(first: list[Value], second: list[Value]) -> None:
     dictionary = Dictionary()

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
 import evermat
 from evermat.algebra import UnequalValuesError
-from evermat.equality_modes import UnknownEqualityError
+from evermat.equality_modes import NoRewritingError, UnknownEqualityError
 from evermat.lang.equality import EqualityError
 from evermat.maintenance.algorithms import AlgorithmError
 from evermat.values import IRI
+
+if TYPE_CHECKING:
+    from evermat.algebra import Engine
 
 OWL = "http://www.w3.org/2002/07/owl#sameAs"
 
@@ -37,6 +43,12 @@ def test_off_gives_equality_no_meaning(engine_name: str) -> None:
 def test_unknown_modes_are_refused() -> None:
     with pytest.raises(UnknownEqualityError, match="rewrite"):
         evermat.KnowledgeBase(equality="always")  # type: ignore[arg-type]
+
+
+def test_engines_that_keep_no_representatives_are_refused() -> None:
+    other = cast("Engine", SimpleNamespace(name="other"))
+    with pytest.raises(NoRewritingError, match="axioms"):
+        evermat.KnowledgeBase(engine=other, equality="rewrite")
 
 
 def test_triples_and_facts_speak_of_the_same_equality(engine_name: str) -> None:
@@ -166,3 +178,39 @@ def test_rules_come_and_go(engine_name: str) -> None:
     kb.update(remove_rules=rule, algorithm="bf")
     assert len(kb.query("same_as(a, ?x)")) == 1
     assert set(kb.facts("p")) == {("a",), ("b",), ("c",)}
+
+
+def test_owl_same_as_has_no_other_name(engine_name: str) -> None:
+    same = evermat.IRI("http://www.w3.org/2002/07/owl#sameAs")
+    kb = evermat.KnowledgeBase(equality="rewrite", engine=engine_name)
+    facts = [(iri("x"), same, same), (iri("a"), iri("x"), iri("b"))]
+    with pytest.raises(EqualityError, match="another name"):
+        kb.load({"triple": facts})
+    kb.load({"triple": facts[1:]})
+    with pytest.raises(EqualityError, match="another name"):
+        kb.insert("triple", [(same, same, iri("x"))])
+    assert kb.count("triple") == 5
+    kb.update(add_rules="[?x, owl:sameAs, ?y] :- [?x, <http://e.org/x>, ?y] .")
+    assert len(kb.representatives()) == 2
+
+
+def test_negated_triples_of_any_predicate(engine_name: str) -> None:
+    rules = "oneway(?x, ?p) :- [?x, ?p, ?y], asked(?p), not [?y, ?p, ?x] ."
+    kb = evermat.KnowledgeBase(rules, equality="rewrite", engine=engine_name)
+    same = evermat.IRI("http://www.w3.org/2002/07/owl#sameAs")
+    kb.load(
+        {
+            "asked": [(iri("p"),), (iri("q"),), (same,)],
+            "triple": [
+                (iri("a"), iri("p"), iri("b")),
+                (iri("b"), iri("q"), iri("a")),
+                (iri("c"), iri("p"), iri("d")),
+            ],
+        }
+    )
+    names = {(x, p) for x, p in (("a", "p"), ("b", "q"), ("c", "p"))}
+    assert set(kb.facts("oneway")) == {(iri(x), iri(p)) for x, p in names}
+    kb.insert("triple", [(iri("p"), same, iri("q")), (iri("c"), same, iri("d"))])
+    assert kb.count("oneway") == 0
+    kb.delete("triple", [(iri("c"), same, iri("d"))])
+    assert set(kb.facts("oneway")) == {(iri("c"), iri("p")), (iri("c"), iri("q"))}

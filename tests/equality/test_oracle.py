@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from equality_scenarios import TrackedEquality, play, scenario_of
+from evermat.algebra import UnequalValuesError
 from evermat.engines import make_engine
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
@@ -24,8 +25,8 @@ def _maker(name: str) -> Callable[[], EqualityEngine]:
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 5))
-def test_oracle_merges_and_splits(seed: int, engine_name: str) -> None:
-    for number in range(seed, seed + 5):
+def test_oracle_merges_and_splits(seed: int, engine_name: str, stories: slice) -> None:
+    for number in range(seed, seed + 5)[stories]:
         try:
             play(scenario_of(number), ("bf",), _maker(engine_name))
         except (EqualityError, StratificationError):
@@ -34,17 +35,17 @@ def test_oracle_merges_and_splits(seed: int, engine_name: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ["dred", "fp", "remat", "auto"])
 def test_oracle_algorithms_for_the_other_rules(
-    algorithm: str, engine_name: str
+    algorithm: str, engine_name: str, stories: slice
 ) -> None:
-    for number in range(1000, 1008):
+    for number in range(1000, 1008)[stories]:
         try:
             play(scenario_of(number), (algorithm,), _maker(engine_name))
-        except (EqualityError, StratificationError):
+        except (EqualityError, StratificationError, UnequalValuesError):
             continue
 
 
-def test_oracle_algorithms_can_take_turns(engine_name: str) -> None:
-    for number in range(2000, 2008):
+def test_oracle_algorithms_can_take_turns(engine_name: str, stories: slice) -> None:
+    for number in range(2000, 2008)[stories]:
         story = scenario_of(number)
         tracked = TrackedEquality(_maker(engine_name)())
         try:
@@ -53,5 +54,5 @@ def test_oracle_algorithms_can_take_turns(engine_name: str) -> None:
                 story.updates, ("bf", "remat", "dred", "bf"), strict=False
             ):
                 tracked.apply(update, algorithm)
-        except (EqualityError, StratificationError):
+        except (EqualityError, StratificationError, UnequalValuesError):
             continue

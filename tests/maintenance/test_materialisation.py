@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine_facts import make_facts, tables
+from evermat.algebra import has_fixpoints
 from evermat.errors import EvermatError
 from evermat.lang.parser import parse_rules
 from evermat.maintenance.algorithms import DESCRIPTIONS, NAMES, AlgorithmError
@@ -164,8 +165,10 @@ def test_progress_tells_rounds(engine: Engine) -> None:
     chain = [(i, i + 1) for i in range(4)]
     example = Example(engine, REACHABILITY, edge=chain, progress=steps.append)
     example.materialisation.rematerialise()
-    assert [step.new_facts for step in steps] == [4, 3, 2, 1]
-    assert [step.round for step in steps] == [1, 2, 3, 4]
+    # An engine that runs a whole fixpoint in one call tells of it when it is done.
+    expected = [4, 6] if has_fixpoints(engine) else [4, 3, 2, 1]
+    assert [step.new_facts for step in steps] == expected
+    assert [step.round for step in steps] == list(range(1, len(expected) + 1))
     assert {step.phase for step in steps} == {"materialise"}
     assert steps[-1].total_facts == 10
     steps.clear()

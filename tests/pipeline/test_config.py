@@ -20,7 +20,7 @@ WRONG = """\
 rules = "missing.dl"
 
 [engine]
-nane = "spark"
+names = "spark"
 
 [engine.conf]
 "spark.executor.memory" = ["4g"]
@@ -62,7 +62,7 @@ def test_all_problems_are_told_with_their_places(tmp_path: Path) -> None:
         ("neither a number of rows nor a share", "14:1"),
         ("source 2 has no `format`", "20:1"),
         ("does not say what facts it gives", "20:1"),
-        ("unknown entry `nane`", "5:1"),
+        ("unknown entry `names`", "5:1"),
         ("`spark.executor.memory` of engine conf is not a text", "8:1"),
         ("cannot be `delta`", "26:1"),
         ("several predicates would go to the same `path`", "25:1"),
@@ -78,7 +78,7 @@ def test_all_problems_are_told_with_their_places(tmp_path: Path) -> None:
 
 
 def test_the_text_of_the_error_shows_all(tmp_path: Path) -> None:
-    (tmp_path / "pipeline.toml").write_text("nane = 1\n[stat]\n", encoding="utf-8")
+    (tmp_path / "pipeline.toml").write_text("names = 1\n[stat]\n", encoding="utf-8")
     with pytest.raises(ConfigError) as raised:
         read_config(tmp_path / "pipeline.toml")
     assert "did you mean `name`?" in str(raised.value)
@@ -118,10 +118,10 @@ def test_single_problems(tmp_path: Path, text: str, message: str) -> None:
 def test_columns_that_arguments_name_must_be_declared(tmp_path: Path) -> None:
     (found,) = problems(
         tmp_path,
-        '[[source]]\npath = "x.csv"\npredicate = "p"\narguments = ["nane"]\n'
+        '[[source]]\npath = "x.csv"\npredicate = "p"\narguments = ["names"]\n'
         '[source.columns]\nname = "string"\n',
     )
-    assert "`nane` is not among the columns of source 1" in found
+    assert "`names` is not among the columns of source 1" in found
     assert "did you mean `name`?" in found
 
 

@@ -135,7 +135,11 @@ def _maintained(task: Task, folder: str) -> Iterator[Record]:
             gc.collect()
             start = perf_counter()
             try:
-                change = base.update(**{step: rows}, algorithm=task["algorithm"])
+                change = base.update(
+                    insert=rows if step == "insert" else None,
+                    delete=rows if step == "delete" else None,
+                    algorithm=task["algorithm"],
+                )
             except EvermatError as error:
                 yield {"event": "refused", "message": error.message}
                 return

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from evermat.pipeline.runs import Finished
     from evermat.pipeline.steps import Step
 
-__all__ = ["run_pipeline", "show_status"]
-
 
 class StepLines:
     """Tells of steps: with a moving line on a terminal, with plain lines elsewhere."""
@@ -82,9 +80,7 @@ class StepLines:
         Console(stderr=True).print(shown)
 
 
-def chosen(
-    path: Path, engine: str | None, master: str | None, state: str | None = None
-) -> Config:
+def chosen(path: Path, engine: str | None, master: str | None) -> Config:
     """A configuration, with what the command line says instead."""
     config = read_config(path)
     settings = config.engine
@@ -92,7 +88,7 @@ def chosen(
         settings = replace(settings, name=engine)
     if master is not None:
         settings = replace(settings, master=master)
-    return replace(config, engine=settings, state=state or config.state)
+    return replace(config, engine=settings)
 
 
 def run_pipeline(config: Config, command: str, output: Output) -> None:
@@ -151,7 +147,7 @@ def show_status(path: Path, output: Output, *, limit: int) -> None:
             "runs": list(runs),
         }
     )
-    _show_state(config, status, output)
+    _show_state(config, status, output, limit)
     if not runs:
         output.say(f"no runs so far; first: evermat pipeline run {path}")
         return
@@ -165,7 +161,7 @@ def show_status(path: Path, output: Output, *, limit: int) -> None:
         output.say(f"the last run failed:\n{failed['error']}")
 
 
-def _show_state(config: Config, status: Status, output: Output) -> None:
+def _show_state(config: Config, status: Status, output: Output, limit: int) -> None:
     if config.state is None:
         output.say("no [state]: every run begins anew")
         return
@@ -173,11 +169,23 @@ def _show_state(config: Config, status: Status, output: Output) -> None:
         output.say(f"state: {config.state} (nothing there)")
         return
     output.say(f"state: {config.state}, version {status.version}")
+    output.heading("Versions")
+    output.table(
+        ["version", "time", "came", "left"],
+        [
+            [str(each["version"]), str(each["time"]), *_sizes(each)]
+            for each in status.versions[:limit]
+        ],
+    )
     output.heading("Predicates")
     output.table(
         ["predicate", "facts", "given"],
         [[name, s["facts"], s["given"]] for name, s in status.predicates.items()],
     )
+
+
+def _sizes(version: Mapping[str, Any]) -> list[Cell]:
+    return [int(version["added"]), int(version["removed"])]
 
 
 def _run_line(run: Mapping[str, Any]) -> list[Cell]:

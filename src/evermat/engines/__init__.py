@@ -24,8 +24,12 @@ class UnknownEngineError(EvermatError, ValueError):
     code: ClassVar[str] = "EM501"
 
 
-def make_engine(name: str) -> Engine:
+def make_engine(name: str, **options: object) -> Engine:
     """A new, empty engine.
+
+    Args:
+        name: one of `ENGINES`.
+        options: what the class of the engine takes.
 
     Raises:
         UnknownEngineError: there is no engine of that name.
@@ -36,4 +40,5 @@ def make_engine(name: str) -> Engine:
             f"there is no engine called `{name}`", help=f"use one of {known}"
         )
     module, class_name = ENGINES[name]
-    return cast("Engine", getattr(importlib.import_module(module), class_name)())
+    make = getattr(importlib.import_module(module), class_name)
+    return cast("Engine", make(**options))

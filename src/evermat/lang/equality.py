@@ -14,6 +14,8 @@ brought into a form in which equality occurs in heads only:
 - `not same_as(?x, ?y)` becomes `?x != ?y`;
 - a triple whose predicate is a variable may be an equality, too: such a rule gets a
   twin for that case.
+
+`owl:sameAs` itself has no other name: a predicate that is equal to it is refused.
 """
 
 from __future__ import annotations
@@ -68,6 +70,16 @@ class EqualityError(EvermatError, ValueError):
 def _error(rule: Rule, message: str, law: str, advice: str) -> EqualityError:
     labels = () if rule.span is None else (Label(rule.span),)
     return EqualityError(f"{message}: {rule}", labels=labels, law=law, help=advice)
+
+
+def another_name() -> EqualityError:
+    """The error for `owl:sameAs` being equal to something."""
+    return EqualityError(
+        "`owl:sameAs` would be equal to another name",
+        law="equality is part of the language, and cannot itself be replaced",
+        help="derive equality from the other predicate by a rule: "
+        "`[?x, owl:sameAs, ?y] :- [?x, :other, ?y] .`",
+    )
 
 
 def is_equality(atom: Atom) -> bool:
@@ -172,22 +184,9 @@ def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 def _twins(rule: Rule) -> Iterator[Rule]:
     """A rule, and its cases in which triples of any predicate are equalities."""
-    choices: list[tuple[Variable, ...]] = []
-    for atom in rule.negated_atoms():
-        if _open_predicate(atom) is not None:
-            raise _error(
-                rule,
-                "a negated triple with a variable predicate",
-                "it would have to be compared with equality as well",
-                "name the predicate, or use `equality='off'`",
-            )
-    for atom in rule.positive_atoms():
-        variable = _open_predicate(atom)
-        if variable is not None and (variable,) not in choices:
-            choices.append((variable,))
-    if not choices:
-        yield rule
-        return
+    negated = {_open_predicate(atom) for atom in rule.negated_atoms()}
+    found = (*map(_open_predicate, rule.positive_atoms()), *negated)
+    choices = [each for each in dict.fromkeys(found) if each is not None]
     if len(choices) > _MOST_TWINS:
         raise _error(
             rule,
@@ -196,12 +195,15 @@ def _twins(rule: Rule) -> Iterator[Rule]:
             "name some of the predicates, or use `equality='off'`",
         )
     for chosen in product((False, True), repeat=len(choices)):
-        values: dict[str, Expression] = {
-            variable.name: Term(OWL_SAME_AS)
-            for (variable,), is_chosen in zip(choices, chosen, strict=True)
-            if is_chosen
-        }
-        yield substitute_rule(rule, values) if values else rule
+        values: dict[str, Expression] = {}
+        others: list[Condition] = []
+        for variable, is_chosen in zip(choices, chosen, strict=True):
+            if is_chosen:
+                values[variable.name] = Term(OWL_SAME_AS)
+            elif variable in negated:
+                others.append(Condition(Call("!=", (variable, Term(OWL_SAME_AS)))))
+        twin = substitute_rule(rule, values) if values else rule
+        yield replace(twin, body=(*twin.body, *others)) if others else twin
 
 
 def _open_predicate(atom: Atom) -> Variable | None:

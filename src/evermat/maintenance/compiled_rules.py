@@ -103,12 +103,12 @@ class RuleBook:
             return self, RuleChange()
         given, normal, uses = dict(self.given), dict(self.normal), dict(self.uses)
         ignored = 0
-        for rule in _single_heads(remove):
+        for rule in single_heads(remove):
             if given.pop(rule_key(rule), None) is None:
                 raise UnknownRuleError(rule, self._nearest(rule))
             for part in normal_rules((rule,)):
                 uses[part] -= 1
-        for rule in _single_heads(add):
+        for rule in single_heads(add):
             key = rule_key(rule)
             if key in given:
                 ignored += 1
@@ -134,7 +134,8 @@ def _drop_unused(normal: dict[Hashable, Rule], uses: dict[Hashable, int]) -> Non
         del uses[key], normal[key]
 
 
-def _single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
+def single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """The rules, those with several heads as one rule for each."""
     for rule in rules:
         if len(rule.heads) == 1:
             yield rule

@@ -32,6 +32,7 @@ from evermat.maintenance.equality_state import (
 )
 from evermat.maintenance.equality_update import EqualityJob, EqualityUpdate
 from evermat.maintenance.materialisation import UnknownRelationError
+from evermat.maintenance.modules import can_close
 from evermat.maintenance.state import CliqueChange, Ignored, Outcome, Report
 from evermat.maintenance.watch import OutOfPatience, Watch
 
@@ -112,6 +113,7 @@ class EqualityMaterialisation:
         self,
         engine: EqualityEngine,
         *,
+        modules: bool = True,
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -119,12 +121,14 @@ class EqualityMaterialisation:
 
         Args:
             engine: where the facts are.
+            modules: materialise closures as such, not by matching their rules.
             budget: limits of every single update.
             progress: is called after every round.
         """
         self.engine = engine
         self.budget = budget
         self.progress = progress
+        self._has_modules = modules and can_close(engine)
         self.representatives: Representatives = engine.representatives()
         self._book = RuleBook()
         self._program = EqualityProgram(())
@@ -140,6 +144,7 @@ class EqualityMaterialisation:
         engine: EqualityEngine,
         rules: Iterable[Rule],
         *,
+        modules: bool = True,
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> EqualityMaterialisation:
@@ -147,7 +152,7 @@ class EqualityMaterialisation:
 
         Its next update must be a rematerialisation.
         """
-        new = cls(engine, budget=budget, progress=progress)
+        new = cls(engine, modules=modules, budget=budget, progress=progress)
         new._is_foreign = True
         sizes = engine.statistics().values()
         new._history = History(
@@ -514,6 +519,7 @@ class EqualityMaterialisation:
             component=component,
             deletions=deletions,
             insertions=insertions,
+            modules=self._has_modules,
         )
 
     def _given(self, facts: SettledFacts) -> SettledFacts:

@@ -26,14 +26,16 @@ from evermat.lang.equality import (
 )
 from evermat.lang.strata import rules_behind
 from evermat.lang.syntax import Atom, Call, Condition
+from evermat.maintenance.closures import find_closure_modules
 from evermat.maintenance.compiled_rules import compile_plans, strata_of
 from evermat.rule_plans import compile_rules, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from evermat.algebra import Region, Representatives
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.closures import ClosureModule
     from evermat.maintenance.compiled_rules import ModularPlan, RuleBook
     from evermat.maintenance.state import Strata
     from evermat.rule_plans import RuleSet
@@ -122,6 +124,7 @@ class NormalRules:
         self._component = component
         self._sets: dict[tuple[str, frozenset[Rule]], RuleSet] = {}
         self._plans: dict[frozenset[Rule], tuple[ModularPlan, ...]] = {}
+        self._closing: dict[frozenset[Rule], tuple[ModularPlan, ...]] = {}
         self._strata: dict[tuple[frozenset[Rule], frozenset[Rule]], Strata] = {}
         self._others: dict[frozenset[Rule], frozenset[Rule]] = {}
 
@@ -166,17 +169,24 @@ class NormalRules:
         return self._others[chosen]
 
     def plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
-        """The strata of the rules outside of the component."""
+        """The strata of the rules outside of the component, for updates."""
         if chosen not in self._plans:
-            self._plans[chosen] = self._compiled_plans(chosen)
+            plans = self._closing.get(chosen)
+            if plans is None or any(plan.modules for plan in plans):
+                plans = compile_plans(self._ordered(chosen))
+            self._plans[chosen] = plans
         return self._plans[chosen]
 
-    def _compiled_plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
+    def closing_plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
+        """The same for materialisation, where closures take care of some rules."""
+        if chosen not in self._closing:
+            plans = compile_plans(self._ordered(chosen), _find_closures)
+            self._closing[chosen] = plans
+        return self._closing[chosen]
+
+    def _ordered(self, chosen: frozenset[Rule]) -> list[Rule]:
         rules = self.others(chosen)
-        ordered = [
-            rule for rule in dict.fromkeys(self._normal.values()) if rule in rules
-        ]
-        return compile_plans(ordered)
+        return [rule for rule in dict.fromkeys(self._normal.values()) if rule in rules]
 
     def strata(self, chosen: frozenset[Rule], new: frozenset[Rule]) -> Strata:
         """The same for an update that adds some of the rules."""
@@ -184,6 +194,13 @@ class NormalRules:
         if key not in self._strata:
             self._strata[key] = strata_of(self.plans(chosen), new)
         return self._strata[key]
+
+
+def _find_closures(
+    rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
+) -> tuple[ClosureModule, ...]:
+    """The closures of a stratum; two of them may speak of the same facts."""
+    return tuple(find_closure_modules(rules, is_local))
 
 
 def _on_cliques(rule: Rule) -> Rule:

@@ -16,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Region, Views
-from evermat.lang.equality import SAME
+from evermat.algebra import Pattern, Query, QuerySet, Region, Views
+from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
+from evermat.maintenance.closing import materialise_closing
 from evermat.maintenance.compiled_rules import RuleChange
 from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
@@ -49,6 +50,7 @@ class EqualityJob:
         old, new: the rules before; the rules after.
         component: the rules that equality is known to depend on.
         deletions, insertions: given facts, as they are given.
+        modules: whether closures are materialised as such.
     """
 
     program: EqualityProgram
@@ -57,6 +59,7 @@ class EqualityJob:
     component: frozenset[Rule]
     deletions: SettledFacts
     insertions: SettledFacts
+    modules: bool
 
     @property
     def removed(self) -> frozenset[Rule]:
@@ -150,8 +153,22 @@ class EqualityUpdate:
                 region = self.setting.rules(self.after).region
                 news = engine.settle(normal.within(region) - self.run.updated)
                 if news.is_empty():
-                    return
+                    break
                 insertion.insert(news)
+        self.require_one_name()
+
+    def require_one_name(self) -> None:
+        """Refuse to let something else be equal to `owl:sameAs`.
+
+        Raises:
+            EqualityError: the update would have made it so.
+        """
+        if self.after is self.before:
+            return
+        views = Views(self.run.updated, self.run.updated)
+        shared = self.engine.derive(_OWL_SAME_AS_NODE, views)
+        if self.after.replaced(_OWL_SAME_AS) or not shared.is_empty():
+            raise another_name()
 
     def merge_given(self) -> Representatives:
         """Merge what is given to be equal, on a fresh engine; ends the transaction.
@@ -184,6 +201,7 @@ class EqualityUpdate:
         with self.run.forwards("materialise"):
             insertion = Insertion(self.setting, self.job.new, self.after)
             insertion.insert(insertion.apply(self.job.new))
+        self.require_one_name()
 
     # -- everything else
 
@@ -268,7 +286,13 @@ class EqualityUpdate:
         run.delete(self._outside(marks.withdrawn, after.region))
         run.add(self._outside(marks.given, after.region))
         self.commit()
+        if self.job.modules:
+            plans = after.closing_plans(self.job.new)
+            return materialise_closing(self.engine, plans, watch)
         return materialise(self.engine, after.plans(self.job.new), watch)
 
 
+_OWL_SAME_AS = (OWL_SAME_AS,)
+_NODE = Pattern(SAME, (OWL_SAME_AS, OWL_SAME_AS))
+_OWL_SAME_AS_NODE = QuerySet((Query(_NODE, (_NODE,), label="equal to owl:sameAs"),))
 _NO_STRATA = Strata((), Region(), {}, {})

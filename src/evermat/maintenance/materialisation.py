@@ -32,11 +32,11 @@ from evermat.maintenance.state import Ignored, Update
 from evermat.maintenance.watch import OutOfPatience, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
-    from evermat.algebra import Engine, Facts, SettledFacts
+    from evermat.algebra import Engine, Facts, SettledFacts, StoredChange
     from evermat.lang.syntax import Atom, Rule
     from evermat.maintenance.attempt import Attempt
     from evermat.maintenance.bookkeeping import Bookkeeping
@@ -62,6 +62,19 @@ class UnknownRelationError(EvermatError, LookupError):
             f"there is nothing to delete from: no fact or rule mentions `{relation}`",
             help="check the name",
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewRules:
+    """The rules of a program that was changed.
+
+    Attributes:
+        given: as they were given, one head each.
+        claimed: those in normal form whose instances modules do not count.
+    """
+
+    given: tuple[Rule, ...]
+    claimed: frozenset[Rule]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +108,8 @@ class Materialisation:
         engine: where the facts are. Only this object may change them.
         budget: limits of every single update.
         progress: is told about every round.
+        journal: is told what an update changes, and the rules if they change, before
+            anything is changed; where it raises, the update fails.
     """
 
     def __init__(
@@ -103,6 +118,7 @@ class Materialisation:
         *,
         counters: bool = True,
         modules: bool = False,
+        holding: bool = True,
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -112,17 +128,21 @@ class Materialisation:
             engine: an engine without facts.
             counters: keep the number of derivations of each fact.
             modules: let modules take care of the rules they know; needs counters.
+            holding: let closures that no other rule reads be written out only when
+                they are read.
             budget: limits of every single update.
             progress: is called after every round.
         """
         self.engine = engine
         self.budget = budget
         self.progress = progress
+        self.journal: Callable[[StoredChange, NewRules | None], None] | None = None
         self._bookkeeping: Bookkeeping = (
             WithCounters() if counters else WithoutCounters()
         )
         self._has_counters = counters
         self._has_modules = modules and counters and can_close(engine)
+        self._may_hold = holding
         self._compiled = compile_book(RuleBook())
         self._history = History()
         self._returning = 0
@@ -195,7 +215,7 @@ class Materialisation:
             EvermatError: the request cannot be carried out; nothing has changed.
         """
         request = _Request(delete or {}, insert or {}, remove_rules, add_rules)
-        with self._work(request, algorithm) as done:
+        with self._work(request, algorithm) as done, self._recorded(done.job):
             choice = done.choice
             outcome = done.attempt.commit(choice.algorithm, choice.reason)
         self._compiled = done.job.new
@@ -222,7 +242,53 @@ class Materialisation:
         """Derive everything again from the given facts."""
         return self.update(algorithm=REMATERIALISE)
 
+    def take_up(self, rules: Iterable[Rule]) -> None:
+        """Get ready for facts that were kept elsewhere: for engines without facts.
+
+        The engine then knows all relations of the rules, and can reinstate the facts.
+        """
+        book, _ = self._compiled.book.change(remove=(), add=rules)
+        new = self._compile(book, is_first=False)
+        for atom in _new_atoms(self._compiled, new):
+            self.engine.declare(atom.predicate, atom.arity)
+        self._compiled = new
+
+    def taken_up(self, instances: int) -> None:
+        """Go on from the facts that the engine has reinstated.
+
+        Args:
+            instances: how many rule instances they come from.
+        """
+        sizes = self.engine.statistics().values()
+        self._history = History(
+            given=sum(size["given"] for size in sizes),
+            facts=sum(size["facts"] for size in sizes),
+            instances=float(instances),
+        )
+
+    @property
+    def claimed(self) -> frozenset[Rule]:
+        """The normal rules whose instances modules do not count."""
+        return self._compiled.claimed
+
     # -- how they are made
+
+    @contextmanager
+    def _recorded(self, job: Job) -> Iterator[None]:
+        """Have the engine tell the journal what it is about to change."""
+        journal, engine = self.journal, self.engine
+        if journal is None:
+            yield
+            return
+        rules = None
+        if job.new is not self._compiled:
+            given = tuple(job.new.book.given.values())
+            rules = NewRules(given, job.new.claimed)
+        engine.journal = lambda change: journal(change, rules)
+        try:
+            yield
+        finally:
+            engine.journal = None
 
     @contextmanager
     def _work(self, request: _Request, algorithm: str) -> Iterator[_Done]:
@@ -264,6 +330,8 @@ class Materialisation:
 
         def may_hold(module: ClosureModule) -> bool:
             was_held = module.closure.pattern.relation in held
+            if not self._may_hold:
+                return False
             return is_first or was_held or old.rules.isdisjoint(module.rules)
 
         return compile_book(book, find_modules, may_hold)

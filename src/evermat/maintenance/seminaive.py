@@ -19,13 +19,14 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from evermat.algebra import has_fixpoints
 from evermat.maintenance.state import StratumReport
 from evermat.rule_plans import derive, derive_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evermat.algebra import Counters, Engine, QuerySet, SettledFacts
+    from evermat.algebra import Counters, Counts, Engine, QuerySet, SettledFacts
     from evermat.maintenance.state import Run, Stratum
     from evermat.maintenance.watch import Watch
     from evermat.rule_plans import StratumPlan
@@ -50,6 +51,12 @@ def materialise(
     for stratum in strata:
         report = Growth(engine, stratum, watch)
         report.extend(apply(stratum.nonrecursive.full))
+        at_once = _at_once(engine, stratum)
+        if at_once is not None:
+            _, new = at_once
+            report.extend(new)
+            reports.append(report.finish())
+            continue
         delta = report.extend(apply(stratum.recursive.full))
         while not delta.is_empty():
             delta = report.extend(apply(stratum.recursive.delta, delta))
@@ -79,6 +86,13 @@ def materialise_counting(
     for stratum in strata:
         report = Growth(engine, stratum, watch)
         report.extend(apply(engine.nonrecursive_counts, stratum.nonrecursive.full))
+        at_once = _at_once(engine, stratum)
+        if at_once is not None:
+            counts, new = at_once
+            engine.recursive_counts.add(counts)
+            report.extend(new)
+            reports.append(report.finish())
+            continue
         delta = report.extend(apply(engine.recursive_counts, stratum.recursive.full))
         while not delta.is_empty():
             delta = report.extend(
@@ -86,6 +100,15 @@ def materialise_counting(
             )
         reports.append(report.finish())
     return reports
+
+
+def _at_once(
+    engine: Engine, stratum: StratumPlan
+) -> tuple[Counts, SettledFacts] | None:
+    """All instances of the recursive rules, where the engine finds them in one go."""
+    if not stratum.recursive.rules or not has_fixpoints(engine):
+        return None
+    return engine.fixpoint(stratum.recursive.full)
 
 
 class Growth:

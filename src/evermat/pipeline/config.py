@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from evermat.equality_modes import Equality
+
 Format = Literal[
     "parquet", "csv", "tsv", "json", "jdbc", "table", "nt", "nq", "ttl", "trig", "rdf"
 ]
@@ -161,6 +163,7 @@ class EngineSettings:
     name: str = "spark"
     master: str | None = None
     algorithm: str = "auto"
+    equality: Equality = "auto"
     conf: tuple[tuple[str, str], ...] = ()
 
 
@@ -207,7 +210,12 @@ class StreamSettings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A whole pipeline."""
+    """A whole pipeline.
+
+    Attributes:
+        state: a path or URI where every version is kept; None keeps nothing.
+        state_options: how to get there, as `deltalake` takes them.
+    """
 
     file: Path
     name: str
@@ -217,6 +225,7 @@ class Config:
     sources: tuple[Source, ...] = ()
     engine: EngineSettings = field(default_factory=EngineSettings)
     state: str | None = None
+    state_options: tuple[tuple[str, str], ...] = ()
     outputs: tuple[Output, ...] = ()
     rejected: str = ""
     reports: str = ""

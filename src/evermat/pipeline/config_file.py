@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from evermat.engines import ENGINES
+from evermat.equality_modes import Equality
 from evermat.errors import EvermatError, raise_all
 from evermat.io.files import COMPRESSIONS, RDF_SUFFIXES, FileMissingError
 from evermat.io.places import decoded
@@ -92,6 +93,7 @@ class _Reader:
             sources=tuple(self._source(each) for each in top.tables("source")),
             engine=_engine(top.table("engine")),
             state=self._place(state.optional_text("path")),
+            state_options=_texts_of(state.table("options")),
             outputs=tuple(self._output(each) for each in top.tables("output")),
             rejected=self._only_path(top.table("rejected"), "rejected"),
             reports=self._only_path(top.table("report"), "runs"),
@@ -488,6 +490,7 @@ def _engine(section: Section) -> EngineSettings:
         name=section.choice("name", sorted(ENGINES), "spark"),
         master=section.optional_text("master"),
         algorithm=section.text("algorithm", "auto"),
+        equality=section.choice("equality", get_args(Equality), "auto"),
         conf=_texts_of(section.table("conf")),
     )
     section.finish()

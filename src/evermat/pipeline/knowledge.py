@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.api import KnowledgeBase
-from evermat.engines.spark.engine import SparkEngine
+from evermat.lake import history
+from evermat.lake.table import StateTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from evermat.lake import Version
     from evermat.maintenance.watch import Progress
     from evermat.pipeline.config import Config
 
@@ -17,13 +19,43 @@ if TYPE_CHECKING:
 def open_knowledge_base(
     config: Config, spark: SparkSession | None, progress: Progress | None = None
 ) -> KnowledgeBase:
-    """The knowledge base in the state of a pipeline, or an empty one."""
-    engine = config.engine.name if spark is None else SparkEngine(spark)
+    """The knowledge base in the state of a pipeline, or an empty one.
+
+    Without a [state], everything is in memory and begins anew each time.
+    """
+    engine = config.engine
+    if config.state is not None and state_versions(config):
+        return KnowledgeBase.open(
+            config.state,
+            engine=engine.name,
+            algorithm=engine.algorithm,
+            spark=spark,
+            progress=progress,
+            storage_options=_options(config),
+        )
     return KnowledgeBase(
-        engine=engine, algorithm=config.engine.algorithm, progress=progress
+        engine=engine.name,
+        algorithm=engine.algorithm,
+        equality=engine.equality,
+        spark=spark,
+        progress=progress,
+        state=config.state,
+        storage_options=_options(config),
     )
 
 
+def _options(config: Config) -> dict[str, str] | None:
+    return dict(config.state_options) or None
+
+
+def state_versions(config: Config) -> list[Version]:
+    """The versions of the state, the oldest first; none if there is no state."""
+    options = _options(config)
+    if config.state is None or StateTable.open(config.state, options=options) is None:
+        return []
+    return history(config.state, options=options)
+
+
 def version_of(kb: KnowledgeBase) -> int:
-    """The version of the state; without one, the first."""
-    return getattr(kb, "version", None) or 1
+    """The version of the state; without one, every run makes the first."""
+    return 1 if kb.version is None else kb.version

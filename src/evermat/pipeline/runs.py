@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evermat.pipeline.config import DATABASE_FORMATS
 from evermat.pipeline.intake import LocalIntake
-from evermat.pipeline.knowledge import open_knowledge_base, version_of
+from evermat.pipeline.knowledge import open_knowledge_base, state_versions, version_of
 from evermat.pipeline.outputs import Publisher
 from evermat.pipeline.problems import (
     PipelineStateError,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from evermat.maintenance.watch import Progress
     from evermat.pipeline.config import Config, Source
     from evermat.pipeline.intake import Intake, Taken
+    from evermat.pipeline.program import PipelineProgram
     from evermat.pipeline.requests import Request
     from evermat.pipeline.steps import Watcher
 
@@ -138,38 +139,30 @@ class _Work:
             program = read_pipeline_program(self.config)
             self.report.ignored_axioms = dict(program.ignored)
             step.note = f"{len(program.program.rules):,} rules"
-        kb = self._open()
-        is_first = not kb.stats()["rules"] and not kb.stats()["given"]
-        self._require_state(is_first=is_first)
-        if self.command == "run" or is_first:
-            taken = [self._take(source) for source in self.config.sources]
-            request = (
-                first_request(program, taken)
-                if is_first
-                else next_request(kb, program, taken, is_complete=True)
-            )
-        else:
-            request = next_request(
-                kb,
-                program,
-                [
-                    self._take(each)
-                    for each in self.config.sources
-                    if not each.has_changes
-                ],
-                insert=self._changes("insert"),
-                delete=self._changes("delete"),
-                is_complete=False,
-            )
-        change = self._commit(kb, request)
-        self._publish(kb, change)
-
-    def _require_state(self, *, is_first: bool) -> None:
-        if self.command == "update" and is_first:
+        has_state = bool(state_versions(self.config))
+        if self.command == "update" and not has_state:
             raise PipelineStateError(
                 f"there is nothing to update at `{self.config.state}`",
                 help=f"first: evermat pipeline run {self.config.file}",
             )
+        # A state is not even begun before all sources are found good enough.
+        kb = self._open() if has_state else None
+        request = self._request(kb, program)
+        kb = self._open() if kb is None else kb
+        self._publish(kb, self._commit(kb, request))
+
+    def _request(self, kb: KnowledgeBase | None, program: PipelineProgram) -> Request:
+        sources = self.config.sources
+        if kb is None or self.command == "run":
+            taken = [self._take(source) for source in sources]
+            if kb is None:
+                return first_request(program, taken)
+            return next_request(kb, program, taken, is_complete=True)
+        whole = [self._take(source) for source in sources if not source.has_changes]
+        insert, delete = self._changes("insert"), self._changes("delete")
+        return next_request(
+            kb, program, whole, insert=insert, delete=delete, is_complete=False
+        )
 
     # -------------------------------------------------------------------- engine
 

@@ -143,7 +143,7 @@ def _is_from_spark(error: Exception) -> bool:
 
 def explained(text: str) -> EvermatError:
     """The error for what Spark said."""
-    ours = re.search(r"^\S*?(\w+) \[(EM\d+)\]: (.*)$", text, re.MULTILINE)
+    ours = re.search(r"(\w+) \[(EM\d+)\]: (.*)$", text, re.MULTILINE)
     if ours is not None:
         advice = re.search(r"^\s+= help: (.*)$", text, re.MULTILINE)
         kind = _OURS.get(ours[2], SparkStepError)

@@ -144,6 +144,7 @@ def small_cliques(count: int, facts: int, *, seed: int = 1) -> Problem:
 # ---------------------------------------------------------------------- ontology
 
 _CYC = "http://cyc.org/"
+_FIELD = 100
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
@@ -153,14 +154,19 @@ def ontology_equalities(rules: int, things: int, *, seed: int = 1) -> Problem:
     A tenth of the rules are subclass axioms between classes that are used; one in two
     hundred gives a type to the values of a property that nobody uses; the others speak
     of classes without members. One thing in ten has other names.
+
+    Classes come in fields of a hundred, so that what follows for a thing does not grow
+    with the number of all classes: some fifty facts for each that is given, as in
+    OpenCyc.
     """
     random = np.random.default_rng(seed)
     used = max(10, rules // 100)
     lines = [f"@prefix c: <{_CYC}> ."]
     for _ in range(rules // 10):
-        low = int(random.integers(1, used))
+        first = _FIELD * int(random.integers(0, max(1, used // _FIELD)))
+        low = int(random.integers(1, min(used, _FIELD)))
         high = int(random.integers(0, low))
-        lines.append(f"[?x, a, c:K{high}] :- [?x, a, c:K{low}] .")
+        lines.append(f"[?x, a, c:K{first + high}] :- [?x, a, c:K{first + low}] .")
     lines += [f"[?y, a, ?x] :- [?x, c:idle{n}, ?y] ." for n in range(rules // 200)]
     idle = rules - len(lines) - 4
     lines += [f"[?x, a, c:I{n}] :- [?x, a, c:J{n}] ." for n in range(idle)]

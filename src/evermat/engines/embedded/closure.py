@@ -28,8 +28,8 @@ from evermat.engines.embedded.closure_graphs import (
     Pairs,
     Paths,
     has_pairs,
-    joined,
     pairs_of,
+    paths_of,
 )
 from evermat.engines.embedded.heads import Counted, distinct, find_or_append
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
@@ -140,21 +140,8 @@ class Closer:
 
     def _paths(self, closure: Closure, facts: Facts) -> Paths:
         external = self._pairs(closure.pattern, facts)
-        match closure.kind:
-            case ClosureKind.PLAIN:
-                return Paths(external, NO_PAIRS)
-            case ClosureKind.TRANSITIVE:
-                loops = [Pairs(external[at], external[at]) for at in closure.loops]
-                seeds = joined(external, *loops) if loops else external
-                return Paths(seeds, seeds)
-            case ClosureKind.SYMMETRIC:
-                both = joined(external, external.flipped())
-                return Paths(both, both)
-        assert closure.edges is not None  # noqa: S101  the linear kinds have edges
-        edges = self._pairs(closure.edges, facts)
-        if closure.kind is ClosureKind.LEFT_LINEAR:
-            return Paths(external, edges)
-        return Paths(external.flipped(), edges.flipped())
+        edges = NO_PAIRS if closure.edges is None else self._pairs(closure.edges, facts)
+        return paths_of(closure, external, edges)
 
     def _pairs(self, pattern: Pattern, facts: Facts) -> Pairs:
         relation = self._store.relations.get(pattern.relation)

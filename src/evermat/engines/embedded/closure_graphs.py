@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from evermat.algebra import ClosureKind
 from evermat.engines.embedded import (
     kernels,
     kernels_closure,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from evermat.algebra import Closure
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
 
     Bits = npt.NDArray[np.uint64]
@@ -82,6 +84,24 @@ def joined(*parts: Pairs) -> Pairs:
         np.concatenate([part.sources for part in parts]),
         np.concatenate([part.targets for part in parts]),
     )
+
+
+def paths_of(closure: Closure, external: Pairs, edges: Pairs) -> Paths:
+    """What a closure is made of; if it walks backwards, all pairs are flipped."""
+    match closure.kind:
+        case ClosureKind.PLAIN:
+            return Paths(external, NO_PAIRS)
+        case ClosureKind.TRANSITIVE:
+            loops = [Pairs(external[at], external[at]) for at in closure.loops]
+            seeds = joined(external, *loops) if loops else external
+            return Paths(seeds, seeds)
+        case ClosureKind.SYMMETRIC:
+            both = joined(external, external.flipped())
+            return Paths(both, both)
+        case ClosureKind.LEFT_LINEAR:
+            return Paths(external, edges)
+        case ClosureKind.RIGHT_LINEAR:
+            return Paths(external.flipped(), edges.flipped())
 
 
 def pairs_of(keys: Keys) -> Pairs:

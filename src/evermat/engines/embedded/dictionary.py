@@ -35,7 +35,7 @@ LARGEST = (1 << 30) - 2
 UNKNOWN = 0xFFFF_FFFF
 """What look-ups give for a constant that was never seen; the id of no constant."""
 
-_SHORT = 10
+_SHORT = 11
 """Digits, with the sign, up to which a text is read as a 64-bit integer."""
 
 _ADD, _FIND = 1, 0

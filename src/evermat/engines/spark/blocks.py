@@ -282,6 +282,13 @@ def local_block(cluster: Cluster, table: pa.Table) -> Block:
     return Block(cluster, width, table, None)
 
 
+def spread(block: Block) -> Block:
+    """The same rows on the cluster, partitioned by all columns."""
+    keys = ", ".join(key_columns(block.width))
+    sql = f"SELECT * FROM {block.view} DISTRIBUTE BY {keys}"  # noqa: S608
+    return block.cluster.checkpoint(sql, block.width)
+
+
 def widened(table: pa.Table, width: int) -> pa.Table:
     """The same rows with more columns, which are 0."""
     known = sum(name.startswith("c") for name in table.column_names)

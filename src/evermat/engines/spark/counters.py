@@ -163,15 +163,17 @@ class CounterLog:
             )
         )
 
-    def counted(self, tag: int) -> Rows:
-        """The facts of a relation whose number is above zero."""
-        tags = frozenset({tag})
+    def counted(self, tag: int | None = None) -> Rows:
+        """The facts, or those of a relation, whose number is above zero."""
+        tags = None if tag is None else frozenset({tag})
         local = self.numbers.local
         if not self.numbers.levels:
             table = chosen(_no_numbers() if local is None else local.table, tags)
             found = table.filter(pc.greater(table["n"], 0)).drop_columns(["n"])
             return local_rows(self.cluster, found)
         found = self._all_above_zero()
+        if tag is None:
+            return found
         sql = f"SELECT * FROM ({found.sql}) WHERE tag = {tag}L"  # noqa: S608
         return replace(found, sql=sql)
 

@@ -63,6 +63,8 @@ class Dictionary:
         self._known: dict[Constant, int] = {}
         self.version = 0
         """Goes up when constants are added."""
+        self.unsaved: list[_Run] | None = None
+        """Constants that were added since this was emptied; None to keep no list."""
 
     def __len__(self) -> int:
         return sum(run.ids.size for run in self._runs)
@@ -129,7 +131,10 @@ class Dictionary:
             _compare(terms.filter(pa.array(found)), run.terms.take(places[found]))
             ids, terms = ids[~found], terms.filter(pa.array(~found))
         if ids.size:
-            self._runs.append(_sorted_run(ids, terms))
+            new = _sorted_run(ids, terms)
+            self._runs.append(new)
+            if self.unsaved is not None:
+                self.unsaved.append(new)
             self._merge()
             self.version += 1
 
@@ -164,17 +169,25 @@ class Dictionary:
 
     def terms(self) -> pa.Table:
         """All constants: columns `id`, `kind` and `text`."""
-        if not self._runs:
-            empty = {"id": pa.int64(), "kind": pa.int32(), "text": pa.string()}
-            return pa.schema(list(empty.items())).empty_table()
-        terms = pa.concat_arrays([run.terms for run in self._runs])
-        return pa.table(
-            {
-                "id": np.concatenate([run.ids for run in self._runs]),
-                "kind": terms.field("kind").cast(pa.int32()),
-                "text": terms.field("text"),
-            }
-        )
+        return _listed(self._runs)
+
+    def unsaved_terms(self) -> pa.Table:
+        """The constants on the list of those that were added."""
+        return _listed(self.unsaved or [])
+
+
+def _listed(runs: Sequence[_Run]) -> pa.Table:
+    if not runs:
+        empty = {"id": pa.int64(), "kind": pa.int32(), "text": pa.string()}
+        return pa.schema(list(empty.items())).empty_table()
+    terms = pa.concat_arrays([run.terms for run in runs])
+    return pa.table(
+        {
+            "id": np.concatenate([run.ids for run in runs]),
+            "kind": terms.field("kind").cast(pa.int32()),
+            "text": terms.field("text"),
+        }
+    )
 
 
 def _small_integers(column: pa.Array) -> pa.Array | None:

@@ -16,7 +16,6 @@ from evermat.algebra import (
     STORED_NUMBERS,
     EngineUseError,
     QuerySet,
-    Region,
     require_bounded,
 )
 from evermat.columns import ArityMismatchError
@@ -29,8 +28,10 @@ from evermat.engines.spark.blocks import (
     widened,
     width_of,
 )
-from evermat.engines.spark.closing import CapturedFacts, close
+from evermat.engines.spark.closing import CapturedClosure, Closer
+from evermat.engines.spark.closure_starts import region_of
 from evermat.engines.spark.counters import CounterLog, Numbers
+from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
 from evermat.engines.spark.rows import (
     block_rows,
@@ -64,7 +65,6 @@ from evermat.engines.spark.stored import (
     rows_part,
     take_up_table,
 )
-from evermat.values import Constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,7 +95,7 @@ class _Saved:
     counters: tuple[Numbers, Numbers]
 
 
-class SparkEngine:
+class SparkEngine(EqualityOperators):
     """Relations as data frames of ids.
 
     Args:
@@ -183,22 +183,42 @@ class SparkEngine:
         for query in queries.queries:
             self._declare_patterns(query)
             self.declare(query.head.relation, len(query.head.operands))
+        here = self._evaluation.driver.run(queries, views, self.monitor)
+        if here is not None:
+            self._found(sum(here[1].values()))
+            return Counted(here[0])
         if self.monitor is None:
             block = self._evaluation.put_off(queries, views, self._found)
             if block is not None:
                 return Counted(block)
-        block, matches = self._evaluation.run(queries, views)
+        block, matches = self._evaluation.run_on_cluster(queries, views)
         self._found(sum(matches.values()))
         if self.monitor is not None:
             for label, number in matches.items():
                 self.monitor.working(label, number)
         return Counted(block)
 
+    def fixpoint(self, queries: QuerySet) -> tuple[Counted, Settled] | None:
+        """All that recursive rules derive, in one pass where that can be done."""
+        if self.monitor is not None:
+            return None  # a budget is looked at after every round
+        for query in queries.queries:
+            self._declare_patterns(query)
+            self.declare(query.head.relation, len(query.head.operands))
+        facts = self._materialised
+        derived = self._evaluation.fixpoints.run(queries, facts, facts)
+        if derived is not None:
+            self._found(derived[0].total())
+        return derived
+
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
         self._declare_patterns(query)
+        here = self._evaluation.driver.answer(query, views)
+        if here is not None:
+            return here
         queries = QuerySet((query,))
-        block, _ = self._evaluation.run(queries, views)
+        block, _ = self._evaluation.run_on_cluster(queries, views)
         self._evaluation.forget(queries)
         arity = len(query.head.operands)
         return decoded(self.cluster, work_out(block_rows(block)), arity)
@@ -257,7 +277,7 @@ class SparkEngine:
         tag = self.cluster.tag(pattern.relation)
         first, second = (counters.counted(tag) for counters in self._counters)
         found = Settled(settled_block(union(first, second)))
-        return settle(found.within(_region(pattern)), self.cluster)
+        return settle(found.within(region_of(pattern)), self.cluster)
 
     def close(
         self,
@@ -270,23 +290,18 @@ class SparkEngine:
     ) -> Settled:
         """The closure of facts, without the closure of other facts."""
         self._declare_closure(closure)
-        if through is not None and through.is_empty():
-            return self.no_facts()
-        closed: Facts = close(self._evaluation, closure, facts)
-        if without is not None:
-            closed -= close(self._evaluation, closure, without)
-        if only is not None:
-            closed = closed.within(_region(only))
-        return settle(closed, self.cluster)
+        closer = Closer(self._evaluation)
+        return closer.close(closure, facts, without=without, through=through, only=only)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
         """Those of the candidates that the closure of facts has."""
-        return self.settle(candidates & self.close(closure, facts))
+        self._declare_closure(closure)
+        return Closer(self._evaluation).close_among(closure, facts, candidates)
 
-    def capture(self, closure: Closure, facts: Facts) -> CapturedFacts:
+    def capture(self, closure: Closure, facts: Facts) -> CapturedClosure:
         """The closure of facts, to be read when the facts have long changed."""
-        closed = self.close(closure, facts)
-        return CapturedFacts(self.cluster, dict(self._arities), closed)
+        self._declare_closure(closure)
+        return Closer(self._evaluation).capture(closure, facts)
 
     def _declare_closure(self, closure: Closure) -> None:
         for pattern in (closure.pattern, closure.edges):
@@ -528,10 +543,3 @@ class SparkEngine:
                 "indexes": 0,
             }
         return numbers
-
-
-def _region(pattern: Pattern) -> Region:
-    """The facts that have the constants of a pattern."""
-    if any(isinstance(operand, Constant) for operand in pattern.operands):
-        return Region(shapes=(pattern,))
-    return Region(frozenset({pattern.relation}))

@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import Role
 from evermat.columns import TERM
 from evermat.engines.spark.blocks import (
     Block,
     Pending,
     key_columns,
     local_block,
+    spread,
     summed,
 )
 from evermat.engines.spark.computations import failed_computation, mark_in
+from evermat.engines.spark.fixpoint import Fixpoints
+from evermat.engines.spark.on_driver import DriverEvaluation
 from evermat.engines.spark.queries import Knowledge, Planner, united
-from evermat.engines.spark.reading import Reader
+from evermat.engines.spark.reading import Reader, affected_queries
 from evermat.engines.spark.rows import brought_home, no_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from evermat.algebra import Query, QuerySet, Views
     from evermat.engines.spark.blocks import Cluster
@@ -39,10 +41,19 @@ class Evaluation:
         self.cluster = cluster
         self._knowledge: dict[Query, Knowledge] = {}
         self._yield: dict[QuerySet, float] = {}
+        self.driver = DriverEvaluation(cluster)
+        self.fixpoints = Fixpoints(cluster)
 
     def run(self, queries: QuerySet, views: Views) -> tuple[Block, dict[str, int]]:
         """The facts with their numbers of matches, and the matches of each rule."""
-        affected = list(_affected(queries, views))
+        here = self.driver.run(queries, views, None)
+        return self.run_on_cluster(queries, views) if here is None else here
+
+    def run_on_cluster(
+        self, queries: QuerySet, views: Views
+    ) -> tuple[Block, dict[str, int]]:
+        """The same for facts that are not all on the driver."""
+        affected = list(affected_queries(queries, views))
         while True:
             plans = self.plan(affected, views)
             if not plans:
@@ -57,6 +68,7 @@ class Evaluation:
     def forget(self, queries: QuerySet) -> None:
         """Keep nothing of queries that will not be run again."""
         self._yield.pop(queries, None)
+        self.fixpoints.forget(queries)
         for query in queries.queries:
             self._knowledge.pop(query, None)
 
@@ -132,9 +144,7 @@ class Evaluation:
             facts = summed(facts)
         block = local_block(self.cluster, facts)
         if block.size > self.cluster.small:
-            names = ", ".join(key_columns(width))
-            sql = f"SELECT * FROM {block.view} DISTRIBUTE BY {names}"  # noqa: S608
-            block = self.cluster.checkpoint(sql, width)
+            block = spread(block)
         return block, numbers
 
     def _checkpoint(
@@ -163,7 +173,7 @@ class Evaluation:
         Settling what is new among them can then be part of the same plan. None if they
         are expected to be few, or if computations could fail.
         """
-        affected = list(_affected(queries, views))
+        affected = list(affected_queries(queries, views))
         if any(query.computations for query in affected):
             return None
         plans = self.plan(affected, views)
@@ -203,19 +213,6 @@ class Evaluation:
             texts = terms.field("text").cast(pa.string())
             column = pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
             self.cluster.dictionary.add(ids, column)
-
-
-def _affected(queries: QuerySet, views: Views) -> Iterator[Query]:
-    """The queries that can yield anything: the change has what they read."""
-    yield from queries.by_change.get(None, ())
-    changes = (
-        (Role.CHANGED, views.delta_positive),
-        (Role.CHANGED_ABSENT, views.delta_negative),
-    )
-    for role, delta in changes:
-        if delta is not None:
-            for name in delta.relations():
-                yield from queries.by_change.get((role, name), ())
 
 
 def _input_size(views: Views, plans: list[tuple[int, QueryPlan]]) -> int:

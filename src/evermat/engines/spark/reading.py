@@ -10,7 +10,9 @@ from evermat.engines.spark.rows import Rows, no_rows
 from evermat.engines.spark.sets import Growing, Settled, Stored, rows_of
 
 if TYPE_CHECKING:
-    from evermat.algebra import Facts, Pattern, Views
+    from collections.abc import Iterator
+
+    from evermat.algebra import Facts, Pattern, Query, QuerySet, Views
     from evermat.engines.spark.blocks import Cluster
 
 
@@ -77,3 +79,16 @@ def _is_on_driver(facts: Facts) -> bool:
             return _is_on_driver(inner)
         case _:
             return False
+
+
+def affected_queries(queries: QuerySet, views: Views) -> Iterator[Query]:
+    """The queries that can yield anything: the change has what they read."""
+    yield from queries.by_change.get(None, ())
+    changes = (
+        (Role.CHANGED, views.delta_positive),
+        (Role.CHANGED_ABSENT, views.delta_negative),
+    )
+    for role, delta in changes:
+        if delta is not None:
+            for name in delta.relations():
+                yield from queries.by_change.get((role, name), ())

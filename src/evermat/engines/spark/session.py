@@ -80,7 +80,8 @@ def find_session() -> SparkSession:
         return active
     master = os.environ.get("EVERMAT_SPARK_MASTER", "local[*]")
     builder = SparkSession.builder.master(master).appName("evermat")
-    builder = builder.config("spark.pyspark.python", sys.executable)
+    # Python workers must have the packages of this Python, whatever the path says.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     warehouse = str(Path(tempfile.gettempdir()) / "evermat-warehouse")
     builder = builder.config("spark.sql.warehouse.dir", warehouse)
     for name, value in LOCAL_SETTINGS.items():
@@ -100,7 +101,11 @@ def own_session(session: SparkSession) -> SparkSession:
     for name, value in SETTINGS.items():
         if own.conf.isModifiable(name):
             own.conf.set(name, value)
-    parallelism = own.sparkContext.defaultParallelism
+    context = own.sparkContext
+    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        # Workers on this machine need the packages that this process has.
+        context.pythonExec = sys.executable
+    parallelism = context.defaultParallelism
     own.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     if own.sparkContext.getCheckpointDir() is None:
         folder = tempfile.mkdtemp(prefix="evermat-checkpoints-")

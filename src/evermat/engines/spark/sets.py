@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
+import pyarrow.compute as pc
+
 from evermat.algebra import (
     Counts,
     Difference,
@@ -260,6 +262,12 @@ class Counted(Counts):
         if self._facts is None:
             self._facts = Settled(self.block).without_numbers()
         return self._facts
+
+    def total(self) -> int:
+        """How many matches there were."""
+        if self.block.table is None:
+            return sum(self.block.numbers.values())
+        return int(pc.sum(self.block.table["n"]).as_py() or 0)
 
 
 # -------------------------------------------------------------------------- views

@@ -1,0 +1,71 @@
+"""Connected components on the cluster, by star contraction.
+
+Source: [kiveris2014], the algorithm Two-Phase of large stars and small stars.
+
+Pairs are edges between ids. A *large star* links all larger neighbours of a node to its
+smallest neighbour, a *small star* links the node and all smaller ones to it. In turns,
+they make of each component one star around its smallest id, in about log² n rounds. A
+round is one plan with two shuffles, and there are never more edges than at the start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evermat.engines.spark.blocks import Block, Cluster
+    from evermat.engines.spark.rows import Rows
+
+
+def stars(pairs: Rows) -> Block:
+    """For each node that is not the smallest of its component a pair with that.
+
+    Args:
+        pairs: edges, as `c0` and `c1`; the tags do not matter.
+
+    Returns:
+        A block of rows with the tag 0, the node as `c0` and the smallest as `c1`.
+    """
+    cluster = pairs.cluster
+    # Edges are kept with the larger end first.
+    ends = "greatest(c0, c1) AS c0, least(c0, c1) AS c1"
+    sql = f"SELECT {ends} FROM ({pairs.query()}) WHERE c0 <> c1"  # noqa: S608
+    edges = _written(cluster, sql)
+    before, now = None, _state(edges)
+    while before != now and edges.size:
+        edges = _written(cluster, _small_stars(_large_stars(f"TABLE {edges.view}")))
+        before, now = now, _state(edges)
+    return edges
+
+
+def _written(cluster: Cluster, sql: str) -> Block:
+    return cluster.checkpoint(
+        f"SELECT 0L AS tag, c0, c1 FROM ({sql}) GROUP BY c0, c1",  # noqa: S608
+        width=2,
+    )
+
+
+def _large_stars(edges: str) -> str:
+    """Each larger neighbour of a node beside the smallest neighbour, or the node."""
+    both = f"""
+        SELECT c0 AS node, c1 AS other FROM ({edges})
+        UNION ALL SELECT c1 AS node, c0 AS other FROM ({edges})
+    """  # noqa: S608
+    least = "least(node, min(other) OVER (PARTITION BY node))"
+    starred = f"SELECT node, other, {least} AS one FROM ({both})"  # noqa: S608
+    return f"SELECT other AS c0, one AS c1 FROM ({starred}) WHERE other > node"  # noqa: S608
+
+
+def _small_stars(edges: str) -> str:
+    """Each node, and its smaller neighbours, beside the smallest of them."""
+    least = "min(c1) OVER (PARTITION BY c0)"
+    starred = f"SELECT c0, c1, {least} AS one FROM ({edges})"  # noqa: S608
+    ends = f"SELECT explode(array(c0, c1)) AS c0, one AS c1 FROM ({starred})"  # noqa: S608
+    return f"SELECT c0, c1 FROM ({ends}) WHERE c0 <> c1"  # noqa: S608
+
+
+def _state(edges: Block) -> tuple[int, int]:
+    """Something that differs, almost surely, where the edges differ."""
+    cluster = edges.cluster
+    digest = cluster.collect(f"SELECT bit_xor(xxhash64(c0, c1)) AS x FROM {edges.view}")  # noqa: S608
+    return edges.size, digest["x"][0].as_py() or 0

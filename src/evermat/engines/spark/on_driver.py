@@ -1,0 +1,291 @@
+"""Rules over facts that are all on the driver: the embedded engine runs them.
+
+A job on Spark takes a tenth of a second and more, however few facts there are. Small
+sets are on the driver anyway, and the embedded engine joins them in milliseconds. It
+has ids of its own, so ids are translated on the way in and on the way out; facts of a
+block are handed over once, as long as the block lives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pyarrow as pa
+
+from evermat.algebra import Column, Pattern, Role, Views
+from evermat.engines.embedded.dictionary import (
+    FIRST_INTEGER,
+    INTEGER_ZERO,
+    LARGEST,
+    SMALLEST,
+    Dictionary,
+)
+from evermat.engines.embedded.engine import EmbeddedEngine
+from evermat.engines.embedded.evaluate import InlineTables
+from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.sets import Settled as Rows
+from evermat.engines.spark.blocks import (
+    appended,
+    key_columns,
+    local_block,
+    spread,
+    width_of,
+)
+from evermat.engines.spark.reading import Reader, affected_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from evermat.algebra import Monitor, Query, QuerySet
+    from evermat.engines.embedded.sets import RowCounts
+    from evermat.engines.spark.blocks import Block, Cluster
+
+    Ids = npt.NDArray[np.int64]
+    Codes = npt.NDArray[np.uint32]
+
+MOST_ROWS = 2_000_000
+"""Facts that were handed over, beyond which everything is handed over anew."""
+MOST_MATCHES = 10_000_000
+"""Matches of one call, beyond which the cluster does better."""
+_SETS = {
+    Role.ALL: (Role.ALL,),
+    Role.UNCHANGED: (Role.ALL, Role.CHANGED),
+    Role.CHANGED: (Role.CHANGED,),
+    Role.ABSENT: (Role.ABSENT,),
+    Role.ABSENT_BEFORE: (Role.ABSENT, Role.CHANGED_ABSENT),
+    Role.CHANGED_ABSENT: (Role.CHANGED_ABSENT,),
+}
+"""The sets of which the view of each role is made, by the role that reads just them."""
+_NOTHING = np.iinfo(np.int64).min
+"""The id of no constant."""
+
+
+class _TooManyMatches(Exception):  # noqa: N818  a signal between our own parts
+    pass
+
+
+class _Tally:
+    """Counts the matches of each rule, and passes them on."""
+
+    def __init__(self, monitor: Monitor | None) -> None:
+        self._monitor = monitor
+        self._total = 0
+        self.matches: dict[str, int] = {}
+
+    def working(self, label: str, matches: int) -> None:
+        """Take note of matches."""
+        self.matches[label] = self.matches.get(label, 0) + matches
+        self._total += matches
+        if self._monitor is not None:
+            self._monitor.working(label, matches)
+        elif self._total > MOST_MATCHES:
+            raise _TooManyMatches
+
+
+class DriverEvaluation:
+    """Evaluates queries whose sources are all on the driver."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._start()
+
+    def _start(self) -> None:
+        dictionary = Dictionary()
+        self._codes = Translation(self._cluster, dictionary)
+        self._engine = EmbeddedEngine(InlineTables(dictionary))
+        self._handed: WeakKeyDictionary[Block, dict[str, npt.NDArray[np.int32]]]
+        self._handed = WeakKeyDictionary()
+
+    def run(
+        self, queries: QuerySet, views: Views, monitor: Monitor | None
+    ) -> tuple[Block, dict[str, int]] | None:
+        """The facts with their numbers of matches, and the matches of each rule.
+
+        None if the driver has not all that is read, or if there are too many matches.
+        """
+        here = self._views(tuple(affected_queries(queries, views)), views)
+        if here is None:
+            return None
+        tally = _Tally(monitor)
+        self._engine.monitor = tally
+        try:
+            counts = self._engine.derive_counts(queries, here)
+        except _TooManyMatches:
+            return None
+        finally:
+            self._engine.monitor = None
+        return self._block(counts), tally.matches
+
+    def answer(self, query: Query, views: Views) -> pa.Table | None:
+        """The distinct rows a single query yields; None if it is not for the driver."""
+        here = self._views((query,), views)
+        return None if here is None else self._engine.answer(query, here)
+
+    # ----------------------------------------------------------------- on the way in
+
+    def _views(self, queries: tuple[Query, ...], views: Views) -> Views | None:
+        """What the queries read, as sets of the embedded engine."""
+        reader = Reader(self._cluster, views)
+        read: dict[tuple[Role, bool], dict[str, Block]] = {}
+        arities: dict[str, int] = {}
+        for pattern in _patterns(queries, views):
+            source = reader.source(pattern)
+            parts = read.setdefault((pattern.role, pattern.local), {})
+            arities[pattern.relation] = len(pattern.operands)
+            if source.bound:
+                block = source.rows.block
+                if block is None or block.table is None:
+                    return None
+                parts[pattern.relation] = block
+        self._prepare(queries, arities)
+
+        def facts(role: Role, *, local: bool = False) -> Rows:
+            blocks = read.get((role, local), {})
+            return Rows(
+                {name: self._rows(block, name) for name, block in blocks.items()}
+            )
+
+        return Views(
+            positive=facts(Role.ALL),
+            negative=facts(Role.ABSENT),
+            delta_positive=(
+                None if views.delta_positive is None else facts(Role.CHANGED)
+            ),
+            delta_negative=(
+                None if views.delta_negative is None else facts(Role.CHANGED_ABSENT)
+            ),
+            local=None if views.local is None else facts(Role.ALL, local=True),
+        )
+
+    def _prepare(self, queries: tuple[Query, ...], arities: dict[str, int]) -> None:
+        heads = {each.head.relation: len(each.head.operands) for each in queries}
+        wanted = {**heads, **arities}
+        known = self._engine.relations()
+        if self._row_count() > MOST_ROWS or any(
+            known.get(name, arity) != arity for name, arity in wanted.items()
+        ):
+            self._start()
+        for name, arity in wanted.items():
+            self._engine.declare(name, arity)
+
+    def _row_count(self) -> int:
+        return sum(each.count for each in self._engine.store.relations.values())
+
+    def _rows(self, block: Block, name: str) -> npt.NDArray[np.int32]:
+        """The rows of a relation in a block, handed over once."""
+        handed = self._handed.setdefault(block, {})
+        if name not in handed:
+            relation = self._engine.store.relations[name]
+            table = cast("pa.Table", block.table)
+            mine = table["tag"].to_numpy() == self._cluster.tag(name)
+            codes = np.zeros((relation.arity, int(mine.sum())), np.uint32)
+            for at in range(relation.arity):
+                codes[at] = self._codes.codes(table[f"c{at}"].to_numpy()[mine])
+            handed[name] = intern_rows(relation, codes)
+        return handed[name]
+
+    # ---------------------------------------------------------------- on the way out
+
+    def _block(self, counts: RowCounts) -> Block:
+        tables = []
+        for name, rows in counts.rows.items():
+            relation = self._engine.store.relations[name]
+            columns = [
+                pa.array(self._codes.ids(codes)) for codes in relation.table[:, rows]
+            ]
+            zeros = np.zeros(rows.size, np.int64)
+            columns = columns or [pa.array(zeros)]
+            tags = pa.array(zeros + self._cluster.tag(name))
+            numbers = pa.array(counts.counts[name].astype(np.int64))
+            names = [*key_columns(width_of(relation.arity)), "n"]
+            tables.append(pa.table([tags, *columns, numbers], names=names))
+        if not tables:
+            nothing = pa.array([], pa.int64())
+            tables = [pa.table([nothing] * 3, names=[*key_columns(1), "n"])]
+        block = local_block(self._cluster, appended(tables))
+        return block if block.size <= self._cluster.small else spread(block)
+
+
+def _patterns(queries: tuple[Query, ...], views: Views) -> Iterator[Pattern]:
+    """For each relation and each set that it is read from, one pattern."""
+    wanted: dict[tuple[str, int, Role, bool], None] = {}
+    for query in queries:
+        for pattern in (*query.positive, *query.negative):
+            local = pattern.local and views.local is not None
+            for role in _SETS[pattern.role]:
+                key = (pattern.relation, len(pattern.operands), role)
+                wanted[*key, local and role is Role.ALL] = None
+    for relation, arity, role, local in wanted:
+        columns = tuple(Column(at) for at in range(arity))
+        yield Pattern(relation, columns, role, local)
+
+
+class Translation:
+    """Ids of this engine to those of the embedded one, and back."""
+
+    def __init__(self, cluster: Cluster, dictionary: Dictionary) -> None:
+        self._cluster = cluster
+        self._dictionary = dictionary
+        self._ids = np.empty(0, np.int64)
+        """Known ids in order, and beside them what the embedded engine calls them."""
+        self._names = np.empty(0, np.uint32)
+        self._back = np.empty(0, np.int64)
+        """Our id for each text of the embedded engine, if it is known."""
+
+    def codes(self, ids: Ids) -> Codes:
+        """What the embedded engine calls ids."""
+        codes = (ids + INTEGER_ZERO).astype(np.uint32)
+        others = np.flatnonzero((ids < SMALLEST) | (ids > LARGEST))
+        if others.size:
+            distinct, inverse = np.unique(ids[others], return_inverse=True)
+            codes[others] = self._look_up(distinct)[inverse]
+        return codes
+
+    def _look_up(self, distinct: Ids) -> Codes:
+        places = np.searchsorted(self._ids, distinct)
+        known = np.zeros(distinct.size, np.bool_)
+        inside = places < self._ids.size
+        known[inside] = self._ids[places[inside]] == distinct[inside]
+        if not known.all():
+            unknown = distinct[~known]
+            terms = self._cluster.dictionary.decode(pa.array(unknown))
+            self._add(unknown, self._dictionary.encode(terms))
+            places = np.searchsorted(self._ids, distinct)
+        return self._names[places]
+
+    def ids(self, codes: Codes) -> Ids:
+        """What we call ids of the embedded engine."""
+        ids = codes.astype(np.int64) - INTEGER_ZERO
+        texts = np.flatnonzero(codes < FIRST_INTEGER)
+        if texts.size:
+            wanted = codes[texts]
+            self._make_room(int(wanted.max()))
+            distinct = np.unique(wanted)
+            unknown = distinct[self._back[distinct] == _NOTHING]
+            if unknown.size:
+                terms = self._dictionary.decode(unknown)
+                new = self._cluster.dictionary.encode(terms).to_numpy()
+                self._add(new, unknown)
+            ids[texts] = self._back[wanted]
+        return ids
+
+    def _add(self, ids: Ids, codes: Codes) -> None:
+        every = np.concatenate([self._ids, ids])
+        order = np.argsort(every, kind="stable")
+        self._ids = every[order]
+        self._names = np.concatenate([self._names, codes])[order]
+        texts = codes < FIRST_INTEGER
+        if texts.any():
+            self._make_room(int(codes[texts].max()))
+            self._back[codes[texts]] = ids[texts]
+
+    def _make_room(self, largest: int) -> None:
+        if largest >= self._back.size:
+            size = max(2 * self._back.size, largest + 1)
+            room = np.full(size, _NOTHING, np.int64)
+            room[: self._back.size] = self._back
+            self._back = room

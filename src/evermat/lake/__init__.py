@@ -1,0 +1,20 @@
+"""State on a lake: a Delta table that any reader of Delta tables understands.
+
+`KnowledgeBase(rules, state=PATH)` keeps it; here is what can be done with it from the
+outside. See `docs/lake.md`.
+"""
+
+from __future__ import annotations
+
+from evermat.lake.feed import FactChange, change_table, changes, read
+from evermat.lake.versions import Version, history, vacuum
+
+__all__ = [
+    "FactChange",
+    "Version",
+    "change_table",
+    "changes",
+    "history",
+    "read",
+    "vacuum",
+]

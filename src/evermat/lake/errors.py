@@ -1,0 +1,91 @@
+"""What can go wrong with a state on a lake."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class StateError(EvermatError, OSError):
+    """A state on a lake that cannot be read or written.
+
+    Attributes:
+        step: what was being done.
+    """
+
+    code: ClassVar[str] = "EM741"
+
+    def __init__(self, step: str, reason: str, *, help: str = "") -> None:  # noqa: A002  as everywhere
+        self.step = step
+        super().__init__(f"cannot {step}: {reason}", help=help)
+
+
+class StateConflictError(EvermatError, RuntimeError):
+    """Somebody else has changed the state since it was opened."""
+
+    code: ClassVar[str] = "EM742"
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"another writer has changed the state at `{place}`",
+            law="a state has one writer at a time; nothing of this update was kept",
+            help="open the state again and repeat the update",
+        )
+
+
+class ReadOnlyStateError(EvermatError, PermissionError):
+    """An old version of a state was to be changed."""
+
+    code: ClassVar[str] = "EM743"
+
+    def __init__(self, version: int) -> None:
+        super().__init__(
+            f"version {version} is not the latest one, and cannot be changed",
+            law="versions of a state never change",
+            help="open the state without a version to go on from the latest one",
+        )
+
+
+class MissingVersionError(EvermatError, LookupError):
+    """A version of a state that there is not, or is no longer."""
+
+    code: ClassVar[str] = "EM744"
+
+
+class BatchError(EvermatError, ValueError):
+    """A batch number that cannot be recorded."""
+
+    code: ClassVar[str] = "EM745"
+
+
+class StateSettingsError(EvermatError, ValueError):
+    """A state that does not fit what is asked of it."""
+
+    code: ClassVar[str] = "EM746"
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    """Say what was being done if something goes wrong; our own errors say it."""
+    try:
+        yield
+    except EvermatError:
+        raise
+    except FileNotFoundError as error:
+        raise StateError(
+            name,
+            f"the file `{error}` is missing",
+            help="it was vacuumed or removed; open a version that is still whole",
+        ) from error
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise StateError(
+            name,
+            reason[0] if reason else type(error).__name__,
+            help="check the place, the rights and the storage options",
+        ) from error

@@ -1,0 +1,51 @@
+"""How a state is laid out: one Delta table, three parts.
+
+| part      | a row is                                                                 |
+| --------- | ------------------------------------------------------------------------ |
+| `facts`   | a change of a fact: its relation, the ids of its arguments, four numbers |
+| `terms`   | a constant: its id, its kind and its text                                |
+| `program` | the rules, the predicates and the settings, as JSON                      |
+
+The numbers of a fact are *summed*: all its rows together say whether it holds and was
+given (1 or 0), and how often it was derived. An update appends what it changes, and
+merging files changes no sum. Ids are those of `evermat.engines.spark.ids`: integers
+are ids by themselves, other constants are looked up among the terms.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from evermat.algebra import STORED_NUMBERS
+
+PART = "part"
+FACTS, TERMS, PROGRAM = "facts", "terms", "program"
+
+RELATION = "relation"
+NARROWEST = 4
+"""Columns for arguments that a table has from the start."""
+
+
+def arguments(width: int) -> list[str]:
+    """The names of the columns that hold arguments."""
+    return [f"c{at}" for at in range(width)]
+
+
+def width_of(names: list[str]) -> int:
+    """How many columns for arguments there are."""
+    return sum(name[0] == "c" and name[1:].isdigit() for name in names)
+
+
+def schema(width: int) -> pa.Schema:
+    """The columns of the table."""
+    return pa.schema(
+        [
+            (PART, pa.string()),
+            (RELATION, pa.string()),
+            *((name, pa.int64()) for name in arguments(width)),
+            *((name, pa.int64()) for name in STORED_NUMBERS),
+            ("id", pa.int64()),
+            ("kind", pa.int32()),
+            ("text", pa.string()),
+        ]
+    )

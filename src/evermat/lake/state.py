@@ -1,0 +1,352 @@
+"""The state of a knowledge base on a lake: restored when opened, kept up to date.
+
+Every update is one commit. Before an engine changes what it stores, it tells what will
+change; that is written to files, and committed. Only then does the engine go on: what
+is on the lake is what is in memory, or the update failed and neither has changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.algebra import STORED_NUMBERS
+from evermat.columns import TERM
+from evermat.engines.spark.dictionary import Dictionary
+from evermat.lake import on_spark
+from evermat.lake.errors import (
+    BatchError,
+    ReadOnlyStateError,
+    StateError,
+    StateSettingsError,
+)
+from evermat.lake.layout import (
+    FACTS,
+    PROGRAM,
+    RELATION,
+    TERMS,
+    arguments,
+    width_of,
+)
+from evermat.lake.merging import files_to_merge, summed_facts
+from evermat.lake.program import (
+    StoredProgram,
+    read_program,
+)
+from evermat.lake.table import StateTable
+from evermat.lang.normalise import is_auxiliary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from evermat.algebra import Engine, StoredChange
+    from evermat.catalogue import Catalogue
+    from evermat.lake.program import Settings
+    from evermat.lake.table import DataFile
+    from evermat.maintenance.materialisation import NewRules
+
+Batch = tuple[str, int]
+"""The name of an application, and the number of one of its batches."""
+
+
+class LakeState:
+    """A version of a state, and the way to the next.
+
+    Attributes:
+        program: the rules, predicates and settings of the version; None for a state
+            without a version so far.
+    """
+
+    def __init__(self, table: StateTable, *, is_old: bool = False) -> None:
+        self._table = table
+        self._is_old = is_old
+        self._dictionary = Dictionary()
+        self._program_file: DataFile | None = None
+        self.program: StoredProgram | None = None
+        self._expected: tuple[Catalogue, Mapping[str, str], Settings] | None = None
+        self._batch: Batch | None = None
+        files = table.files(PROGRAM)
+        if files:
+            self._program_file = files[0]
+            text = table.read(files[0].path)["text"][0].as_py()
+            self.program = read_program(text, table.place)
+
+    @property
+    def version(self) -> int:
+        """The version that was opened, or that the last update made."""
+        return self._table.version
+
+    @property
+    def place(self) -> str:
+        """Where the state is."""
+        return self._table.place
+
+    def last_batch(self, application: str) -> int | None:
+        """The last batch of an application that this version knows of."""
+        return self._table.last_batch(application)
+
+    # -------------------------------------------------------------------- restoring
+
+    def restore(self, engine: Engine) -> int:
+        """Have an empty engine store the facts of the version.
+
+        Args:
+            engine: knows the relations of all rules and predicates.
+
+        Returns:
+            How many rule instances the counts stand for.
+        """
+        own = on_spark.dictionary_of(engine)
+        if own is not None:
+            self._dictionary = own
+        for file in self._table.files(TERMS):
+            terms = self._table.read(file.path)
+            self._dictionary.add(terms["id"].to_numpy(), stored_terms(terms))
+        files = self._table.files(FACTS)
+        if on_spark.should_read(engine, files):
+            instances = on_spark.restore(engine, self._table, files)
+        else:
+            facts = summed_facts([self._table.read(file.path) for file in files])
+            engine.reinstate(self._by_relation(facts, engine.relations()))
+            instances = _instances(facts)
+        self._dictionary.unsaved = []
+        return instances
+
+    def _by_relation(
+        self, facts: pa.Table, arities: Mapping[str, int]
+    ) -> Iterator[tuple[str, pa.Table]]:
+        for relation, rows in split_by_relation(facts):
+            if relation not in arities:
+                raise StateError(
+                    f"restore the state at `{self.place}`",
+                    f"nothing is known about the relation `{relation}`",
+                )
+            yield relation, decoded(rows, self._dictionary, arities[relation])
+
+    def start(self, engine: Engine) -> None:
+        """Begin with an engine without facts, as there is no version so far."""
+        own = on_spark.dictionary_of(engine)
+        if own is not None:
+            self._dictionary = own
+        self._dictionary.unsaved = []
+
+    # ---------------------------------------------------------------------- writing
+
+    def require_writable(self) -> None:
+        """Refuse to change an old version."""
+        if self._is_old:
+            raise ReadOnlyStateError(self.version)
+
+    def expect(
+        self,
+        *,
+        catalogue: Catalogue,
+        prefixes: Mapping[str, str],
+        settings: Settings,
+        batch: Batch | None,
+    ) -> None:
+        """Say what the next update comes with, apart from facts and rules.
+
+        Raises:
+            ReadOnlyStateError: this is an old version.
+            BatchError: the batch was committed before.
+        """
+        self.require_writable()
+        if batch is not None:
+            check_batch(batch, self.last_batch(batch[0]))
+        self._expected = (catalogue, prefixes, settings)
+        self._batch = batch
+
+    def write(self, change: StoredChange, rules: NewRules | None) -> None:
+        """Commit what an engine is about to change.
+
+        Args:
+            change: by how much the numbers of facts change.
+            rules: the rules from now on; None if they stay.
+        """
+        table = self._table
+        add: list[DataFile] = []
+        remove: list[DataFile] = []
+        counts: dict[str, Any] = {}
+        if on_spark.is_large(change):
+            new = on_spark.write(change, table)
+            counts["rows"] = sum(file.rows for file in new)
+        else:
+            facts = self._encoded(change)
+            counts = _came_and_left(facts)
+            new = [table.write(FACTS, facts)] if facts.num_rows else []
+        add += new
+        terms = self._dictionary.unsaved_terms()
+        if terms.num_rows:
+            add.append(table.write(TERMS, terms))
+        program = self._next_program(rules)
+        program_file = self._program_file
+        if program != self.program:
+            text = pa.table({"text": [program.text()]})
+            program_file = table.write(PROGRAM, text)
+            add.append(program_file)
+            remove += table.files(PROGRAM)
+        for part in (FACTS, TERMS):
+            merged, old = self._merged(part, change)
+            add += merged
+            remove += old
+        info = {
+            **counts,
+            "changes": [file.path for file in new],
+            "batch": list(self._batch) if self._batch else None,
+        }
+        table.commit(add, remove, info=info, batch=self._batch)
+        self._dictionary.unsaved = []
+        self.program, self._program_file = program, program_file
+
+    def _next_program(self, rules: NewRules | None) -> StoredProgram:
+        known = self.program or StoredProgram()
+        if self._expected is None:
+            raise StateSettingsError("an update was not announced to its state")
+        catalogue, prefixes, settings = self._expected
+        texts, claimed = known.rules, known.settings.claimed
+        if rules is not None:
+            texts = tuple(str(rule) for rule in rules.given)
+            claimed = tuple(sorted(str(rule) for rule in rules.claimed))
+        return StoredProgram(
+            rules=texts,
+            predicates=tuple(catalogue),
+            prefixes=dict(prefixes),
+            settings=replace(settings, claimed=claimed),
+        )
+
+    def _encoded(self, change: StoredChange) -> pa.Table:
+        """The rows for a change that is on the driver."""
+        ready = on_spark.local_table(change)
+        if ready is None:
+            names = sorted(change.relations())
+            tables = [
+                encoded(name, change.read(name), self._dictionary) for name in names
+            ]
+            ready = summed_facts(tables)
+        self._table.widen(width_of(ready.column_names))
+        return ready
+
+    def _merged(
+        self, part: str, change: StoredChange
+    ) -> tuple[list[DataFile], list[DataFile]]:
+        """Files that take the place of others."""
+        table = self._table
+        old = files_to_merge(table.files(part))
+        if not old:
+            return [], []
+        if part == FACTS and on_spark.should_merge(change, old):
+            return on_spark.merge(change, table, old), old
+        tables = [table.read(file.path) for file in old]
+        rows = summed_facts(tables) if part == FACTS else pa.concat_tables(tables)
+        return [table.write(part, rows, is_change=False)], old
+
+
+def open_state(
+    place: str | Path,
+    *,
+    version: int | None = None,
+    options: Mapping[str, str] | None = None,
+    must_exist: bool = False,
+) -> LakeState:
+    """The state at a place.
+
+    Args:
+        place: a path or a URI. An empty state is made where there is none.
+        version: an old version, which cannot be changed.
+        options: for the storage, as `deltalake` takes them.
+        must_exist: refuse to make a new one.
+    """
+    table = StateTable.open(place, version=version, options=options)
+    if table is None:
+        if must_exist or version is not None:
+            raise StateError(f"open `{place}`", "there is no state")
+        table = StateTable.create(place, options)
+    is_old = False
+    if version is not None:
+        latest = StateTable.open(place, options=options)
+        is_old = latest is not None and latest.version != version
+    return LakeState(table, is_old=is_old)
+
+
+def check_batch(batch: Batch, last: int | None) -> None:
+    """Refuse a batch that is not one, or that was committed before."""
+    application, number = batch
+    if not application or application == "evermat" or number < 0:
+        raise BatchError(
+            f"{batch!r} cannot be a batch",
+            help='give the name of the application and a number: ("orders", 17)',
+        )
+    if last is not None and number <= last:
+        raise BatchError(
+            f"batch {number} of `{application}` is no news, the last is {last}",
+            help="ask `kb.last_batch` and skip what was committed",
+        )
+
+
+# ------------------------------------------------------------------ rows and terms
+
+
+def encoded(relation: str, facts: pa.Table, dictionary: Dictionary) -> pa.Table:
+    """Facts with their numbers in the layout of the table."""
+    arity = facts.num_columns - len(STORED_NUMBERS)
+    width = max(arity, 1)
+    zeros = pa.array(np.zeros(facts.num_rows, np.int64))
+    columns = [dictionary.encode(facts.column(at)) for at in range(arity)]
+    names = pa.array([relation]).take(pa.array(np.zeros(facts.num_rows, np.int8)))
+    return pa.table(
+        [names, *(columns or [zeros]), *facts.columns[arity:]],
+        names=[RELATION, *arguments(width), *STORED_NUMBERS],
+    )
+
+
+def decoded(rows: pa.Table, dictionary: Dictionary, arity: int) -> pa.Table:
+    """Rows of one relation as terms, with their numbers."""
+    terms = [dictionary.decode(rows[name]) for name in arguments(arity)]
+    numbers = [rows[name] for name in STORED_NUMBERS]
+    names = [str(at) for at in range(arity)]
+    return pa.table([*terms, *numbers], names=[*names, *STORED_NUMBERS])
+
+
+def split_by_relation(facts: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each relation."""
+    if not facts.num_rows:
+        return
+    facts = facts.sort_by(RELATION)
+    runs = pc.run_end_encode(facts[RELATION].combine_chunks())
+    start = 0
+    for name, end in zip(
+        runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True
+    ):
+        yield name, facts.slice(start, end - start)
+        start = end
+
+
+def stored_terms(table: pa.Table) -> pa.StructArray:
+    """The constants of a file of terms."""
+    kinds = table["kind"].combine_chunks().cast(pa.uint8())
+    texts = table["text"].combine_chunks()
+    return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+
+
+def _instances(facts: pa.Table) -> int:
+    total = {
+        name: pc.sum(facts[name]).as_py() or 0 for name in ("c_nr", "c_r", "given")
+    }
+    return max(total["c_nr"] + total["c_r"] - total["given"], 0)
+
+
+def _came_and_left(facts: pa.Table) -> dict[str, dict[str, int]]:
+    """How many facts of each relation come and leave."""
+    found: dict[str, dict[str, int]] = {}
+    for word, sign in (("added", 1), ("removed", -1)):
+        chosen = facts.filter(pc.equal(facts["holds"], sign))[RELATION].to_pylist()
+        counts = Counter(name for name in chosen if not is_auxiliary(name))
+        found[word] = dict(sorted(counts.items()))
+    return found

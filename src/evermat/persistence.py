@@ -1,0 +1,155 @@
+"""A knowledge base with a state on a lake: how it is taken up and kept up to date."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn, TypedDict, cast
+
+from evermat.lake.errors import StateError, StateSettingsError
+from evermat.lake.program import Settings
+from evermat.lake.state import LakeState, open_state
+from evermat.lang.normalise import rule_key
+from evermat.maintenance.compiled_rules import single_heads
+from evermat.maintenance.equality_materialisation import EqualityMaterialisation
+from evermat.rule_inputs import read_rules
+from evermat.update_requests import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from evermat.catalogue import Catalogue
+    from evermat.equality_modes import Equality
+    from evermat.lake.state import Batch
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.materialisation import Materialisation
+    from evermat.rule_inputs import RuleInput
+
+
+class StoredSettings(TypedDict):
+    """What a knowledge base is made with that goes on from a state."""
+
+    counters: bool
+    modules: bool
+    equality: Equality
+
+
+class Persistence:
+    """Connects a materialisation with its state.
+
+    Attributes:
+        state: the state on the lake.
+    """
+
+    def __init__(self, state: LakeState, settings: Settings) -> None:
+        self.state = state
+        self._settings = settings
+        if settings.equality == "rewrite":
+            self.refuse_rewriting()
+        if state.program is not None:
+            _require_same(state.program.settings, settings)
+
+    def connect(self, kept: Materialisation | EqualityMaterialisation) -> None:
+        """Restore what there is, and have every update written from now on."""
+        if isinstance(kept, EqualityMaterialisation):
+            self.refuse_rewriting()
+        program = self.state.program
+        if program is None:
+            self.state.start(kept.engine)
+        else:
+            kept.take_up(program.parsed_rules())
+            for each in program.predicates:
+                kept.engine.declare(each.name, each.arity)
+            _require_same_modules(program.settings.claimed, kept.claimed)
+            kept.taken_up(self.state.restore(kept.engine))
+        kept.journal = self.state.write
+
+    def announce(
+        self, catalogue: Catalogue, prefixes: Mapping[str, str], batch: Batch | None
+    ) -> None:
+        """Say what the next update comes with."""
+        self.state.expect(
+            catalogue=catalogue, prefixes=prefixes, settings=self._settings, batch=batch
+        )
+
+    @staticmethod
+    def refuse_rewriting() -> NoReturn:
+        """Representatives of equal constants are not kept on a lake."""
+        raise StateSettingsError(
+            "a state on a lake keeps facts, not representatives of equal constants",
+            help='use `equality="axioms"`, or `equality="off"`',
+        )
+
+    @staticmethod
+    def difference(
+        rules: list[RuleInput], known: Iterable[Rule], prefixes: Mapping[str, str]
+    ) -> Request | None:
+        """What to ask for so that a program becomes what it is said to be.
+
+        Facts among the rules are inserted. None if there is nothing to ask for.
+        """
+        read = read_rules(rules, prefixes=prefixes)
+        program = read.program
+        has_facts = bool(program.facts or read.tables)
+        wanted = set()
+        for rule in program.rules:
+            has_facts = has_facts or not rule.body
+            if rule.body:
+                wanted |= {rule_key(each) for each in single_heads((rule,))}
+        there = {rule_key(rule): rule for rule in known}
+        if wanted == there.keys() and not has_facts:
+            return None
+        removed: list[RuleInput] = [
+            rule for key, rule in there.items() if key not in wanted
+        ]
+        return Request(add_rules=rules, remove_rules=removed)
+
+
+def open_persistence(
+    place: str | Path | LakeState,
+    settings: tuple[bool, bool, str],
+    options: Mapping[str, str] | None,
+) -> Persistence:
+    """The state at a place, or one that is open already."""
+    state = place
+    if not isinstance(state, LakeState):
+        state = open_state(state, options=options)
+    return Persistence(state, Settings(*settings))
+
+
+def existing_state(
+    place: str | Path, version: int | None, options: Mapping[str, str] | None
+) -> tuple[LakeState, StoredSettings]:
+    """A state that must be there, and the settings that it was made with."""
+    state = open_state(place, version=version, options=options, must_exist=True)
+    program = state.program
+    if program is None:
+        raise StateError(f"open the state at `{place}`", "this version is empty")
+    stored = program.settings
+    equality = cast("Equality", stored.equality)
+    settings = StoredSettings(
+        counters=stored.counters, modules=stored.modules, equality=equality
+    )
+    return state, settings
+
+
+def _require_same(stored: Settings, asked: Settings) -> None:
+    for name in ("counters", "modules", "equality"):
+        was, now = getattr(stored, name), getattr(asked, name)
+        if was != now:
+            raise StateSettingsError(
+                f"the state was made with `{name}={was!r}`, and is opened with {now!r}",
+                help="`KnowledgeBase.open` takes the settings of the state",
+            )
+
+
+def _require_same_modules(stored: Iterable[str], found: Iterable[Rule]) -> None:
+    now = {str(rule) for rule in found}
+    if now != set(stored):
+        rules = ", ".join(
+            f"`{rule}`" for rule in sorted(now.symmetric_difference(stored))
+        )
+        raise StateSettingsError(
+            f"modules would take care of other rules than when the state was made: "
+            f"{rules}",
+            help="register the same modules, or make a new state",
+        )

@@ -1,0 +1,181 @@
+"""Change events: a sign, a predicate and values; what is wrong with those that are bad.
+
+| form    | an event is                                                               |
+| ------- | ------------------------------------------------------------------------- |
+| JSON    | `{"sign": "+", "predicate": "edge", "values": ["a", 1]}`, one on a line    |
+| CSV     | `+,edge,a,1`, one on a line                                               |
+| columns | `sign`, `predicate` and `values`, an array of texts, as change feeds have |
+
+A JSON string is a string, a number is a number, and `{"term": "<http://…>"}` is any
+term. In CSV and in columns, values are texts of terms: `1` is a number, `"1"` is not.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evermat.columns import constants, read_terms
+from evermat.errors import EvermatError
+from evermat.lang.normalise import is_auxiliary
+from evermat.values import Constant, constant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Row = tuple[Constant, ...]
+Parser = Callable[[Any], tuple[object, object, object]]
+"""Takes the sign, the predicate and the values out of an event."""
+
+_SIGNS = {"+": True, "-": False}
+
+
+class BadEventError(Exception):
+    """An event that cannot be followed; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadEvent:
+    """An event that cannot be followed, for the table of dead letters.
+
+    Attributes:
+        position: its place in the batch, from 0.
+    """
+
+    position: int
+    event: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Events:
+    """What a batch of events comes to.
+
+    Attributes:
+        count: how many events there were.
+        insert, delete: rows by predicate; the last event about a fact counts.
+        bad: events that cannot be followed.
+    """
+
+    count: int = 0
+    insert: dict[str, list[Row]] = field(default_factory=dict)
+    delete: dict[str, list[Row]] = field(default_factory=dict)
+    bad: list[BadEvent] = field(default_factory=list)
+
+
+def read_events(
+    raw: Iterable[object],
+    parse: Parser,
+    arities: Mapping[str, int],
+) -> Events:
+    """Read a batch of events in the order in which they happened.
+
+    Args:
+        raw: the events.
+        parse: takes the sign, the predicate and the values out of one.
+        arities: of the predicates that are known.
+    """
+    events = Events()
+    known = dict(arities)
+    last: dict[tuple[str, Row], bool] = {}
+    for position, each in enumerate(raw):
+        events.count += 1
+        try:
+            sign, predicate, row = _checked(*parse(each), known)
+        except (BadEventError, EvermatError) as error:
+            reason = getattr(error, "message", None) or str(error)
+            text = each if isinstance(each, str) else json.dumps(each, default=str)
+            events.bad.append(BadEvent(position, text, reason))
+            continue
+        known.setdefault(predicate, len(row))
+        last[predicate, row] = sign
+    for (predicate, row), sign in last.items():
+        side = events.insert if sign else events.delete
+        side.setdefault(predicate, []).append(row)
+    return events
+
+
+def _checked(
+    sign: object, predicate: object, values: object, known: Mapping[str, int]
+) -> tuple[bool, str, Row]:
+    if not isinstance(sign, str) or sign not in _SIGNS:
+        message = f"the sign is {sign!r}, neither `+` nor `-`"
+        raise BadEventError(message)
+    if not isinstance(predicate, str) or not predicate or is_auxiliary(predicate):
+        message = f"{predicate!r} cannot be the name of a predicate"
+        raise BadEventError(message)
+    if not isinstance(values, list | tuple):
+        message = f"the values are {values!r}, not a list"
+        raise BadEventError(message)
+    arity = known.get(predicate)
+    if arity is None and sign == "-":
+        message = f"there is nothing to delete: `{predicate}` is not known"
+        raise BadEventError(message)
+    if arity is not None and arity != len(values):
+        message = f"`{predicate}` has {arity} arguments, not {len(values)}"
+        raise BadEventError(message)
+    return _SIGNS[sign], predicate, tuple(map(_constant, values))
+
+
+def _constant(value: object) -> Constant:
+    match value:
+        case None:
+            message = "a value is missing"
+            raise BadEventError(message)
+        case {"term": str() as text}:
+            return _term(text)
+        case dict() | list():
+            message = f"{value!r} is not a value"
+            raise BadEventError(message)
+        case _:
+            return constant(value)
+
+
+def _term(text: str) -> Constant:
+    return constants(read_terms(pa.array([text])))[0]
+
+
+# -------------------------------------------------------------------------- forms
+
+
+def from_json(line: str) -> tuple[object, object, object]:
+    """An event on a line of JSON."""
+    try:
+        event = json.loads(line)
+    except ValueError as error:
+        message = f"this is no JSON: {error}"
+        raise BadEventError(message) from error
+    if not isinstance(event, dict):
+        message = "this is no JSON object"
+        raise BadEventError(message)
+    for name in ("sign", "predicate", "values"):
+        if name not in event:
+            message = f"`{name}` is missing"
+            raise BadEventError(message)
+    return event["sign"], event["predicate"], event["values"]
+
+
+def from_csv(line: str) -> tuple[object, object, object]:
+    """An event on a line of CSV."""
+    try:
+        fields = next(csv.reader([line], strict=True))
+    except (csv.Error, StopIteration) as error:
+        message = f"this is no line of CSV: {error}"
+        raise BadEventError(message) from error
+    if len(fields) < 2:  # noqa: PLR2004  a sign and a predicate
+        message = "a sign, a predicate and values were expected"
+        raise BadEventError(message)
+    return fields[0], fields[1], [{"term": text} for text in fields[2:]]
+
+
+def from_columns(event: Mapping[str, Any]) -> tuple[object, object, object]:
+    """An event in columns."""
+    values = event.get("values")
+    if values is not None:
+        values = [None if text is None else {"term": str(text)} for text in values]
+    return event.get("sign"), event.get("predicate"), values

@@ -1,0 +1,112 @@
+"""What a stream writes: a feed of changes and a table of dead letters, each row once.
+
+Both are Delta tables. Every append is numbered, in the same commit, with the version or
+the batch that it is about, so what was written before a crash is not written again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import TableNotFoundError
+
+from evermat import lake
+from evermat.lake.errors import step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from evermat.pipeline.stream_events import BadEvent
+
+DEAD_LETTERS = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("position", pa.int64()),
+        ("event", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+class NumberedTable:
+    """A table to which numbered pieces are appended, each of them once.
+
+    Args:
+        place: where it is.
+        application: under whose name the pieces are numbered.
+        options: for the storage, as `deltalake` takes them.
+    """
+
+    def __init__(
+        self, place: str, application: str, options: Mapping[str, str] | None = None
+    ) -> None:
+        self._place = place
+        self._application = application
+        self._options = dict(options or {})
+
+    def last(self) -> int | None:
+        """The number of the last piece."""
+        with step(f"open the table at `{self._place}`"):
+            try:
+                table = DeltaTable(self._place, storage_options=self._options)
+            except TableNotFoundError:
+                return None
+            number: int | None = table.transaction_version(self._application)
+            return number
+
+    def append(self, number: int, rows: pa.Table) -> None:
+        """Append a piece, unless it or a later one is there."""
+        last = self.last()
+        if last is not None and last >= number:
+            return
+        with step(f"append to the table at `{self._place}`"):
+            write_deltalake(
+                self._place,
+                rows,
+                mode="append",
+                storage_options=self._options,
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(self._application, number)]
+                ),
+            )
+
+
+class Feed:
+    """The changes of a state, version by version, from when the stream began.
+
+    What is missing is read from the state, so a crash between the commit of an update
+    and that of its changes is made up for.
+    """
+
+    def __init__(self, table: NumberedTable, state: str) -> None:
+        self._table = table
+        self._state = state
+
+    def begin(self, version: int) -> None:
+        """Make the feed, if there is none: it begins after a version."""
+        if self._table.last() is None:
+            nothing = lake.change_table(self._state, since=version)
+            self._table.append(version, nothing.slice(0, 0))
+
+    def publish(self, version: int) -> None:
+        """Write all changes up to a version that are not there."""
+        last = self._table.last()
+        since = version - 1 if last is None else last
+        if since < version:
+            rows = lake.change_table(self._state, since=since, until=version)
+            self._table.append(version, rows)
+
+
+def dead_letters(batch: int, events: Sequence[BadEvent]) -> pa.Table:
+    """Bad events as rows."""
+    return pa.table(
+        [
+            [batch] * len(events),
+            [each.position for each in events],
+            [each.event for each in events],
+            [each.reason for each in events],
+        ],
+        schema=DEAD_LETTERS,
+    )

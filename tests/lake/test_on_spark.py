@@ -1,0 +1,71 @@
+"""Large sets of a state: Spark reads, writes and merges the files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import evermat
+from evermat import lake
+from evermat.engines.spark.engine import SparkEngine
+from evermat.lake.layout import FACTS
+from evermat.lake.table import StateTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evermat import KnowledgeBase
+
+pytestmark = pytest.mark.spark
+
+RULES = """
+    two(?x, ?z) :- edge(?x, ?y), edge(?y, ?z) .
+    end(?x) :- edge(?y, ?x), not start(?x) .
+    start(?x) :- edge(?x, ?y) .
+"""
+EDGES = [(at, f"n{at + 1}") for at in range(0, 40, 2)]
+MORE = [(f"n{at}", at + 1) for at in range(1, 40, 2)]
+
+
+def engine(*, small: int) -> SparkEngine:
+    """An engine that keeps next to everything, or nothing, on the cluster."""
+    made = SparkEngine()
+    made.cluster.small = small
+    return made
+
+
+def contents(kb: KnowledgeBase) -> dict[str, object]:
+    return {
+        name: (set(kb.counters(name)), set(kb.facts(name, "explicit")))
+        for name in kb.predicates
+    }
+
+
+@pytest.mark.parametrize("small", [4, 50_000])
+def test_either_engine_opens_what_the_other_wrote(
+    tmp_path: Path, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evermat.lake.on_spark.MANY", small)
+    monkeypatch.setattr("evermat.lake.merging.SEVERAL", 3)
+    twin = evermat.KnowledgeBase(RULES)
+    kb = evermat.KnowledgeBase(RULES, engine=engine(small=small), state=tmp_path)
+    for each in (kb, twin):
+        each.insert("edge", EDGES + MORE)
+    embedded = evermat.KnowledgeBase.open(tmp_path)
+    assert contents(embedded) == contents(twin)
+    for each in (embedded, twin):
+        each.delete("edge", EDGES[3:5])
+    again = evermat.KnowledgeBase.open(tmp_path, engine=engine(small=small))
+    assert contents(again) == contents(twin)
+    for each in (again, twin):
+        each.update(delete={"edge": MORE[:8]}, insert={"edge": [("new", "x")]})
+    assert contents(evermat.KnowledgeBase.open(tmp_path)) == contents(twin)
+    table = StateTable.open(tmp_path)
+    assert table is not None
+    # Spark writes into folders of its own.
+    by_spark = [file for file in table.files(FACTS) if file.path.count("/") > 1]
+    assert bool(by_spark) == (small == 4)
+    feed = list(lake.changes(tmp_path, since=0))
+    held = sum(1 if change.sign == "+" else -1 for change in feed)
+    assert held == sum(twin.count(name) for name in twin.predicates)

@@ -1,0 +1,441 @@
+"""A state on a lake: opened again, it is what it was; every update is one version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evermat
+from evermat import lake
+from evermat.errors import EvermatError
+from evermat.lake.errors import (
+    BatchError,
+    MissingVersionError,
+    ReadOnlyStateError,
+    StateConflictError,
+    StateError,
+    StateSettingsError,
+)
+from evermat.lake.layout import FACTS
+from evermat.lake.merging import SEVERAL
+from evermat.lake.state import open_state
+from evermat.lake.table import StateTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from evermat import KnowledgeBase
+
+RULES = """
+    reach(?x, ?y) :- edge(?x, ?y) .
+    reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
+    far(?x, ?y) :- reach(?x, ?y), not edge(?x, ?y) .
+    lonely(?x) :- node(?x), not edge(?x, ?y) .
+    any() :- node(?x) .
+"""
+EDGES = [("a", "b"), ("b", "c"), ("c", "a"), (1, 2.5)]
+
+
+def contents(kb: KnowledgeBase) -> dict[str, Any]:
+    """Everything that a knowledge base holds, counts included."""
+    found: dict[str, Any] = {"rules": {str(rule) for rule in kb.rules}}
+    for name in kb.predicates:
+        if not kb.count(name):
+            continue
+        found[name] = (
+            set(kb.facts(name)),
+            set(kb.facts(name, "explicit")),
+            set(kb.counters(name)),
+        )
+    return found
+
+
+def made(path: Path, engine_name: str = "embedded") -> KnowledgeBase:
+    return evermat.KnowledgeBase(RULES, engine=engine_name, state=path)
+
+
+def opened(path: Path, engine_name: str = "embedded", **more: Any) -> KnowledgeBase:
+    return evermat.KnowledgeBase.open(path, engine=engine_name, **more)
+
+
+def from_scratch(kb: KnowledgeBase) -> dict[str, Any]:
+    """What the given facts of a knowledge base lead to, worked out anew."""
+    new = evermat.KnowledgeBase(kb.rules, engine="reference")
+    new.load({name: list(kb.facts(name, "explicit")) for name in kb.predicates})
+    return contents(new)
+
+
+def test_opened_again_it_is_what_it_was(tmp_path: Path, engine_name: str) -> None:
+    kb = made(tmp_path, engine_name)
+    assert kb.version == 1
+    kb.insert("edge", EDGES)
+    kb.load({"node": [("a",), ("z",)]})
+    kb.delete("edge", [("c", "a")])
+    assert kb.version == 4
+    again = opened(tmp_path, engine_name)
+    assert again.version == 4
+    assert contents(again) == contents(kb) == from_scratch(kb)
+
+
+def test_opened_again_it_is_maintained_and_not_materialised(
+    tmp_path: Path, engine_name: str
+) -> None:
+    made(tmp_path, engine_name).insert("edge", EDGES)
+    again = opened(tmp_path, engine_name)
+    change = again.delete("edge", [("b", "c")])
+    assert change.report.algorithm not in {"rematerialise", "auto"}
+    assert ("a", "c") in change.removed("reach").to_list()
+    assert contents(again) == from_scratch(again)
+    assert contents(opened(tmp_path, engine_name)) == contents(again)
+
+
+@pytest.mark.parametrize("writer", ["reference", "embedded"])
+def test_one_engine_opens_what_another_wrote(tmp_path: Path, writer: str) -> None:
+    reader = {"reference": "embedded", "embedded": "reference"}[writer]
+    kb = made(tmp_path, writer)
+    kb.insert("edge", EDGES)
+    other = opened(tmp_path, reader)
+    assert contents(other) == contents(kb)
+    other.insert("edge", [("c", "d")])
+    assert contents(opened(tmp_path, writer)) == contents(other)
+
+
+def test_rules_come_and_go(tmp_path: Path, engine_name: str) -> None:
+    kb = made(tmp_path, engine_name)
+    kb.insert("edge", EDGES)
+    with kb.transaction() as tx:
+        tx.add_rules("back(?y, ?x) :- reach(?x, ?y) .")
+        tx.remove_rules("far(?x, ?y) :- reach(?x, ?y), not edge(?x, ?y) .")
+        tx.insert("edge", [("c", "e")])
+    assert kb.version == 3
+    again = opened(tmp_path, engine_name)
+    assert contents(again) == contents(kb) == from_scratch(kb)
+
+
+def test_given_rules_are_what_the_program_becomes(tmp_path: Path) -> None:
+    made(tmp_path).insert("edge", EDGES)
+    same = evermat.KnowledgeBase(RULES, state=tmp_path)
+    assert same.version == 2
+    shorter = "\n".join(RULES.splitlines()[:3])
+    kb = evermat.KnowledgeBase(shorter + "new(?x) :- edge(?x, ?x) .", state=tmp_path)
+    assert kb.version == 3
+    assert len(kb.rules) == 3
+    assert not set(kb.facts("far"))
+    assert contents(opened(tmp_path)) == contents(kb)
+
+
+def test_materialising_again_changes_no_fact(tmp_path: Path, engine_name: str) -> None:
+    kb = made(tmp_path, engine_name)
+    kb.insert("edge", EDGES)
+    before = contents(kb)
+    kb.materialise()
+    assert kb.version == 3
+    assert list(lake.changes(tmp_path, since=2)) == []
+    assert contents(opened(tmp_path, engine_name)) == before
+
+
+def test_old_versions_can_be_asked_and_not_changed(tmp_path: Path) -> None:
+    kb = made(tmp_path)
+    kb.insert("edge", EDGES[:2])
+    before = contents(kb)
+    kb.delete("edge", EDGES[:1])
+    old = opened(tmp_path, version=2)
+    assert old.version == 2
+    assert contents(old) == before
+    with pytest.raises(ReadOnlyStateError, match="version 2 is not the latest"):
+        old.insert("edge", [(1, 1)])
+    assert contents(old) == before
+    opened(tmp_path, version=3).insert("edge", [(1, 1)])
+    for wrong in (-1, 9):
+        with pytest.raises(MissingVersionError, match="has no version"):
+            opened(tmp_path, version=wrong)
+
+
+def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
+    first = made(tmp_path)
+    first.insert("edge", EDGES)
+    second = opened(tmp_path)
+    first.insert("edge", [("x", "y")])
+    before = contents(second)
+    updates: list[Callable[[], object]] = [
+        lambda: second.insert("edge", [("p", "q")]),
+        lambda: second.delete("edge", EDGES[:1]),
+        second.materialise,
+    ]
+    for update in updates:
+        with pytest.raises(StateConflictError, match="another writer"):
+            update()
+        assert contents(second) == before
+    assert contents(opened(tmp_path)) == contents(first)
+
+
+def test_failed_updates_leave_no_trace(tmp_path: Path, engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(
+        "half(?x, ?z) :- number(?x), ?z = 10 / ?x .", engine=engine_name, state=tmp_path
+    )
+    kb.insert("number", [(1,), (2,)])
+    before, version = contents(kb), kb.version
+    with pytest.raises(EvermatError, match="division of 10 by zero"):
+        kb.insert("number", [(0,)])
+    assert kb.version == version
+    assert contents(kb) == before == contents(opened(tmp_path, engine_name))
+    kb.plan(insert={"number": [(5,)]})
+    assert kb.version == version
+    kb.insert("number", [(5,)])
+    assert contents(kb) == contents(opened(tmp_path, engine_name))
+
+
+def test_batches_are_recorded_with_the_update(tmp_path: Path) -> None:
+    kb = made(tmp_path)
+    assert kb.last_batch("orders") is None
+    kb.update(insert={"edge": EDGES}, batch=("orders", 17))
+    kb.update(insert={"edge": EDGES}, batch=("other", 1))
+    again = opened(tmp_path)
+    assert (again.last_batch("orders"), again.last_batch("other")) == (17, 1)
+    assert [each.batch for each in lake.history(tmp_path)][2:] == [
+        ("orders", 17),
+        ("other", 1),
+    ]
+    version = again.version
+    for number in (17, 16):
+        with pytest.raises(BatchError, match="the last is 17"):
+            again.update(delete={"edge": EDGES}, batch=("orders", number))
+    for wrong in (("", 1), ("orders", -1), ("evermat", 7)):
+        with pytest.raises(BatchError):
+            again.update(delete={"edge": EDGES}, batch=wrong)
+    assert again.version == version
+    with pytest.raises(EvermatError, match="recorded with the state"):
+        evermat.KnowledgeBase().update(batch=("orders", 1))
+
+
+def test_many_small_updates_do_not_pile_up(tmp_path: Path) -> None:
+    kb = evermat.KnowledgeBase("reach(?x, ?y) :- edge(?x, ?y) .", state=tmp_path)
+    for number in range(6 * SEVERAL):
+        kb.insert("edge", [(number, f"text {number}")])
+        if number % 3:
+            kb.delete("edge", [(number, f"text {number}")])
+    table = StateTable.open(tmp_path)
+    assert table is not None
+    assert len(table.files(FACTS)) < 3 * SEVERAL
+    assert contents(opened(tmp_path)) == contents(kb)
+
+
+def test_a_change_is_written_and_not_the_whole_state(tmp_path: Path) -> None:
+    kb = evermat.KnowledgeBase("reach(?x, ?y) :- edge(?x, ?y) .", state=tmp_path)
+    kb.insert("edge", [(number, str(number)) for number in range(3000)])
+    table = StateTable.open(tmp_path)
+    assert table is not None
+    known = {file.path for file in table.files(FACTS)}
+    kb.delete("edge", [(7, "7")])
+    table = StateTable.open(tmp_path)
+    assert table is not None
+    new = [file for file in table.files(FACTS) if file.path not in known]
+    assert [file.rows for file in new] == [2]
+
+
+def test_wide_relations_make_room_for_themselves(tmp_path: Path) -> None:
+    kb = evermat.KnowledgeBase("p(?a) :- w(?a, ?b, ?c, ?d, ?e, ?f) .", state=tmp_path)
+    kb.insert("p", [("x",)])
+    kb.insert("w", [(1, "2", 3.5, "d", "e", "f")])
+    kb.insert("p", [("y",)])
+    assert contents(opened(tmp_path)) == contents(kb)
+    assert len(list(lake.changes(tmp_path, since=0))) == 4
+
+
+def test_feed_of_changes(tmp_path: Path) -> None:
+    kb = made(tmp_path)
+    kb.insert("edge", [("a", "b"), ("b", 7)])
+    kb.delete("edge", [("a", "b")])
+    feed = list(lake.changes(tmp_path, since=2))
+    assert set(feed) == {
+        (3, "-", "edge", ("a", "b")),
+        (3, "-", "reach", ("a", "b")),
+        (3, "-", "reach", ("a", 7)),
+        (3, "-", "far", ("a", 7)),
+    }
+    state: set[tuple[str, tuple[object, ...]]] = set()
+    for _, sign, predicate, row in lake.changes(tmp_path, since=0):
+        (state.add if sign == "+" else state.remove)((predicate, row))
+    assert state == {(name, row) for name in kb.predicates for row in kb.facts(name)}
+    table = lake.change_table(tmp_path, since=2)
+    assert table.column_names == ["version", "sign", "predicate", "values"]
+    assert ["a", "7"] not in table["values"].to_pylist()
+    assert ['"a"', "7"] in table["values"].to_pylist()
+
+
+def test_history_says_what_came_and_left(tmp_path: Path) -> None:
+    kb = made(tmp_path)
+    kb.insert("edge", [("a", "b")])
+    kb.delete("edge", [("a", "b")])
+    versions = lake.history(tmp_path)
+    assert [each.number for each in versions] == [0, 1, 2, 3]
+    assert [each.is_update for each in versions] == [False, True, True, True]
+    assert versions[2].added == {"edge": 1, "reach": 1}
+    assert versions[3].removed == {"edge": 1, "reach": 1}
+
+
+def test_vacuum_keeps_what_it_is_told_to_keep(tmp_path: Path) -> None:
+    kb = evermat.KnowledgeBase("r(?x) :- e(?x) .", state=tmp_path)
+    for number in range(2 * SEVERAL):
+        kb.insert("e", [(number,)])
+    latest = kb.version
+    assert latest is not None
+    removed = lake.vacuum(tmp_path, keep=3)
+    assert removed
+    assert contents(opened(tmp_path, version=latest)) == contents(kb)
+    assert len(set(opened(tmp_path, version=latest - 2).facts("e"))) == latest - 3
+    with pytest.raises(StateError, match="missing"):
+        opened(tmp_path, version=5)
+    with pytest.raises(MissingVersionError, match="no longer there"):
+        list(lake.changes(tmp_path, since=1))
+    # Vacuuming is no update: whoever has the state open goes on.
+    kb.insert("e", [("more",)])
+    assert contents(opened(tmp_path)) == contents(kb)
+    with pytest.raises(StateSettingsError):
+        lake.vacuum(tmp_path, keep=0)
+
+
+def test_settings_are_those_of_the_state(tmp_path: Path) -> None:
+    evermat.KnowledgeBase(RULES, counters=False, state=tmp_path)
+    with pytest.raises(StateSettingsError, match="counters=False"):
+        evermat.KnowledgeBase(RULES, state=tmp_path)
+    kb = opened(tmp_path)
+    kb.insert("edge", EDGES)
+    assert set(opened(tmp_path).facts("reach")) == set(kb.facts("reach"))
+
+
+def test_representatives_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StateSettingsError, match="representatives"):
+        evermat.KnowledgeBase(equality="rewrite", state=tmp_path / "one")
+    kb = evermat.KnowledgeBase(state=tmp_path / "two")
+    with pytest.raises(StateSettingsError, match="representatives"):
+        kb.insert("same_as", [("a", "b")])
+    kb = evermat.KnowledgeBase(equality="axioms", state=tmp_path / "three")
+    kb.load({"same_as": [("a", "b")], "likes": [("a", "c")]})
+    again = opened(tmp_path / "three")
+    assert ("b", "c") in set(again.facts("likes"))
+    assert contents(again) == contents(kb)
+
+
+def test_closures_are_written_out(tmp_path: Path) -> None:
+    rules = "t(?x, ?y) :- e(?x, ?y) . t(?x, ?z) :- t(?x, ?y), t(?y, ?z) ."
+    kb = evermat.KnowledgeBase(rules, state=tmp_path)
+    kb.insert("e", [(1, 2), (2, 3), (3, 4)])
+    kb.delete("e", [(2, 3)])
+    assert lake.read(tmp_path, "t").num_rows == 2
+    again = opened(tmp_path)
+    again.insert("e", [(2, 3), (4, 1)])
+    assert len(set(again.facts("t"))) == 16
+    assert contents(again) == from_scratch(again)
+    assert contents(opened(tmp_path)) == contents(again)
+
+
+# ------------------------------------------------------------------------ bad input
+
+
+def test_there_must_be_a_state_to_open(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="there is no state"):
+        opened(tmp_path / "nothing")
+    with pytest.raises(StateError, match="there is no state"):
+        lake.history(tmp_path / "nothing")
+    with pytest.raises(StateError, match="there is no state"):
+        opened(tmp_path / "nothing", version=3)
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    made(tmp_path).insert("edge", EDGES)
+    file = max(
+        (tmp_path / "part=facts").iterdir(), key=lambda file: file.stat().st_size
+    )
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StateError, match="cannot read `part=facts/"):
+        opened(tmp_path)
+    file.unlink()
+    with pytest.raises(StateError, match="missing"):
+        opened(tmp_path)
+    file.write_bytes(whole)
+    log = tmp_path / "_delta_log" / "00000000000000000002.json"
+    log.write_text("{ no JSON")
+    with pytest.raises(StateError, match="cannot open the state"):
+        opened(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    kb = made(tmp_path)
+    kb.insert("edge", EDGES)
+    before = contents(kb)
+    (tmp_path / "part=facts").rename(tmp_path / "away")
+    (tmp_path / "part=facts").write_text("in the way")
+    with pytest.raises(StateError, match="cannot write `part=facts/"):
+        kb.insert("edge", [("x", "y")])
+    assert contents(kb) == before
+    (tmp_path / "part=facts").unlink()
+    (tmp_path / "away").rename(tmp_path / "part=facts")
+    kb.insert("edge", [("x", "y")])
+    assert contents(opened(tmp_path)) == contents(kb)
+
+
+# --------------------------------------------------------------------- other readers
+
+
+def test_others_read_it_as_a_table(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    polars = pytest.importorskip("polars")
+    kb = made(tmp_path)
+    kb.insert("edge", EDGES)
+    kb.delete("edge", EDGES[:1])
+    delta = open_state(tmp_path)._table.delta  # noqa: SLF001  any Delta reader will do
+    state = delta.to_pyarrow_dataset()
+    connection = duckdb.connect()
+    connection.register("state", state)
+    rows = connection.execute(
+        """
+        SELECT coalesce(a.text, c0::text), coalesce(b.text, c1::text)
+        FROM (SELECT c0, c1 FROM state WHERE part = 'facts' AND relation = 'reach'
+              GROUP BY ALL HAVING sum(holds) > 0) facts
+        LEFT JOIN (SELECT id, text FROM state WHERE part = 'terms') a ON a.id = c0
+        LEFT JOIN (SELECT id, text FROM state WHERE part = 'terms') b ON b.id = c1
+        """
+    ).fetchall()
+    expected = {(str(x), str(y)) for x, y in kb.facts("reach")}
+    assert set(rows) == expected
+    frame = polars.read_delta(str(tmp_path))
+    sums = (
+        frame.filter(
+            (polars.col("part") == "facts") & (polars.col("relation") == "edge")
+        )
+        .group_by("c0", "c1")
+        .agg(polars.col("given").sum())
+        .filter(polars.col("given") > 0)
+    )
+    assert sums.height == len(EDGES) - 1
+
+
+# ----------------------------------------------------------------------- random runs
+
+ROW = st.tuples(st.integers(0, 4), st.sampled_from([0, 1, 2, "a", "b"]))
+STEP = st.tuples(st.booleans(), st.lists(ROW, max_size=4), st.booleans())
+
+
+@given(steps=st.lists(STEP, min_size=1, max_size=12))
+@settings(max_examples=25)
+def test_any_course_of_updates_and_openings(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, Any, bool]]
+) -> None:
+    path = tmp_path_factory.mktemp("state")
+    kb = made(path)
+    for is_insertion, rows, reopens in steps:
+        if is_insertion:
+            kb.insert("edge", rows)
+        else:
+            kb.update(delete={"edge": rows}, insert={"node": [(1,)]})
+        if reopens:
+            again = opened(path)
+            assert contents(again) == contents(kb)
+            kb = again
+    assert contents(opened(path)) == contents(kb) == from_scratch(kb)

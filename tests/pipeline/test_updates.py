@@ -1,0 +1,260 @@
+"""States: runs, updates, feeds, reports and what `status` tells of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from evermat import KnowledgeBase
+from evermat.cli import OK, WRONG_INPUT, WRONG_USAGE
+from evermat.cli import run as evermat
+from evermat.pipeline import Pipeline
+from evermat.pipeline.problems import (
+    OutputError,
+    PipelineStateError,
+    RejectedRowsError,
+)
+from pipelines import PROGRAM, configured, rows, run
+
+STATE = '[state]\npath = "state"\n'
+OUTPUTS = """
+[[output]]
+predicate = "reach"
+path = "out/reach"
+[[output]]
+name = "feed"
+predicate = "reach"
+mode = "changes"
+path = "out/feed"
+"""
+SOURCE = '[[source]]\npredicate = "edge"\npath = "edge.csv"\n'
+PARTS = (PROGRAM, STATE, SOURCE, OUTPUTS)
+
+
+def edges(folder: Path, *pairs: str, name: str = "edge.csv") -> None:
+    lines = ["x,y", *(f"{pair[0]},{pair[1]}" for pair in pairs)]
+    (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def feed(folder: Path) -> dict[str, list[str]]:
+    """What each version of the feed says, in order."""
+    found = {}
+    for number, file in enumerate(sorted((folder / "out/feed").iterdir())):
+        table = pq.read_table(file, partitioning=None)
+        lines = [f"{r['sign']}{r['reach1']}{r['reach2']}" for r in _named(table)]
+        found[str(number)] = sorted(lines)
+    return found
+
+
+def _named(table: object) -> list[dict[str, object]]:
+    found = []
+    for row in table.to_pylist():  # type: ignore[attr-defined]
+        version, sign, first, second = row.values()
+        assert isinstance(version, int)
+        found.append({"sign": sign, "reach1": first, "reach2": second})
+    return found
+
+
+def test_an_update_takes_what_changed(tmp_path: Path) -> None:
+    edges(tmp_path, "ab", "bc")
+    config = configured(tmp_path, *PARTS)
+    first = run(config)
+    edges(tmp_path, "ab", "cd")
+    second = Pipeline(config).update()
+    assert rows(tmp_path / "out/reach") == [("a", "b"), ("c", "d")]
+    assert feed(tmp_path) == {"0": ["+ab", "+ac", "+bc"], "1": ["+cd", "-ac", "-bc"]}
+    assert second.report.changes["edge"] == {"added": 1, "removed": 1}
+    assert first.report.version is not None
+    assert second.report.version == first.report.version + 1
+    old = KnowledgeBase.open(str(config.state), version=first.report.version)
+    assert set(old.facts("reach")) == {("a", "b"), ("b", "c"), ("a", "c")}
+
+
+def test_nothing_new_changes_nothing(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS)
+    run(config)
+    assert Pipeline(config).update().report.changes == {}
+    assert rows(tmp_path / "out/reach") == [("a", "b")]
+
+
+def test_sources_may_say_what_came_and_left(tmp_path: Path) -> None:
+    edges(tmp_path, "ab", "bc")
+    changes = '[source.update]\ninsert = "new/*.csv"\ndelete = "gone.csv"\n'
+    config = configured(tmp_path, PROGRAM, STATE, SOURCE, changes, OUTPUTS)
+    run(config)
+    (tmp_path / "new").mkdir()
+    edges(tmp_path, "cd", name="new/1.csv")
+    edges(tmp_path, "ab", "zz", name="gone.csv")
+    edges(tmp_path, name="edge.csv")
+    finished = Pipeline(config).update()
+    assert rows(tmp_path / "out/reach") == [("b", "c"), ("b", "d"), ("c", "d")]
+    names = [(each["name"], each["change"]) for each in finished.report.sources]
+    assert names == [("edge", "insert"), ("edge", "delete")]
+
+
+def test_rules_and_their_facts_are_updated_too(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    (tmp_path / "rules.dl").write_text(
+        "link(?x, ?y) :- edge(?x, ?y) . edge(u, v) . old(?x) :- edge(?x, ?y) ."
+    )
+    program = '[program]\nrules = "rules.dl"\n'
+    output = '[[output]]\npredicate = "link"\npath = "out/link"\n'
+    config = configured(tmp_path, program, STATE, SOURCE, output)
+    run(config)
+    assert rows(tmp_path / "out/link") == [("a", "b"), ("u", "v")]
+    (tmp_path / "rules.dl").write_text(
+        "link(?x, ?y) :- edge(?x, ?y) . link(?y, ?x) :- edge(?x, ?y) ."
+    )
+    finished = Pipeline(config).update()
+    assert rows(tmp_path / "out/link") == [("a", "b"), ("b", "a")]
+    assert finished.report.work["removed_rules"] == 1
+    assert finished.report.work["added_rules"] == 1
+
+
+def test_a_second_run_makes_the_state_what_sources_say(tmp_path: Path) -> None:
+    edges(tmp_path, "ab", "bc")
+    config = configured(tmp_path, *PARTS)
+    run(config)
+    other = configured(tmp_path, PROGRAM, STATE, OUTPUTS)
+    run(other)
+    assert rows(tmp_path / "out/reach") == []
+
+
+def test_a_failed_run_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    edges(tmp_path, "ab", "bc")
+    config = configured(tmp_path, *PARTS)
+    version = run(config).report.version
+    (tmp_path / "edge.csv").write_text("x,y\na,\nb,c\n", encoding="utf-8")
+    with pytest.raises(RejectedRowsError):
+        Pipeline(config).update()
+    assert KnowledgeBase.open(str(config.state)).version == version
+    assert len(rows(tmp_path / "out/reach")) == 3
+    assert len(feed(tmp_path)) == 1
+
+
+def test_a_failed_first_run_leaves_no_state(tmp_path: Path) -> None:
+    config = configured(tmp_path, *PARTS)
+    with pytest.raises(OSError, match="there is no file"):
+        run(config)
+    assert not (tmp_path / "state").exists()
+
+
+def test_an_update_needs_a_state(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    with pytest.raises(PipelineStateError, match=r"has no \[state\]"):
+        Pipeline(configured(tmp_path, PROGRAM, SOURCE)).update()
+    with pytest.raises(PipelineStateError, match="nothing to update at"):
+        Pipeline(configured(tmp_path, *PARTS)).update()
+
+
+def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    (tmp_path / "out").write_text("a file where a folder should be")
+    with pytest.raises(OutputError, match="cannot write") as raised:
+        run(configured(tmp_path, PROGRAM, SOURCE, OUTPUTS))
+    assert raised.value.__notes__ == [" = step: write output reach"]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "nt", "parquet"])
+def test_outputs_in_all_forms(tmp_path: Path, form: str) -> None:
+    (tmp_path / "edge.csv").write_text("x,y\n1,2\n2,3\n", encoding="utf-8")
+    iris = (
+        'columns = { x = "integer", y = "integer" }\n'
+        'arguments = [{ iri = "http://e/{x}" }, { iri = "http://e/{y}" }]\n'
+    )
+    more = (
+        f'[[output]]\nname = "other"\npredicate = "reach"\nformat = "{form}"\n'
+        'path = "out/other"\n[[output]]\nname = "news"\npredicate = "reach"\n'
+        f'mode = "changes"\nformat = "{form}"\npath = "out/news"\n'
+    )
+    run(configured(tmp_path, PROGRAM, SOURCE, iris, OUTPUTS, more))
+    (file,) = (tmp_path / "out/other").iterdir()
+    assert file.name == f"part-00000.{form}"
+    names = sorted(each.name for each in (tmp_path / "out/news").iterdir())
+    start = "version-000000000001"
+    added = [f"{start}-added.nt", f"{start}-removed.nt"]
+    assert names == (added if form == "nt" else [f"{start}.{form}"])
+    if form == "nt":
+        assert len(file.read_text(encoding="utf-8").splitlines()) == 3
+    elif form != "parquet":
+        mark = "," if form == "csv" else "\t"
+        assert f"http://e/1{mark}http://e/3\n" in file.read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------- commands and reports
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    edges(tmp_path, "ab", "bc")
+    configured(tmp_path, "[engine]", 'name = "embedded"', *PARTS)
+    return tmp_path
+
+
+def test_the_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = str(folder / "pipeline.toml")
+    assert evermat(["pipeline", "status", config]) == OK
+    assert "no runs so far" in capsys.readouterr().out
+    assert evermat(["pipeline", "run", config]) == OK
+    shown = capsys.readouterr()
+    assert "reach\t3\t0\t3\n" in shown.out
+    assert "done\tread source edge\t" in shown.err
+    edges(folder, "ab")
+    assert evermat(["pipeline", "update", config, "--json"]) == OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["changes"]["reach"] == {"added": 0, "removed": 2}
+    assert evermat(["pipeline", "status", config]) == OK
+    shown = capsys.readouterr()
+    assert "reach\t1\t0\n" in shown.out
+    assert len([line for line in shown.out.splitlines() if "\tok\t" in line]) == 2
+    assert evermat(["pipeline", "status", config, "--json", "--limit", "1"]) == OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["version"] == document["runs"][0]["version"]
+    assert len(document["runs"]) == 1
+
+
+def test_failures_on_the_command_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = str(folder / "pipeline.toml")
+    (folder / "edge.csv").unlink()
+    assert evermat(["pipeline", "run", config]) == WRONG_INPUT
+    shown = capsys.readouterr()
+    assert "failed\tread source edge\t" in shown.err
+    assert "SourceError [EM802]: there is no file" in shown.err
+    assert " = step: read source edge" in shown.err
+    assert evermat(["pipeline", "status", config]) == OK
+    assert "the last run failed:\nSourceError" in capsys.readouterr().out
+    assert evermat(["pipeline", "run", str(folder / "other.toml")]) == WRONG_INPUT
+    assert evermat(["pipeline", "jog", config]) == WRONG_USAGE
+
+
+def test_reports_are_complete_pages(folder: Path) -> None:
+    (folder / "edge.csv").write_text("x,y\na,b\nb,<i>\n,c\n", encoding="utf-8")
+    config = configured(folder, *PARTS)
+    (source,) = config.sources
+    lenient = replace(source, limit=replace(source.limit, rows=1))
+    finished = run(replace(config, sources=(lenient,)))
+    page = Path(finished.page).read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    for text in ("read source edge", "no value", "materialise", "reach"):
+        assert text in page
+    assert "<i>" not in page
+    assert "src=" not in page
+    assert "href=" not in page
+    document = json.loads(Path(finished.document).read_text(encoding="utf-8"))
+    assert document["sources"][0]["rejected"] == 1
+    assert document["steps"][0]["name"] == "read rules"
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["update"], ["status"]])
+def test_help_teaches(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert evermat(["pipeline", *command, "--help"]) == OK
+    assert f"evermat pipeline {command[0] if command else 'run'} " in (
+        capsys.readouterr().out
+    )
