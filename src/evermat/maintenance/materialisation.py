@@ -339,11 +339,11 @@ class Materialisation:
     def _write_out_for(self, new: CompiledRules) -> None:
         """Write out closures that are held, and that a program to come reads."""
         old = self._compiled
-        still_held = {module.closure.pattern.relation for module in new.held}
+        still_held = {module.closure.pattern for module in new.held}
         wanted = [
             module
             for module in old.held
-            if module.closure.pattern.relation not in still_held
+            if module.closure.pattern not in still_held
             and not new.rules.isdisjoint(module.rules)
         ]
         if wanted:
