@@ -170,8 +170,9 @@ def rows_without(
 
 
 def joined_tables(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of tables with the same columns; those without columns are left out."""
-    some = [table for table in tables if table.num_columns]
-    if len(some) == 1:
-        return some[0]
-    return pa.concat_tables(some) if some else tables[0]
+    """The rows of one or more tables, which have the same columns but for names."""
+    some = [table for table in tables if table.num_rows]
+    if len(some) < 2:  # noqa: PLR2004  nothing to join
+        return some[0] if some else tables[0]
+    names = some[0].column_names
+    return pa.concat_tables([table.rename_columns(names) for table in some])

@@ -133,8 +133,17 @@ class Closer:
     def capture(self, closure: Closure, facts: Facts) -> CapturedPaths:
         """The closure of facts, to be read when the facts have long changed."""
         constants = self._constants(closure.pattern)
-        paths = self._paths(closure, facts)
-        return CapturedPaths(self._dictionary, closure, constants, paths)
+        external = self._chosen(closure.pattern, facts)
+        edges = None
+        if closure.edges is not None:
+            edges = self._chosen(closure.edges, facts)
+        return CapturedPaths(self._dictionary, closure, constants, external, edges)
+
+    def _chosen(self, pattern: Pattern, facts: Facts) -> _Chosen | None:
+        relation = self._store.relations.get(pattern.relation)
+        if relation is None:
+            return None
+        return _Chosen(pattern, relation.table, self._rows(pattern, facts))
 
     # ---------------------------------------------------------------------- graphs
 
@@ -144,10 +153,7 @@ class Closer:
         return paths_of(closure, external, edges)
 
     def _pairs(self, pattern: Pattern, facts: Facts) -> Pairs:
-        relation = self._store.relations.get(pattern.relation)
-        if relation is None:
-            return NO_PAIRS
-        return _columns(pattern, relation.table, self._rows(pattern, facts))
+        return _pairs_of(self._chosen(pattern, facts))
 
     def _rows(self, pattern: Pattern, facts: Facts) -> Rows:
         """The rows of a view that a pattern fits.
@@ -156,6 +162,8 @@ class Closer:
         come from them.
         """
         sets, name = self._store.sets, pattern.relation
+        if not self._constants(pattern) and sets.is_marked(facts):
+            return sets.stored_rows(facts, name)
         match facts:
             case Union(left=left, right=right):
                 parts = self._rows(pattern, left), self._rows(pattern, right)
@@ -255,25 +263,49 @@ def _table(pattern: Pattern, constants: Mapping[int, int], keys: Keys) -> Ids:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Chosen:
+    """Some rows of a table, which never change what they hold."""
+
+    pattern: Pattern
+    table: Ids
+    rows: Rows
+
+
+def _pairs_of(chosen: _Chosen | None) -> Pairs:
+    if chosen is None:
+        return NO_PAIRS
+    return _columns(chosen.pattern, chosen.table, chosen.rows)
+
+
+@dataclass(frozen=True, eq=False)
 class CapturedPaths:
-    """A closure, held by copies of the pairs that it starts from."""
+    """A closure, held by the rows that it starts from."""
 
     dictionary: Dictionary
     closure: Closure
     constants: Mapping[int, int]
-    paths: Paths
+    external: _Chosen | None
+    edges: _Chosen | None
 
-    def minus(self, other: Captured | None) -> Snapshot:
-        """What the closure has and another one has not."""
-        if not isinstance(other, CapturedPaths):
-            return LazyCopy(self, NO_PATHS)
+    @cached_property
+    def paths(self) -> Paths:
+        """What the closure is made of."""
+        pairs = _pairs_of(self.external), _pairs_of(self.edges)
+        return paths_of(self.closure, *pairs)
+
+    def paths_beside(self, other: CapturedPaths) -> Paths:
+        """The same, walking as another closure does."""
         mine = self.closure.kind is ClosureKind.RIGHT_LINEAR
         theirs = other.closure.kind is ClosureKind.RIGHT_LINEAR
         if mine == theirs:
-            return LazyCopy(self, other.paths)
-        # One of the two walks backwards: its pairs are turned, one by one.
-        pairs = pairs_of(Comparison(other.paths).keys()).flipped()
-        return LazyCopy(self, Paths(pairs, NO_PAIRS))
+            return self.paths
+        # One of the two walks backwards: the pairs are turned, one by one.
+        pairs = pairs_of(Comparison(self.paths).keys()).flipped()
+        return Paths(pairs, NO_PAIRS)
+
+    def minus(self, other: Captured | None) -> Snapshot:
+        """What the closure has and another one has not."""
+        return LazyCopy(self, other if isinstance(other, CapturedPaths) else None)
 
 
 class _Terms:
@@ -302,7 +334,7 @@ class _Terms:
 class LazyCopy:
     """A copy of facts that is written out only when it is read."""
 
-    def __init__(self, captured: CapturedPaths, less: Paths) -> None:
+    def __init__(self, captured: CapturedPaths, less: CapturedPaths | None) -> None:
         self._captured = captured
         self._less = less
 
@@ -311,7 +343,9 @@ class LazyCopy:
         return self._compare().size()
 
     def _compare(self) -> Comparison:
-        return Comparison(self._captured.paths, self._less)
+        captured, less = self._captured, self._less
+        without = NO_PATHS if less is None else less.paths_beside(captured)
+        return Comparison(captured.paths, without)
 
     def relations(self) -> Mapping[str, int]:
         """The number of facts of each relation that has any."""
