@@ -152,11 +152,9 @@ def rows_without(
 
     Args:
         table: columns of terms.
-        unwanted: constants by their column; those without any are had by every row.
+        unwanted: one or more constants by their column.
     """
     for constants in unwanted:
-        if not constants:
-            return table.slice(0, 0)
         has_all = None
         for at, wanted in constants.items():
             column = table.column(at)

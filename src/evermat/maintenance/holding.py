@@ -66,25 +66,28 @@ class Layered:
     Args:
         base: stored facts.
         others: the facts of some patterns, all of them.
-        stored: for each pattern those of its facts that the base has.
+        stored: those facts of patterns with constants that the base has.
     """
 
     def __init__(
         self,
         base: Snapshot,
         others: Mapping[Pattern, Snapshot],
-        stored: Mapping[Pattern, Snapshot],
+        stored: Sequence[Snapshot],
     ) -> None:
         self._base = base
         self._others = others
         self._stored = stored
+        self._whole = {each.relation for each in others if not _constants(each)}
 
     def relations(self) -> Mapping[str, int]:
         """The number of facts of each relation that has any."""
         sizes = Counter(self._base.relations())
+        for name in self._whole:
+            sizes.pop(name, None)
         for snapshot in self._others.values():
             sizes.update(snapshot.relations())
-        for snapshot in self._stored.values():
+        for snapshot in self._stored:
             sizes.subtract(snapshot.relations())
         return {name: size for name, size in sizes.items() if size}
 
@@ -92,7 +95,7 @@ class Layered:
         """The rows of a relation."""
         patterns = [each for each in self._others if each.relation == relation]
         tables = []
-        if relation in self._base.relations():
+        if relation not in self._whole and relation in self._base.relations():
             table = self._base.read(relation)
             tables.append(rows_without(table, [_constants(each) for each in patterns]))
         parts = [self._others[each] for each in patterns]
@@ -110,12 +113,15 @@ def _constants(pattern: Pattern) -> dict[int, Constant]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Both:
-    """A closure before and after an update, and what was and is stored of it."""
+    """A closure before and after an update.
+
+    Attributes:
+        stored: what was and is stored of it, if other facts are stored beside it.
+    """
 
     old: Captured
     new: Captured
-    old_stored: Captured
-    new_stored: Captured
+    stored: tuple[Captured, Captured] | None
 
 
 Captures = dict["Pattern", Both]
@@ -142,8 +148,9 @@ def capture(
         captures[pattern] = Both(
             before.capture(was),
             after.capture(now),
-            before.capture(stored),
-            after.capture(stored),
+            (before.capture(stored), after.capture(stored))
+            if _constants(pattern)
+            else None,
         )
     return captures
 
@@ -155,17 +162,17 @@ def with_held_changes(
     if not captures:
         return changes
     removed, added = changes
-    both = captures.items()
+    stored = [both.stored for both in captures.values() if both.stored is not None]
     return (
         Layered(
             removed,
-            {each: this.old.minus(this.new) for each, this in both},
-            {each: this.old_stored.minus(this.new_stored) for each, this in both},
+            {each: both.old.minus(both.new) for each, both in captures.items()},
+            [old.minus(new) for old, new in stored],
         ),
         Layered(
             added,
-            {each: this.new.minus(this.old) for each, this in both},
-            {each: this.new_stored.minus(this.old_stored) for each, this in both},
+            {each: both.new.minus(both.old) for each, both in captures.items()},
+            [new.minus(old) for old, new in stored],
         ),
     )
 
