@@ -65,8 +65,8 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             (
-                "Job aborted: ExecutorLostFailure (executor 1 exited): Command exited with "
-                "code 137"
+                "Job aborted: ExecutorLostFailure (executor 1 exited): Command "
+                "exited with code 137"
             ),
             SparkStepError,
             "spark.executor.memory",
@@ -85,8 +85,8 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             (
                 "An exception was thrown from the Python worker:\nTraceback\n"
-                "evermat.rdf.reading.RdfSyntaxError: RdfSyntaxError [EM723]: `a.ttl`: no\n"
-                " = help: say so"
+                "evermat.rdf.reading.RdfSyntaxError: RdfSyntaxError [EM723]: "
+                "`a.ttl`: no\n = help: say so"
             ),
             RdfSyntaxError,
             "say so",
@@ -106,6 +106,8 @@ def test_what_spark_says_is_explained(
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves a pipe open
 def test_a_master_that_makes_no_sense(tmp_path: Path) -> None:
     (tmp_path / "edge.csv").write_text("x,y\na,b\n")
     engine = '[engine]\nmaster = "cloud"\n'
