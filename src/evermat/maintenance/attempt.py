@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
+from evermat.maintenance.choose import Choice
 from evermat.maintenance.compiled_rules import strata_of
 from evermat.maintenance.holding import Sight, capture, with_held_changes
 from evermat.maintenance.rematerialise import copy_given
@@ -42,6 +43,71 @@ class Job:
     new: CompiledRules
     change: RuleChange
     start: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Given facts that changed, copied."""
+
+    removed: Snapshot
+    added: Snapshot
+    ignored: Ignored
+
+
+class Origin(Protocol):
+    """Where an update comes from: a job."""
+
+    @property
+    def change(self) -> RuleChange:
+        """What happens to the rules."""
+
+    @property
+    def start(self) -> float:
+        """When the update began."""
+
+
+def outcome_of(
+    origin: Origin,
+    choice: Choice,
+    given: Given,
+    stored: tuple[Snapshot, Snapshot],
+    strata: tuple[StratumReport, ...],
+    held: Captures | None = None,
+) -> Outcome:
+    """The outcome of an update that removed and added some stored facts.
+
+    Args:
+        origin: the update.
+        choice: how it was done.
+        given: what was given and withdrawn.
+        stored: the stored facts that it removed and added.
+        strata: the work it was.
+        held: closures that are not stored.
+    """
+    removed, added = with_held_changes(stored, held or {})
+    return Outcome(
+        removed=removed,
+        added=added,
+        explicit_removed=given.removed,
+        explicit_added=given.added,
+        summary=Report(
+            algorithm=choice.algorithm,
+            reason=choice.reason,
+            strata=strata,
+            deleted=_size(given.removed),
+            inserted=_size(given.added),
+            removed=_size(stored[0]),
+            added=_size(stored[1]),
+            ignored=given.ignored,
+            removed_rules=len(origin.change.removed),
+            added_rules=len(origin.change.added),
+            seconds=perf_counter() - origin.start,
+        ),
+    )
+
+
+def _size(snapshot: Snapshot) -> int:
+    return sum(snapshot.relations().values())
 
 
 class Attempt(Protocol):
@@ -94,27 +160,14 @@ class Maintained:
             Sight(engine, run.updated, self.job.new.held),
             lost.relations() | gained.relations(),
         )
-        stored = engine.snapshot(lost), engine.snapshot(gained)
-        removed, added = with_held_changes(stored, held)
-        return Outcome(
-            removed=removed,
-            added=added,
-            explicit_removed=engine.snapshot(run.withdrawn),
-            explicit_added=engine.snapshot(run.given),
-            summary=Report(
-                algorithm=algorithm,
-                reason=reason,
-                strata=self.strata,
-                deleted=run.withdrawn.size(),
-                inserted=run.given.size(),
-                removed=_size(stored[0]),
-                added=_size(stored[1]),
-                ignored=self.update.ignored,
-                removed_rules=len(self.job.change.removed),
-                added_rules=len(self.job.change.added),
-                seconds=perf_counter() - self.job.start,
-            ),
+        given = Given(
+            removed=engine.snapshot(run.withdrawn),
+            added=engine.snapshot(run.given),
+            ignored=self.update.ignored,
         )
+        choice = Choice(algorithm, reason)
+        stored = engine.snapshot(lost), engine.snapshot(gained)
+        return outcome_of(self.job, choice, given, stored, self.strata, held)
 
 
 def maintain(
@@ -142,15 +195,6 @@ def _is_telling(report: StratumReport) -> bool:
 
 
 # -------------------------------------------------------------------------- built
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """Given facts that changed, copied."""
-
-    removed: Snapshot
-    added: Snapshot
-    ignored: Ignored
 
 
 class Built:
@@ -200,33 +244,11 @@ class Built:
         stored: tuple[Snapshot, Snapshot],
         held: Captures,
     ) -> Outcome:
-        removed, added = with_held_changes(stored, held)
-        return Outcome(
-            removed=removed,
-            added=added,
-            explicit_removed=self.given.removed,
-            explicit_added=self.given.added,
-            summary=Report(
-                algorithm=algorithm,
-                reason=reason,
-                strata=self.strata,
-                deleted=_size(self.given.removed),
-                inserted=_size(self.given.added),
-                removed=_size(stored[0]),
-                added=_size(stored[1]),
-                ignored=self.given.ignored,
-                removed_rules=len(self.job.change.removed),
-                added_rules=len(self.job.change.added),
-                seconds=perf_counter() - self.job.start,
-            ),
-        )
+        choice = Choice(algorithm, reason)
+        return outcome_of(self.job, choice, self.given, stored, self.strata, held)
 
 
 def build(job: Job, fresh: Engine, given: Given, watch: Watch) -> Built:
     """Materialise the new program on a fresh engine with the new given facts."""
     strata = job.bookkeeping.materialise(fresh, job.new.plans, watch)
     return Built(job, fresh, given, strata)
-
-
-def _size(snapshot: Snapshot) -> int:
-    return sum(snapshot.relations().values())
