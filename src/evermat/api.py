@@ -7,6 +7,7 @@ questions are answered by `evermat.questions`.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
@@ -51,7 +52,7 @@ from evermat.update_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -327,8 +328,9 @@ class KnowledgeBase:
     def materialise(self) -> Change:
         """Derive everything again from the given facts."""
         self._slot.require_free()
-        self._announce(self._catalogue, self._prefixes)
-        return self._report(self._materialisation.rematerialise(), self._catalogue)
+        with self._announced(self._catalogue, self._prefixes):
+            outcome = self._materialisation.rematerialise()
+        return self._report(outcome, self._catalogue)
 
     # ---------------------------------------------------------------- questions
 
@@ -567,14 +569,14 @@ class KnowledgeBase:
     ) -> Change:
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        self._announce(checked.catalogue, checked.prefixes, batch)
-        outcome = kept.update(
-            delete=checked.delete,
-            insert=checked.insert,
-            remove_rules=checked.remove_rules,
-            add_rules=self._with_axioms(checked),
-            algorithm=algorithm,
-        )
+        with self._announced(checked.catalogue, checked.prefixes, batch):
+            outcome = kept.update(
+                delete=checked.delete,
+                insert=checked.insert,
+                remove_rules=checked.remove_rules,
+                add_rules=self._with_axioms(checked),
+                algorithm=algorithm,
+            )
         self._materialisation = kept
         self._catalogue = checked.catalogue
         self._prefixes = checked.prefixes
@@ -619,20 +621,25 @@ class KnowledgeBase:
         arities = {each.name: each.arity for each in catalogue}
         return Change(expanded_outcome(outcome, arities), catalogue, applied=applied)
 
-    def _announce(
+    @contextmanager
+    def _announced(
         self,
         catalogue: Catalogue,
         prefixes: Mapping[str, str],
         batch: tuple[str, int] | None = None,
-    ) -> None:
-        """Say what the next update comes with, where a state is kept."""
+    ) -> Iterator[None]:
+        """Have the update in the block written to the state, where one is kept."""
         if self._persistence is not None:
             self._persistence.announce(catalogue, prefixes, batch)
-        elif batch is not None:
+            yield
+            self._persistence.finish()
+            return
+        if batch is not None:
             raise RequestError(
                 "a batch is recorded with the state, and there is none",
                 help="make the knowledge base with `state=PATH`",
             )
+        yield
 
     def _resume(
         self,

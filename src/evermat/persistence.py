@@ -71,6 +71,10 @@ class Persistence:
             catalogue=catalogue, prefixes=prefixes, settings=self._settings, batch=batch
         )
 
+    def finish(self) -> None:
+        """Say that the update that was announced is done."""
+        self.state.finish()
+
     @staticmethod
     def refuse_rewriting() -> NoReturn:
         """Representatives of equal constants are not kept on a lake."""

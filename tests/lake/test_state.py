@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat import lake
+from evermat.engines.reference.store import Store
 from evermat.errors import EvermatError
 from evermat.lake.errors import (
     BatchError,
@@ -187,6 +188,62 @@ def test_failed_updates_leave_no_trace(tmp_path: Path, engine_name: str) -> None
     assert kb.version == version
     kb.insert("number", [(5,)])
     assert contents(kb) == contents(opened(tmp_path, engine_name))
+
+
+def test_an_update_that_is_interrupted_after_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = made(tmp_path)
+    kb.insert("edge", EDGES)
+    commit = StateTable.commit
+
+    def interrupted(self: StateTable, *files: Any, **more: Any) -> None:
+        commit(self, *files, **more)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StateTable, "commit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            kb.insert("edge", [("x", "y")])
+    # Memory is behind: what it would write now does not fit the state.
+    with pytest.raises(StateError, match="interrupted right after its commit"):
+        kb.insert("edge", [("p", "q")])
+    again = opened(tmp_path)
+    assert ("x", "y") in set(again.facts("reach"))
+    assert contents(again) == from_scratch(again)
+
+
+def test_memory_that_fails_after_the_commit_is_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = made(tmp_path, "reference")
+    kb.insert("edge", EDGES)
+
+    take = Store.take
+    failures: list[str] = []
+
+    def full(self: Store, other: Store) -> None:
+        if not failures and lake.history(tmp_path)[-1].number > 2:
+            failures.append("once")
+            raise MemoryError
+        take(self, other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "take", full)
+        with pytest.raises(MemoryError):
+            kb.insert("edge", [("x", "y")])
+    with pytest.raises(StateError, match="go on with the state"):
+        kb.insert("edge", [("p", "q")])
+    assert ("x", "y") in set(opened(tmp_path).facts("reach"))
+
+
+def test_a_state_that_was_made_and_nothing_else(tmp_path: Path) -> None:
+    open_state(tmp_path)
+    with pytest.raises(StateError, match="this version is empty"):
+        opened(tmp_path)
+    kb = made(tmp_path)
+    kb.insert("edge", EDGES)
+    assert contents(opened(tmp_path)) == contents(kb)
 
 
 def test_batches_are_recorded_with_the_update(tmp_path: Path) -> None:
