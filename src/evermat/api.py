@@ -17,7 +17,13 @@ import pyarrow as pa
 from evermat.algebra import Region, Views
 from evermat.catalogue import Catalogue
 from evermat.change import Change, check_sort, read_relation, split
-from evermat.columns import as_terms, constants, empty_table, table_of_rows
+from evermat.columns import (
+    as_terms,
+    constants,
+    empty_table,
+    joined_tables,
+    table_of_rows,
+)
 from evermat.engines import make_engine
 from evermat.equality_change import expanded_outcome
 from evermat.equality_modes import (
@@ -375,12 +381,6 @@ class KnowledgeBase:
         kept = self._materialisation
         if isinstance(kept, EqualityMaterialisation):
             return self._expanded_facts(known, sort)
-        held = kept.reading.snapshot(predicate)
-        if held is not None and sort != "explicit":
-            table = read_relation(held, predicate, known.arity)
-            if sort == "derived":
-                table = split(table, self.facts(predicate, "explicit").to_terms(), sort)
-            return Result(table, known.columns)
         chosen: dict[str, Facts] = {
             "all": engine.materialised,
             "explicit": engine.explicit,
@@ -389,6 +389,10 @@ class KnowledgeBase:
         region = Region(frozenset({predicate}))
         snapshot = engine.snapshot(chosen[sort].within(region))
         table = read_relation(snapshot, predicate, known.arity)
+        if sort != "explicit":
+            rest = kept.reading.rest(predicate)
+            parts = [read_relation(each, predicate, known.arity) for each in rest]
+            table = joined_tables([table, *parts])
         return Result(table, known.columns)
 
     def _expanded_facts(self, known: Predicate, sort: Sort) -> Result:
@@ -576,7 +580,7 @@ class KnowledgeBase:
         self._materialisation = kept
         self._catalogue = checked.catalogue
         self._prefixes = checked.prefixes
-        self._is_empty = self._is_empty and not outcome.report.inserted
+        self._is_empty = self._is_empty and not outcome.summary.inserted
         return self._report(outcome, self._catalogue)
 
     def _prepared(

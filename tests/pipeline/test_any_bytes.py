@@ -71,7 +71,7 @@ def test_every_line_is_accounted_for(form: str, data: st.DataObject | None) -> N
         assert len(facts) + len(wrong) == count
     for position, line in wrong:
         start = text[position:].split(b"\n")[0].rstrip(b"\r")
-        shown = start.decode("utf-8", "backslashreplace").removeprefix("\ufeff")
-        assert line.rstrip("\r").removeprefix("\ufeff") == shown
+        shown = start.decode("utf-8", "backslashreplace")
+        assert line.rstrip("\r") in {shown, shown.removeprefix("\ufeff")}
     for size in (3, 17):
         assert taken(form, text, size) == whole
