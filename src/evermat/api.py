@@ -17,7 +17,13 @@ import pyarrow as pa
 from evermat.algebra import Region, Views
 from evermat.catalogue import Catalogue
 from evermat.change import Change, check_sort, read_relation, split
-from evermat.columns import as_terms, constants, empty_table, table_of_rows
+from evermat.columns import (
+    as_terms,
+    constants,
+    empty_table,
+    joined_tables,
+    table_of_rows,
+)
 from evermat.engines import make_engine
 from evermat.equality_change import expanded_outcome
 from evermat.equality_modes import (
@@ -35,7 +41,7 @@ from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
 from evermat.questions import ask, question_of, read_question
 from evermat.rdf import read_rdf
-from evermat.result import Result
+from evermat.result import MissingPackageError, Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
 from evermat.update_requests import (
@@ -47,6 +53,7 @@ from evermat.update_requests import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import ModuleType
 
     from pyspark.sql import SparkSession
 
@@ -205,9 +212,8 @@ class KnowledgeBase:
             StateError: there is no state, or it cannot be read.
             MissingVersionError: there is no such version.
         """
-        from evermat.persistence import existing_state  # noqa: PLC0415  needs a library
-
-        opened, settings = existing_state(state, version, storage_options)
+        persistence = _persistence_module()
+        opened, settings = persistence.existing_state(state, version, storage_options)
         return cls(
             engine=engine,
             algorithm=algorithm,
@@ -375,12 +381,6 @@ class KnowledgeBase:
         kept = self._materialisation
         if isinstance(kept, EqualityMaterialisation):
             return self._expanded_facts(known, sort)
-        held = kept.reading.snapshot(predicate)
-        if held is not None and sort != "explicit":
-            table = read_relation(held, predicate, known.arity)
-            if sort == "derived":
-                table = split(table, self.facts(predicate, "explicit").to_terms(), sort)
-            return Result(table, known.columns)
         chosen: dict[str, Facts] = {
             "all": engine.materialised,
             "explicit": engine.explicit,
@@ -389,6 +389,10 @@ class KnowledgeBase:
         region = Region(frozenset({predicate}))
         snapshot = engine.snapshot(chosen[sort].within(region))
         table = read_relation(snapshot, predicate, known.arity)
+        if sort != "explicit":
+            rest = kept.reading.rest(predicate)
+            parts = [read_relation(each, predicate, known.arity) for each in rest]
+            table = joined_tables([table, *parts])
         return Result(table, known.columns)
 
     def _expanded_facts(self, known: Predicate, sort: Sort) -> Result:
@@ -576,7 +580,7 @@ class KnowledgeBase:
         self._materialisation = kept
         self._catalogue = checked.catalogue
         self._prefixes = checked.prefixes
-        self._is_empty = self._is_empty and not outcome.report.inserted
+        self._is_empty = self._is_empty and not outcome.summary.inserted
         return self._report(outcome, self._catalogue)
 
     def _prepared(
@@ -677,9 +681,21 @@ def _persistence(
     settings: tuple[bool, bool, str],
     options: Mapping[str, str] | None,
 ) -> Persistence:
-    from evermat.persistence import open_persistence  # noqa: PLC0415  needs a library
+    module = _persistence_module()
+    opened: Persistence = module.open_persistence(state, settings, options)
+    return opened
 
-    return open_persistence(state, settings, options)
+
+def _persistence_module() -> ModuleType:
+    """What keeps states; it needs a library that not everybody has."""
+    try:
+        from evermat import persistence  # noqa: PLC0415  see above
+    except ImportError as error:
+        raise MissingPackageError(
+            f"a state on a lake needs `{error.name}`, which is not installed",
+            help='install it with pip install "evermat[lake]"',
+        ) from error
+    return persistence
 
 
 def _request(
