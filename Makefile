@@ -14,6 +14,9 @@ ARGS    ?=
 
 SPARK_TESTS := tests/spark tests/algebra tests/equality tests/modules tests/maintenance/test_agreement.py
 
+JAVA := command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || \
+	{ echo "Spark needs Java 17 or newer: apt install openjdk-17-jre-headless (or what your system calls it), or set JAVA_HOME"; exit 1; }
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -21,9 +24,11 @@ help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: $(WARM) ## the main example: load, materialise, update, show what changed
+run: $(WARM) $(SPARK) ## the main examples: materialise and update; a pipeline on Spark and embedded
 	@$(BIN)/evermat run examples/access/rules.dl --facts examples/access/facts \
 		--then examples/access/monday.toml $(ARGS)
+	@$(JAVA)
+	@$(BIN)/python examples/pipeline/both_engines.py
 
 .PHONY: test
 test: $(WARM) ## all tests (ARGS=… is handed to pytest)
@@ -31,8 +36,7 @@ test: $(WARM) ## all tests (ARGS=… is handed to pytest)
 
 .PHONY: test-spark
 test-spark: $(SPARK) ## the shared tests on the Spark engine: contract, algorithms, programs
-	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || \
-		{ echo "Spark needs Java 17 or newer: install it (openjdk-17-jre-headless) or set JAVA_HOME"; exit 1; }
+	@$(JAVA)
 	@$(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark $(SPARK_TESTS) $(ARGS)
 	@EVERMAT_SPARK_SMALL=2 $(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark tests/spark $(ARGS)
 

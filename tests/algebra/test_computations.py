@@ -90,6 +90,21 @@ def test_a_failing_computation_names_the_rule_and_the_values(engine: Engine) -> 
     assert facts_of(engine, found) == make_facts(e=[(5, 2)])
 
 
+def test_a_failing_computation_names_the_facts_it_was_applied_to(
+    engine: Engine,
+) -> None:
+    query = Query(
+        Pattern("e", (Z, Y)),
+        (Pattern("n", (X,)), Pattern("m", (Z, X))),
+        computations=(Require(Apply("!=", (Z, TEN))), QUOTIENT),
+        column_count=3,
+        label="e(?z, ?y) :- n(?x), m(?z, ?x), ?z != 10, ?y = 10 / ?x .",
+    )
+    with pytest.raises(EvaluationError) as caught:
+        run(engine, query, make_facts(n=[(0,), (5,)], m=[("zero", 0), ("five", 5)]))
+    assert 'the rule was applied to n(0), m("zero", 0)' in caught.value.message
+
+
 def test_computations_run_only_after_conditions_before_them(engine: Engine) -> None:
     query = Query(
         Pattern("e", (X, Y)),

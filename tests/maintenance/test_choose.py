@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.maintenance import materialisation
-from evermat.maintenance.choose import Choice, History, Situation, choose
-from evermat.maintenance.watch import Patience
+from evermat.maintenance.choose import (
+    Choice,
+    History,
+    Situation,
+    choose,
+    restart_price,
+)
+from evermat.maintenance.watch import OutOfPatience, Patience, Watch
 from paper_examples import REACHABILITY, Example, values
 
 if TYPE_CHECKING:
@@ -73,6 +79,33 @@ def test_experience_beats_assumptions() -> None:
     assert name(small, disappointed) == "remat"
     # What was learnt from twenty facts does not speak against a single one.
     assert name(replace(PLAIN, withdrawn=1), disappointed) == "dred-c"
+
+
+def test_what_might_be_cheaper_is_tried_once() -> None:
+    doubtful = replace(PLAIN, withdrawn=200)
+    choice = choose(doubtful, DEEP)
+    assert choice.algorithm == "dred-c"
+    assert choice.patience is not None
+    # Deleting may cost half of what starting again would: the rest costs no more.
+    assert choice.patience.seconds < restart_price(200, DEEP) / 2
+    disappointed = DEEP.gave_up(
+        withdrawn=200, instances=round(choice.patience.instances)
+    )
+    assert name(doubtful, disappointed) == "remat"
+
+
+def test_insertions_tell_nothing_about_the_price_of_deletions() -> None:
+    slow = DEEP.maintained(withdrawn=0, instances=1_000_000, seconds=100.0)
+    assert slow.speed == DEEP.speed
+
+
+def test_attempts_are_given_up_only_while_deleting() -> None:
+    watch = Watch(patience=Patience(instances=10, seconds=0.0))
+    watch.phase = "insert"
+    watch.working("rule", 100)
+    watch.phase = "overdelete"
+    with pytest.raises(OutOfPatience):
+        watch.working("rule", 100)
 
 
 def test_nothing_was_derived_so_far() -> None:

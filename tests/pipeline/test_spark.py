@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evermat.pipeline import read_config
+from evermat.pipeline import Pipeline, read_config
 from evermat.pipeline.config import EngineSettings
 from evermat.pipeline.problems import SchemaMismatchError, SourceError
 from evermat.pipeline.spark_session import plain_spark_errors, spark_session
@@ -122,7 +122,7 @@ def test_both_engines_give_the_same(tmp_path: Path) -> None:
     for embedded, on_spark in zip(*results, strict=True):
         assert embedded == on_spark
     facts, aside, *_ = results[0]
-    assert [len(each) for each in facts] == [2, 1, 7, 1]
+    assert [len(each) for each in facts] == [2, 1, 6, 1]
     assert [len(each) for each in aside] == [3, 4]
 
 
@@ -229,3 +229,31 @@ def test_errors_of_spark_are_explained(spark: SparkSession) -> None:
         plain_spark_errors(),
     ):
         spark.table("nothing_of_the_kind").collect()
+
+
+@pytest.mark.usefixtures("spark")
+def test_states_are_updated_and_shared_by_engines(tmp_path: Path) -> None:
+    state = '[state]\npath = "state"\n'
+    feed = (
+        '[[output]]\nname = "feed"\npredicate = "reach"\nmode = "changes"\n'
+        'path = "out/feed"\nformat = "csv"\n'
+    )
+    edge = tmp_path / "edge.csv"
+    edge.write_text("x,y\na,b\nb,c\n", encoding="utf-8")
+    parts = (PROGRAM, state, "[[source]]", SHORT, 'path = "edge.csv"', OUTPUT, feed)
+    run(configured(tmp_path, *parts, engine="spark"))
+    edge.write_text("x,y\na,b\nc,d\n", encoding="utf-8")
+    Pipeline(configured(tmp_path, *parts, engine="spark")).update()
+    assert rows(tmp_path / "out/reach") == [("a", "b"), ("c", "d")]
+    edge.write_text("x,y\nc,d\n", encoding="utf-8")
+    Pipeline(configured(tmp_path, *parts, engine="embedded")).update()
+    assert rows(tmp_path / "out/reach") == [("c", "d")]
+    signs = [
+        sorted(line.split(",", 1)[1] for line in file.read_text().splitlines()[1:])
+        for file in sorted((tmp_path / "out/feed").iterdir())
+    ]
+    assert signs == [
+        ["+,a,b", "+,a,c", "+,b,c"],
+        ["+,c,d", "-,a,c", "-,b,c"],
+        ["-,a,b"],
+    ]

@@ -148,7 +148,7 @@ def test_an_update_needs_a_state(tmp_path: Path) -> None:
     edges(tmp_path, "ab")
     with pytest.raises(PipelineStateError, match=r"has no \[state\]"):
         Pipeline(configured(tmp_path, PROGRAM, SOURCE)).update()
-    with pytest.raises(PipelineStateError, match="nothing to update at"):
+    with pytest.raises(PipelineStateError, match="there is no state to update"):
         Pipeline(configured(tmp_path, *PARTS)).update()
 
 
@@ -184,6 +184,32 @@ def test_outputs_in_all_forms(tmp_path: Path, form: str) -> None:
     elif form != "parquet":
         mark = "," if form == "csv" else "\t"
         assert f"http://e/1{mark}http://e/3\n" in file.read_text(encoding="utf-8")
+
+
+def test_streams_of_events_are_followed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edges(tmp_path, "ab", "bc")
+    events = '[stream]\nformat = "json"\npath = "events"\n'
+    engine = '[engine]\nname = "embedded"\n'
+    config = configured(tmp_path, engine, *PARTS, events)
+    command = ["pipeline", "stream", str(config.file)]
+    assert evermat(command) == WRONG_INPUT
+    assert "there is no state to stream" in capsys.readouterr().err
+    run(config)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events/1.json").write_text(
+        '{"sign": "-", "predicate": "edge", "values": ["a", "b"]}\nnonsense\n'
+        '{"sign": "+", "predicate": "edge", "values": ["c", "d"]}\n'
+    )
+    assert evermat(command) == OK
+    shown = capsys.readouterr()
+    assert "1 batches, 3 events, 1 bad, +3 −3 facts" in shown.err
+    assert rows(tmp_path / "out/reach") == [("b", "c"), ("b", "d"), ("c", "d")]
+    assert evermat(command) == OK
+    assert "0 batches, 0 events" in capsys.readouterr().err
+    assert evermat(["pipeline", "status", str(config.file)]) == OK
+    assert "-stream\tok\t" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- commands and reports
@@ -252,7 +278,7 @@ def test_reports_are_complete_pages(folder: Path) -> None:
     assert document["steps"][0]["name"] == "read rules"
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["update"], ["status"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["update"], ["stream"], ["status"]])
 def test_help_teaches(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert evermat(["pipeline", *command, "--help"]) == OK
     assert f"evermat pipeline {command[0] if command else 'run'} " in (

@@ -467,6 +467,31 @@ def pipeline_update(
     output.finish()
 
 
+@pipeline.command("stream")
+def pipeline_stream(
+    config: ConfigFile,
+    engine: PipelineEngine = None,
+    master: PipelineMaster = None,
+    json: Json = False,
+) -> None:
+    """Follow a stream of change events and maintain the state, exactly once.
+
+    [stream] of CONFIG says where events come from and where their effects go. With
+    `trigger = "once"` it takes what there is now; with seconds it goes on until it is
+    interrupted, and then ends after a whole batch.
+
+    \b
+    evermat pipeline run pipeline.toml        once, for the state to begin with
+    evermat pipeline stream pipeline.toml
+    """
+    from evermat.cli.output import Output
+    from evermat.cli.pipeline import chosen, run_pipeline
+
+    output = Output(is_json=json)
+    run_pipeline(chosen(config, engine, master), "stream", output)
+    output.finish()
+
+
 @pipeline.command("status")
 def pipeline_status(
     config: ConfigFile,

@@ -51,6 +51,13 @@ class StepLines:
                 f"{done.total_facts:,} new facts"
             )
 
+    def tell(self, news: str) -> None:
+        """Something happened within a step."""
+        if self._spinner is not None:
+            self._spinner.update(news)
+        elif not self._is_terminal:
+            print(f"so far\t{news}", file=sys.stderr, flush=True)  # noqa: T201
+
     def end(self, step: Step) -> None:
         """A step is done."""
         self._line(step, "✓", "green")
@@ -92,11 +99,11 @@ def chosen(path: Path, engine: str | None, master: str | None) -> Config:
 
 
 def run_pipeline(config: Config, command: str, output: Output) -> None:
-    """Run or update, and show what came of it."""
+    """Run, update or follow a stream, and show what came of it."""
     lines = StepLines()
     pipeline = Pipeline(config, watcher=lines, progress=lines)
-    finished = pipeline.run() if command == "run" else pipeline.update()
-    _show(finished, output)
+    commands = {"run": pipeline.run, "update": pipeline.update}
+    _show(commands.get(command, pipeline.stream)(), output)
 
 
 def _show(finished: Finished, output: Output) -> None:

@@ -19,8 +19,14 @@ when facts were last materialised and when updates were maintained:
   more. Before that it is assumed from the number of instances per given fact: where
   there are few, derivations are short; where there are many, they are long.
 
-As the estimate may be wrong, an attempt to maintain has only so much patience; then it
-is undone, and everything is derived again. What this taught is kept for the next time.
+*When in doubt, maintain.* Assumptions can be wrong by a large factor. Without any
+experience of comparable size, starting again is chosen only where maintaining would
+cost more even if facts reached far less than assumed: who never tries never learns.
+
+An attempt to maintain is given up when deleting has cost about half of what starting
+again would: facts that come back were deleted before, so adding them costs at most as
+much again. It is undone then, everything is derived anew, and what the attempt taught
+is kept for the next time.
 """
 
 from __future__ import annotations
@@ -49,12 +55,35 @@ _MOST = 1.5
 """An update matches at most so many times all instances: most of them are lost first,
 and then some are found again."""
 
-_PATIENCE = 0.7
-"""What an attempt may cost, in units of starting again, unless more is expected."""
+_DOUBT = 8.0
+"""Assumptions may be wrong by this factor, either way."""
 
-_COPYING = 2e-7
-"""Seconds for copying a given fact and comparing the old and new facts that come from
-it, before they were observed. Measured between 1e-7 and 4e-7."""
+_SAMPLE = 0.1
+"""Experience with this share of as many facts as are deleted is comparable."""
+
+_SLOWEST = 4.0
+"""Matching an instance in a deletion takes at most so many times as long as when
+starting again, and at least a fraction of it: what was measured otherwise was other
+work on the machine."""
+
+_MARGIN = 1.1
+"""Prices are not known better than this. Maintaining is preferred where they are about
+the same, because it teaches more."""
+
+_PATIENCE = 0.45
+"""What deleting may cost, in units of starting again, unless more is expected."""
+
+_DELETING = 0.75
+"""The part of maintaining that is spent on deleting, at most, if nothing unexpected
+happens. Measured between 0.4 and 0.6."""
+
+_UNFINISHED = 4
+"""A deletion that was given up would have cost so many times as much: the rest of it as
+long again, and then as much to bring facts back."""
+
+_COPYING = 8e-8
+"""Seconds for copying a given fact, or for comparing a fact with the new ones, before
+they were observed. Measured between 5e-8 and 1e-7."""
 
 _FORGETTING = 0.5
 """How much of the old experience is kept when a new observation comes."""
@@ -72,8 +101,9 @@ class History:
         facts: facts that there are now.
         instances: rule instances that a materialisation would match now.
         restart_seconds: time for an instance, when last materialised.
-        copy_seconds: the rest of the time, for a given fact, when last materialised.
-        update_seconds: time for an instance in updates.
+        copy_seconds: the rest of the time, for a fact, when last materialised: given
+            facts are copied, and old facts are compared with new ones.
+        deletion_seconds: time for an instance in updates that deleted facts.
         reach: sum of observed reaches, each times the number of deleted facts.
         reach_weight: sum of these numbers.
     """
@@ -83,7 +113,7 @@ class History:
     instances: float = 0.0
     restart_seconds: float = 0.0
     copy_seconds: float = 0.0
-    update_seconds: float = 0.0
+    deletion_seconds: float = 0.0
     reach: float = 0.0
     reach_weight: float = 0.0
 
@@ -97,7 +127,8 @@ class History:
 
     def loaded(self, instances: int, deriving: float) -> History:
         """With a first materialisation, whose derivations took some seconds."""
-        return self.restarted(instances, deriving, deriving + _COPYING * self.given)
+        copying = _COPYING * (self.given + self.facts)
+        return self.restarted(instances, deriving, deriving + copying)
 
     def restarted(
         self, instances: int, deriving: float, seconds: float, before: int = 0
@@ -108,8 +139,7 @@ class History:
             instances: rule instances that it matched.
             deriving: the seconds that this took.
             seconds: all in all.
-            before: given facts that there were before; what they led to is compared
-                with what is derived now.
+            before: facts that there were before, given ones counted twice.
         """
         if not instances:
             return replace(self, instances=0.0)
@@ -117,26 +147,47 @@ class History:
             self,
             instances=float(instances),
             restart_seconds=deriving / instances,
-            copy_seconds=max(seconds - deriving, 0.0) / max(self.given, before, 1),
+            copy_seconds=max(seconds - deriving, 0.0)
+            / max(self.given + self.facts, before, 1),
         )
 
     def maintained(self, withdrawn: int, instances: int, seconds: float) -> History:
         """With an update that was just maintained."""
         if not withdrawn:
-            history = replace(self, instances=self.instances + instances)
-        else:
-            history = _with_reach(self, withdrawn, instances)
+            return replace(self, instances=self.instances + instances)
+        history = _with_reach(self, withdrawn, instances)
         if instances >= _TELLING:
             speed = seconds / instances
-            old = self.update_seconds or speed
+            old = self.deletion_seconds or speed
             history = replace(
-                history, update_seconds=_FORGETTING * old + (1 - _FORGETTING) * speed
+                history, deletion_seconds=_FORGETTING * old + (1 - _FORGETTING) * speed
             )
         return history
 
     def gave_up(self, withdrawn: int, instances: int) -> History:
-        """With an attempt that was given up: it would have gone on about as long."""
-        return _with_reach(self, withdrawn, 2 * instances)
+        """With an attempt that was given up."""
+        return _with_reach(self, withdrawn, _UNFINISHED * instances)
+
+    def knows(self, withdrawn: int) -> bool:
+        """Whether there is experience with deletions of comparable size."""
+        return self.reach_weight >= _SAMPLE * withdrawn
+
+    @property
+    def expected_reach(self) -> float:
+        """The reach of a fact, from experience; assumptions count as one fact."""
+        per_given = self.instances / max(self.given, 1)
+        units = _SHALLOW_REACH
+        if per_given >= _DEEP:
+            units = min(_REACH_GROWTH * per_given, _DEEP_REACH)
+        assumed = units * per_given / (_MOST * self.instances)
+        return (self.reach + assumed) / (self.reach_weight + 1)
+
+    @property
+    def speed(self) -> float:
+        """Seconds for an instance in a deletion."""
+        usual = self.restart_seconds
+        seconds = self.deletion_seconds or usual
+        return min(max(seconds, usual / _SLOWEST), usual * _SLOWEST)
 
 
 def _with_reach(history: History, withdrawn: int, instances: float) -> History:
@@ -189,19 +240,21 @@ def choose(situation: Situation, history: History) -> Choice:
     if situation.given > 2 * history.given:
         return Choice(REMATERIALISE, "most of the facts are new")
     if situation.changes_rules:
-        return replace(maintain, patience=_patience(_PATIENCE, history))
+        allowed = _PATIENCE * restart_price(0, history)
+        return replace(maintain, patience=_patience(allowed, history))
     if not situation.withdrawn or not history.instances:
         return maintain
-    price = maintenance_price(situation.withdrawn, history)
+    doubt = 1.0 if history.knows(situation.withdrawn) else 1 / _DOUBT
+    price = maintenance_price(situation.withdrawn, history, doubt)
     restart = restart_price(situation.withdrawn, history)
-    if price > restart:
+    if price > _MARGIN * restart:
         return Choice(
             REMATERIALISE,
-            f"about {price:.3g} s expected for `{maintain.algorithm}`, "
+            f"{price:.3g} s or more expected for `{maintain.algorithm}`, "
             f"{restart:.3g} s for starting again",
         )
-    share = max(_PATIENCE, 1.5 * price / restart) if restart else _PATIENCE
-    return replace(maintain, patience=_patience(share, history))
+    allowed = max(_PATIENCE * restart, _DELETING * price)
+    return replace(maintain, patience=_patience(allowed, history))
 
 
 def incremental(situation: Situation) -> Choice:
@@ -215,20 +268,14 @@ def incremental(situation: Situation) -> Choice:
     return Choice("counting", "no rule is recursive")
 
 
-def maintenance_price(withdrawn: int, history: History) -> float:
-    """Seconds that maintaining a deletion will take, as far as one can tell."""
-    per_given = history.instances / max(history.given, 1)
-    units = _SHALLOW_REACH
-    if per_given >= _DEEP:
-        units = min(_REACH_GROWTH * per_given, _DEEP_REACH)
-    assumed = units * per_given / (_MOST * history.instances)
-    # What was seen with single facts says little about thousands; assumptions make up
-    # for experience with less than a tenth of the facts at hand.
-    weight = max(history.reach_weight, withdrawn / 10)
-    seen = history.reach + assumed * (weight - history.reach_weight)
-    reach = seen / weight
+def maintenance_price(withdrawn: int, history: History, doubt: float = 1.0) -> float:
+    """Seconds that maintaining a deletion will take, as far as one can tell.
+
+    Facts may reach further than expected, by a factor that `doubt` says.
+    """
+    reach = doubt * history.expected_reach
     instances = _MOST * history.instances * (1 - exp(-reach * withdrawn))
-    return instances * (history.update_seconds or history.restart_seconds)
+    return instances * history.speed
 
 
 def restart_price(withdrawn: int, history: History) -> float:
@@ -237,10 +284,9 @@ def restart_price(withdrawn: int, history: History) -> float:
     length = 1 + max(0.0, log2(max(history.instances, 1.0) / given))
     left = max(0.0, 1 - withdrawn / given)
     deriving = history.instances * history.restart_seconds * left**length
-    return float(deriving + given * history.copy_seconds)
+    return float(deriving + (given + history.facts) * history.copy_seconds)
 
 
-def _patience(share: float, history: History) -> Patience:
-    return Patience(
-        instances=share * history.instances, seconds=share * restart_price(0, history)
-    )
+def _patience(seconds: float, history: History) -> Patience:
+    instances = seconds / history.speed if history.speed else 0.0
+    return Patience(instances=instances, seconds=seconds)

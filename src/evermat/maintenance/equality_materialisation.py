@@ -542,6 +542,7 @@ def _learnt(history: History, plan: _Plan, report: Report) -> History:
     if plan.choice.algorithm == REMATERIALISE:
         deriving = sum(sum(each.seconds.values()) for each in report.strata)
         before = history.given - report.inserted + report.deleted
+        before += history.facts - report.added + report.removed
         return history.restarted(instances, deriving, report.seconds, before)
     return history.maintained(report.deleted, instances, report.seconds)
 

@@ -504,7 +504,7 @@ class Materialisation:
             return history.loaded(instances, deriving)
         seconds = perf_counter() - done.start
         if done.choice.algorithm == REMATERIALISE:
-            before = done.history.given
+            before = done.history.given + done.history.facts
             return history.restarted(instances, deriving, seconds, before)
         return history.maintained(report.deleted, instances, seconds)
 

@@ -67,9 +67,17 @@ class OutOfPatience(Exception):  # noqa: N818  a signal between our own parts
     """An attempt has cost more than it was worth trying; something else is done."""
 
 
+ADDING = frozenset({"insert", "continue"})
+"""Phases in which facts are only added."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long an attempt may take before it is given up for another way."""
+    """How much deleting may cost before an attempt is given up for another way.
+
+    It is given up when both limits are passed, and not in phases that only add facts:
+    what comes back was deleted before, and what is new must be derived in any case.
+    """
 
     instances: float
     seconds: float
@@ -167,8 +175,11 @@ class Watch:
         now = perf_counter()
         self._check("seconds", now - self.start)
         patience = self.patience
-        if patience is not None and (
-            self.instances > patience.instances and now - self.start > patience.seconds
+        if (
+            patience is not None
+            and self.instances > patience.instances
+            and now - self.start > patience.seconds
+            and self.phase not in ADDING
         ):
             raise OutOfPatience
         if self.budget.memory_bytes is not None and now >= self._next_memory_check:

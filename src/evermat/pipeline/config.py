@@ -195,7 +195,10 @@ class StreamSettings:
     Attributes:
         format: of Structured Streaming, such as `json`, `parquet` or `kafka`.
         options: of that format.
-        trigger: `once` for what there is now, or the time between batches in seconds.
+        events: what is in a column `value`: `json` or `csv`.
+        schema: of the columns, where the format needs to be told.
+        trigger: `once` for what there is now, or the seconds between batches.
+        app_id: under which batches are numbered in the state.
     """
 
     format: str
@@ -204,7 +207,9 @@ class StreamSettings:
     checkpoint: str
     path: str | None = None
     options: tuple[tuple[str, str], ...] = ()
-    trigger: str = "once"
+    events: str = "json"
+    schema: str | None = None
+    trigger: str | float = "once"
     app_id: str = "stream"
 
 

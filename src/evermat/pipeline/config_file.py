@@ -229,7 +229,9 @@ class _Reader:
             checkpoint=str(
                 self._place(section.text("checkpoint") or f"{state}/checkpoint")
             ),
-            trigger=section.text("trigger", "once"),
+            events=section.choice("events", ("json", "csv"), "json"),
+            schema=section.optional_text("schema"),
+            trigger=_trigger(section),
             app_id=section.text("app_id", self._file.stem),
         )
         section.finish()
@@ -495,6 +497,18 @@ def _engine(section: Section) -> EngineSettings:
     )
     section.finish()
     return settings
+
+
+def _trigger(section: Section) -> str | float:
+    value = section.any("trigger")
+    if value is None or value == "once":
+        return "once"
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        return float(value)
+    section.problem(
+        "trigger", "`trigger` of stream is not known", 'write "once", or seconds'
+    )
+    return "once"
 
 
 def _texts_of(section: Section) -> tuple[tuple[str, str], ...]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.api import KnowledgeBase
-from evermat.lake import history
-from evermat.lake.table import StateTable
+from evermat.result import MissingPackageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from evermat.lake import Version
+    from evermat.lake.table import StateTable
     from evermat.maintenance.watch import Progress
     from evermat.pipeline.config import Config
 
@@ -50,10 +52,26 @@ def _options(config: Config) -> dict[str, str] | None:
 
 def state_versions(config: Config) -> list[Version]:
     """The versions of the state, the oldest first; none if there is no state."""
+    if config.state is None:
+        return []
+    history, table = _lake()
     options = _options(config)
-    if config.state is None or StateTable.open(config.state, options=options) is None:
+    if table.open(config.state, options=options) is None:
         return []
     return history(config.state, options=options)
+
+
+def _lake() -> tuple[Callable[..., list[Version]], type[StateTable]]:
+    """What looks at states; it needs a library that not everybody has."""
+    try:
+        from evermat.lake import history  # noqa: PLC0415
+        from evermat.lake.table import StateTable  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingPackageError(
+            "`deltalake` is not installed, which states need",
+            help='install it with pip install "evermat[lake]"',
+        ) from error
+    return history, StateTable
 
 
 def version_of(kb: KnowledgeBase) -> int:

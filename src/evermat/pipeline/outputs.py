@@ -52,7 +52,7 @@ class Publisher:
     def __init__(
         self,
         kb: KnowledgeBase,
-        change: Change,
+        change: Change | None,
         version: int,
         spark: Callable[[], SparkSession],
     ) -> None:
@@ -60,7 +60,7 @@ class Publisher:
 
         Args:
             kb: what holds now.
-            change: what came and left.
+            change: what came and left; None where nothing asks for it.
             version: the number of what holds now.
             spark: gives a session, for outputs that are tables of Spark.
         """
@@ -88,6 +88,7 @@ class Publisher:
 
     def _changes(self, predicate: str) -> pa.Table:
         """What came and left, with version and sign before the arguments."""
+        assert self._change is not None  # noqa: S101  only feeds come here
         came = self._change.added(predicate)
         left = self._change.removed(predicate)
         parts = []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evermat.pipeline.intake import Taken
     from evermat.pipeline.outputs import Written
     from evermat.pipeline.steps import Step
+    from evermat.pipeline.stream import StreamReport
 
 OK, FAILED = "ok", "failed"
 
@@ -94,6 +95,26 @@ class RunReport:
             "removed_rules": report.removed_rules,
             "seconds": report.seconds,
         }
+
+    def add_stream(self, kb: KnowledgeBase, report: StreamReport) -> None:
+        """Note what a stream did."""
+        self.predicates = {
+            name: {"facts": size["facts"], "given": size["given"]}
+            for name, size in kb.stats()["predicates"].items()
+        }
+        self.sources.append(
+            {
+                "name": "events",
+                "format": "stream",
+                "change": "",
+                "rows": report.events,
+                "facts": {},
+                "rejected": report.bad,
+                "allowed": "all",
+                "sample": [],
+            }
+        )
+        self.work = asdict(report)
 
     def add_output(self, written: Written) -> None:
         """Note an output."""

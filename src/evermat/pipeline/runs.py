@@ -8,10 +8,13 @@ goes wrong before it leaves the state as it was.
 from __future__ import annotations
 
 import datetime
-from contextlib import ExitStack
+import signal
+import threading
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version as version_of_package
+from threading import Event
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
@@ -30,9 +33,10 @@ from evermat.pipeline.requests import first_request, next_request
 from evermat.pipeline.spark_intake import SparkIntake
 from evermat.pipeline.spark_session import plain_spark_errors, spark_session
 from evermat.pipeline.steps import Silent, Steps
+from evermat.pipeline.stream import StreamSource, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -44,8 +48,9 @@ if TYPE_CHECKING:
     from evermat.pipeline.program import PipelineProgram
     from evermat.pipeline.requests import Request
     from evermat.pipeline.steps import Watcher
+    from evermat.pipeline.stream import StreamReport
 
-Command = Literal["run", "update"]
+Command = Literal["run", "update", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,20 @@ class Pipeline:
         Raises:
             EvermatError: as for `run`.
         """
-        if self.config.state is None:
-            raise PipelineStateError(
-                "there is nothing to update: the configuration has no [state]",
-                help='write [state] and `path = "…"`, and run the pipeline once',
-            )
         return self._reported("update")
+
+    def stream(self) -> Finished:
+        """Follow the stream of change events of the configuration.
+
+        Raises:
+            EvermatError: as for `run`; batches that were committed stay.
+        """
+        if self.config.stream is None:
+            raise PipelineStateError(
+                "the configuration has no [stream]",
+                help='write [stream], `format = "json"` and `path = "…"`',
+            )
+        return self._reported("stream")
 
     def _reported(self, command: Command) -> Finished:
         now = datetime.datetime.now(datetime.UTC)
@@ -107,7 +120,11 @@ class Pipeline:
         start = perf_counter()
         try:
             with ExitStack() as stack:
-                _Work(self, command, report, steps, stack).do()
+                work = _Work(self, command, report, steps, stack)
+                if command == "stream":
+                    work.follow()
+                else:
+                    work.do()
         except BaseException as error:
             report.status = FAILED
             report.error = "\n".join([str(error), *notes(error)])
@@ -139,17 +156,63 @@ class _Work:
             program = read_pipeline_program(self.config)
             self.report.ignored_axioms = dict(program.ignored)
             step.note = f"{len(program.program.rules):,} rules"
-        has_state = bool(state_versions(self.config))
-        if self.command == "update" and not has_state:
-            raise PipelineStateError(
-                f"there is nothing to update at `{self.config.state}`",
-                help=f"first: evermat pipeline run {self.config.file}",
-            )
+        has_state = self._has_state()
         # A state is not even begun before all sources are found good enough.
         kb = self._open() if has_state else None
         request = self._request(kb, program)
         kb = self._open() if kb is None else kb
         self._publish(kb, self._commit(kb, request))
+
+    def follow(self) -> None:
+        """Maintain the state along a stream, then write what is written in full."""
+        settings = self.config.stream
+        assert settings is not None  # noqa: S101  looked at before
+        self._has_state()
+        kb = self._open()
+        source = StreamSource(
+            format=settings.format,
+            path=settings.path,
+            options=dict(settings.options),
+            events=settings.events,
+            schema=settings.schema,
+        )
+        with (
+            self.steps.step("follow the stream") as step,
+            plain_spark_errors(),
+            _stopped_by_interrupt(settings.trigger) as stop,
+        ):
+            done = stream(
+                kb,
+                source,
+                app_id=settings.app_id,
+                checkpoint=settings.checkpoint,
+                feed=settings.feed,
+                dead_letters=settings.dead_letters,
+                trigger=settings.trigger,
+                spark=self.spark if kb.engine == "spark" else None,
+                stop=stop,
+                on_batch=lambda sums: self.pipeline.watcher.tell(_told(sums)),
+                storage_options=dict(self.config.state_options) or None,
+            )
+            step.note = _told(done)
+            self.report.add_stream(kb, done)
+            self.report.version = done.version
+        self._publish(kb, None)
+
+    def _has_state(self) -> bool:
+        """Whether there is a state; a run can do without."""
+        if state_versions(self.config):
+            return True
+        if self.command != "run":
+            place = self.config.state
+            raise PipelineStateError(
+                f"there is no state to {self.command}"
+                + (": the configuration has no [state]" if place is None else ""),
+                help='write [state] and `path = "…"`, and run the pipeline once'
+                if place is None
+                else f"first: evermat pipeline run {self.config.file}",
+            )
+        return False
 
     def _request(self, kb: KnowledgeBase | None, program: PipelineProgram) -> Request:
         sources = self.config.sources
@@ -240,9 +303,11 @@ class _Work:
             step.note = f"+{came:,} −{left:,} facts"
         return change
 
-    def _publish(self, kb: KnowledgeBase, change: Change) -> None:
+    def _publish(self, kb: KnowledgeBase, change: Change | None) -> None:
         publisher = Publisher(kb, change, version_of(kb), lambda: self.spark)
         for output in self.config.outputs:
+            if change is None and output.mode == "changes":
+                continue  # streams have a feed of their own
             with self.steps.step(f"write output {output.name}") as step:
                 rows = 0
                 with plain_spark_errors():
@@ -250,6 +315,28 @@ class _Work:
                         self.report.add_output(written)
                         rows += written.rows
                 step.note = f"{rows:,} rows"
+
+
+def _told(sums: StreamReport) -> str:
+    return (
+        f"{sums.batches:,} batches, {sums.events:,} events, {sums.bad:,} bad, "
+        f"+{sums.added:,} −{sums.removed:,} facts"
+    )
+
+
+@contextmanager
+def _stopped_by_interrupt(trigger: str | float) -> Iterator[Event | None]:
+    """An event that an interrupt sets, so that a stream ends after a whole batch."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if trigger == "once" or not is_main:
+        yield None
+        return
+    stop = Event()
+    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _require_few_rejected(taken: Taken, folder: str) -> None:

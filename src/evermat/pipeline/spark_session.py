@@ -23,7 +23,7 @@ from evermat.pipeline.problems import SourceError, SparkStepError
 from evermat.rdf import RdfSyntaxError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 DEFAULT_MASTER = "local[*]"
 _ADDRESS = re.compile(r"spark://([^:,/]+):(\d+)")
 _SECONDS = 5.0
+_STDERR = 2
 
 
 @contextmanager
@@ -75,13 +76,38 @@ def _start(settings: EngineSettings, name: str) -> SparkSession:
         wanted = {**_usual_settings(), **dict(settings.conf)}
     for key, value in wanted.items():
         builder = builder.config(key, value)
-    try:
-        return builder.getOrCreate()
-    except Exception as error:
-        raise SparkSetupError(
-            f"Spark did not start on `{master}`: {_gist(str(error))}",
-            help="check `master` and `conf` of [engine], and Java (17 or newer)",
-        ) from error
+    with _aside() as said:
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            reason = _gist(f"{error}\n{said()}")
+            raise SparkSetupError(
+                f"Spark did not start on `{master}`: {reason}",
+                help="check `master` and `conf` of [engine], and Java (17 or newer)",
+            ) from error
+
+
+@contextmanager
+def _aside() -> Iterator[Callable[[], str]]:
+    """Keep what Java says while it starts, and show it only if it does not start.
+
+    Java goes on writing to where it began to, so that a run is not interrupted by its
+    remarks on modules and logging.
+    """
+    with tempfile.TemporaryFile() as said:
+        sys.stderr.flush()
+        before = os.dup(_STDERR)
+        os.dup2(said.fileno(), _STDERR)
+
+        def read() -> str:
+            said.seek(0)
+            return said.read().decode("utf-8", "replace")
+
+        try:
+            yield read
+        finally:
+            os.dup2(before, _STDERR)
+            os.close(before)
 
 
 def _usual_settings() -> dict[str, str]:

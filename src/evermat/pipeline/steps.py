@@ -38,6 +38,9 @@ class Watcher(Protocol):
     def fail(self, step: Step) -> None:
         """A step has failed."""
 
+    def tell(self, news: str) -> None:
+        """Something happened within a step."""
+
 
 class Silent:
     """Watches without a word."""
@@ -49,6 +52,9 @@ class Silent:
         """Say nothing."""
 
     def fail(self, step: Step) -> None:
+        """Say nothing."""
+
+    def tell(self, news: str) -> None:
         """Say nothing."""
 
 

@@ -1,11 +1,11 @@
 """Connected components on the cluster, by star contraction.
 
-Source: [kiveris2014], the algorithm Two-Phase of large stars and small stars.
+Source: [kiveris2014], large stars and small stars in turns.
 
 Pairs are edges between ids. A *large star* links all larger neighbours of a node to its
 smallest neighbour, a *small star* links the node and all smaller ones to it. In turns,
-they make of each component one star around its smallest id, in about log² n rounds. A
-round is one plan with two shuffles, and there are never more edges than at the start.
+they make of each component one star around its smallest id; the number of rounds grows
+like a logarithm, and that of edges not at all. A round is one plan.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ anew, and from then on, with the definitions of `evermat.functions` in Python wo
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,11 +29,9 @@ from evermat.functions import FunctionError, evaluate
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from evermat.algebra import Expression, Pattern, Query
-
-    Rule = tuple[str, tuple[Pattern, ...]]
+    from evermat.algebra import Expression, Query
 
 NEEDS_DEFINITION = "EVERMAT-NEEDS-DEFINITION"
 """Stands in the message of a plan that met more than small integers."""
@@ -149,15 +148,23 @@ VALUE_TYPE = "struct<id: bigint, kind: int, text: string>"
 """What a computed value comes back as; kind and text only where the id needs them."""
 
 
-def value_function(expression: Expression, query: Query) -> Callable[..., pa.Array]:
-    """A function over columns `id`, `kind` and `text` of each column read."""
-    rule = (query.label, query.positive)
-    used = sorted(columns_in(expression))
+def value_function(
+    expression: Expression, query: Query, mark: str, others: Sequence[int]
+) -> Callable[..., pa.Array]:
+    """A function over columns `id`, `kind` and `text` of each column read.
+
+    Args:
+        expression: what to compute.
+        query: where it belongs.
+        mark: the name of the query.
+        others: columns that are not read; their ids come last, to be told where the
+            expression has no value.
+    """
+    evaluate_row = _Evaluator(expression, query.label, mark, others)
 
     def compute(*columns: pa.Array) -> pa.Array:
         results: list[dict[str, Any]] = []
-        for binding in _bindings(used, columns):
-            value = _evaluate(expression, binding, rule)
+        for value in evaluate_row.values(columns):
             id_ = constant_id(value)
             is_small = id_ < FIRST_DIGEST
             results.append(
@@ -172,16 +179,14 @@ def value_function(expression: Expression, query: Query) -> Callable[..., pa.Arr
     return compute
 
 
-def condition_function(expression: Apply, query: Query) -> Callable[..., pa.Array]:
+def condition_function(
+    expression: Apply, query: Query, mark: str, others: Sequence[int]
+) -> Callable[..., pa.Array]:
     """A function like `value_function` that says whether the value is true."""
-    rule = (query.label, query.positive)
-    used = sorted(columns_in(expression))
+    evaluate_row = _Evaluator(expression, query.label, mark, others)
 
     def compute(*columns: pa.Array) -> pa.Array:
-        values = (
-            _evaluate(expression, binding, rule) == _TRUE
-            for binding in _bindings(used, columns)
-        )
+        values = (value == _TRUE for value in evaluate_row.values(columns))
         return pa.array(list(values), pa.bool_())
 
     return compute
@@ -192,34 +197,55 @@ _ARROW_VALUE = pa.struct(
 )
 
 
-def _bindings(
-    used: list[int], columns: tuple[pa.Array, ...]
-) -> Iterator[dict[int, Constant]]:
-    if not used:
-        # A function without columns is given a column to know the number of rows.
-        yield from ({} for _ in range(len(columns[0])))
-        return
-    for row in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield {
-            index: small_constant(row[3 * at])
-            if row[3 * at] < FIRST_DIGEST
-            else Constant(Kind(row[3 * at + 1]), row[3 * at + 2])
-            for at, index in enumerate(used)
+class _Evaluator:
+    """Computes one expression for many rows, in a Python worker."""
+
+    def __init__(
+        self, expression: Expression, label: str, mark: str, others: Sequence[int]
+    ) -> None:
+        self._expression = expression
+        self._label = label
+        self._mark = mark
+        self._used = sorted(columns_in(expression))
+        self._others = tuple(others)
+
+    def values(self, columns: tuple[pa.Array, ...]) -> Iterator[Constant]:
+        """The value for each row."""
+        count = 3 * len(self._used)
+        lists = [column.to_pylist() for column in columns]
+        for at, row in enumerate(zip(*lists[:count], strict=True)):
+            yield self._evaluate(row, lists[count:], at)
+        if not self._used:
+            # A function without columns is given a column to know the number of rows.
+            for at in range(len(columns[-1])):
+                yield self._evaluate((), lists, at)
+
+    def _evaluate(
+        self, row: tuple[Any, ...], others: list[list[int]], at: int
+    ) -> Constant:
+        binding = {
+            index: small_constant(row[3 * place])
+            if row[3 * place] < FIRST_DIGEST
+            else Constant(Kind(row[3 * place + 1]), row[3 * place + 2])
+            for place, index in enumerate(self._used)
         }
-
-
-def _evaluate(
-    expression: Expression, binding: dict[int, Constant], rule: Rule
-) -> Constant:
-    try:
-        return _value(expression, binding)
-    except FunctionError as error:
-        label, patterns = rule
-        failure = evaluation_error(label, expression, binding, error.message)
-        failure.name_facts(patterns, binding)
-        fields = {"message": failure.message, "law": failure.law, "help": failure.help}
-        message = f"{_FAILED}{json.dumps(fields)}{_END}"
-        raise ValueError(message) from None
+        try:
+            return _value(self._expression, binding)
+        except FunctionError as error:
+            failure = evaluation_error(
+                self._label, self._expression, binding, error.message
+            )
+            ids = {index: row[3 * place] for place, index in enumerate(self._used)}
+            ids |= {i: ids_[at] for i, ids_ in zip(self._others, others, strict=False)}
+            report = {
+                "message": failure.message,
+                "law": failure.law,
+                "help": failure.help,
+                "mark": self._mark,
+                "ids": list(ids.items()),
+            }
+            message = f"{_FAILED}{json.dumps(report)}{_END}"
+            raise ValueError(message) from None
 
 
 def _value(expression: Expression, binding: dict[int, Constant]) -> Constant:
@@ -232,13 +258,28 @@ def _value(expression: Expression, binding: dict[int, Constant]) -> Constant:
             return expression
 
 
-def failed_computation(error: Exception) -> EvaluationError | None:
-    """The error that a Python worker met, taken from Spark's message about it."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error that a Python worker met.
+
+    Attributes:
+        mark: the name of the query.
+        ids: the columns that were bound, with their ids.
+    """
+
+    error: EvaluationError
+    mark: str
+    ids: dict[int, int]
+
+
+def failed_computation(error: Exception) -> Failure | None:
+    """What a Python worker met, taken from Spark's message about it."""
     _, found, rest = str(error).partition(_FAILED)
     if not found:
         return None
-    fields = json.loads(rest.partition(_END)[0])
-    return EvaluationError(fields["message"], law=fields["law"], help=fields["help"])
+    report = json.loads(rest.partition(_END)[0])
+    failure = EvaluationError(report["message"], law=report["law"], help=report["help"])
+    return Failure(failure, report["mark"], dict(map(tuple, report["ids"])))
 
 
 def mark_in(error: Exception) -> str | None:

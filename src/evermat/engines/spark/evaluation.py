@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns import TERM
+from evermat.columns import TERM, constants
 from evermat.engines.spark.blocks import (
     Block,
     Pending,
@@ -26,8 +26,9 @@ from evermat.engines.spark.rows import brought_home, no_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from evermat.algebra import Query, QuerySet, Views
+    from evermat.algebra import EvaluationError, Query, QuerySet, Views
     from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.computations import Failure
     from evermat.engines.spark.queries import QueryPlan
 
 FIRST_GUESS = 2.0
@@ -92,7 +93,7 @@ class Evaluation:
         """Make the next try a better one, or give up."""
         failure = failed_computation(error)
         if failure is not None:
-            raise failure from error
+            raise self._named(failure, affected) from error
         mark = mark_in(error)
         for query in affected:
             knowledge = self._known(query)
@@ -100,6 +101,16 @@ class Evaluation:
                 knowledge.by_definition = True
                 return
         raise error
+
+    def _named(self, failure: Failure, affected: list[Query]) -> EvaluationError:
+        """The error, with the facts that the rule was applied to."""
+        ids = pa.array(failure.ids.values(), pa.int64())
+        values = constants(self.cluster.dictionary.decode(ids))
+        binding = dict(zip(failure.ids, values, strict=True))
+        for query in affected:
+            if self._known(query).mark == failure.mark:
+                failure.error.name_facts(query.positive, binding)
+        return failure.error
 
     def _run(
         self,

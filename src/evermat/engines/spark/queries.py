@@ -293,25 +293,28 @@ class Planner:
     ) -> str:
         """The call of a function in Python, with all it needs to know."""
         used = sorted(columns_in(expression))
+        # An error names the facts that a rule was applied to, so all is handed over.
+        others = sorted(self._bound - set(used))
         for index in used:
             self._describe(index)
         name = self._knowledge.functions.get(number)
         if name is None:
             name = f"evermat_{self._knowledge.mark}_{number}"
             self._knowledge.functions[number] = name
-            self._register(name, step)
-        arguments = [f"v{i}, k{i}, t{i}" for i in used] or ["0L"]
-        return f"{name}({', '.join(arguments)})"
+            self._register(name, step, others)
+        arguments = [f"v{i}, k{i}, t{i}" for i in used]
+        arguments += [f"v{i}" for i in others]
+        return f"{name}({', '.join(arguments or ['0L'])})"
 
-    def _register(self, name: str, step: Compute | Require) -> None:
+    def _register(self, name: str, step: Compute | Require, others: list[int]) -> None:
         from pyspark.sql import functions  # noqa: PLC0415  slow to load
 
-        query = self._query
+        rest = (self._query, self._knowledge.mark, others)
         match step:
             case Compute(expression=expression):
-                function, type_ = value_function(expression, query), VALUE_TYPE
+                function, type_ = value_function(expression, *rest), VALUE_TYPE
             case Require(expression=condition):
-                function, type_ = condition_function(condition, query), "boolean"
+                function, type_ = condition_function(condition, *rest), "boolean"
         # Spark must not move it below joins and filters: it could fail there.
         arrow_udf = getattr(functions, "arrow_udf")  # noqa: B009  not in the types
         made = arrow_udf(function, type_).asNondeterministic()

@@ -1,0 +1,116 @@
+"""Starting Spark: what is missing or wrong is said at once, and plainly."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+import pytest
+
+from evermat.engines.spark.session import SparkSetupError
+from evermat.pipeline import spark_session as starting
+from evermat.pipeline.config import EngineSettings
+from evermat.pipeline.problems import SourceError, SparkStepError
+from evermat.pipeline.spark_session import explained, spark_session
+from evermat.rdf import RdfSyntaxError
+from pipelines import PROGRAM, configured, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evermat.errors import EvermatError
+
+SOURCE = '[[source]]\npredicate = "edge"\npath = "edge.csv"\n[state]\npath = "state"\n'
+
+
+def test_missing_java_is_told_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
+    (tmp_path / "edge.csv").write_text("x,y\na,b\n")
+    with pytest.raises(SparkSetupError, match="Spark cannot start") as raised:
+        run(configured(tmp_path, PROGRAM, SOURCE, engine="spark"))
+    assert "Java 17" in str(raised.value.help)
+    assert raised.value.__notes__ == [" = step: start Spark"]
+    assert not (tmp_path / "state").exists()
+
+
+def test_missing_pyspark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with (
+        pytest.raises(SparkSetupError) as raised,
+        spark_session(EngineSettings(), "test"),
+    ):
+        pass
+    assert 'pip install "evermat[spark]"' in str(raised.value.help)
+
+
+def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr(starting, "missing_part", lambda: None)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    settings = EngineSettings(master="spark://127.0.0.1:1")
+    with (
+        pytest.raises(SparkSetupError, match=r"no Spark master answers at") as raised,
+        spark_session(settings, "test"),
+    ):
+        pass
+    assert "that the cluster is up" in str(raised.value.help)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        (
+            (
+                "Job aborted: ExecutorLostFailure (executor 1 exited): Command "
+                "exited with code 137"
+            ),
+            SparkStepError,
+            "spark.executor.memory",
+        ),
+        ("java.lang.OutOfMemoryError: Java heap space", SparkStepError, "memory"),
+        (
+            "x\nCaused by: java.sql.SQLException: No suitable driver",
+            SourceError,
+            "No suitable driver",
+        ),
+        (
+            "[CANNOT_READ_FILE_FOOTER] Could not read footer for file: a.parquet",
+            SourceError,
+            "a.parquet",
+        ),
+        (
+            (
+                "An exception was thrown from the Python worker:\nTraceback\n"
+                "evermat.rdf.reading.RdfSyntaxError: RdfSyntaxError [EM723]: "
+                "`a.ttl`: no\n = help: say so"
+            ),
+            RdfSyntaxError,
+            "say so",
+        ),
+        ("Traceback\n  File\nKeyError: 'x'", SparkStepError, "KeyError: 'x'"),
+        ("SparkContext was shut down", SparkStepError, "the cluster is up"),
+        ("something else", SparkStepError, "something else"),
+    ],
+)
+def test_what_spark_says_is_explained(
+    text: str, kind: type[EvermatError], words: str
+) -> None:
+    error = explained(text)
+    assert type(error) is kind
+    assert words in str(error)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves a pipe open
+def test_a_master_that_makes_no_sense(tmp_path: Path) -> None:
+    (tmp_path / "edge.csv").write_text("x,y\na,b\n")
+    engine = '[engine]\nmaster = "cloud"\n'
+    with pytest.raises(SparkSetupError, match="did not start on `cloud`"):
+        run(configured(tmp_path, PROGRAM, SOURCE, engine, engine="spark"))
+    assert not (tmp_path / "state").exists()

@@ -1,0 +1,103 @@
+"""Ontologies become rules, and what does not is counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from evermat import IRI, KnowledgeBase, Program
+from evermat.rdf.ontology import read_ontology
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PREFIXES = """
+@prefix : <http://e/> .
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+"""
+A = IRI("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+Triple = tuple[str, str, str]
+
+
+def term(name: str) -> IRI:
+    return A if name == "a" else IRI(f"http://e/{name}")
+
+
+def derived(folder: Path, axioms: str, *facts: Triple) -> set[Triple]:
+    """What follows from facts, as short names."""
+    (folder / "o.ttl").write_text(PREFIXES + axioms, encoding="utf-8")
+    rules = read_ontology(folder / "o.ttl").rules
+    kb = KnowledgeBase(Program(rules=rules), engine="reference", equality="off")
+    kb.insert("triple", [tuple(map(term, fact)) for fact in facts])
+    found = kb.facts("triple", "derived")
+    return {tuple(map(short, row)) for row in found}  # type: ignore[misc]
+
+
+def short(value: object) -> str:
+    return "a" if value == A else str(value).rpartition("/")[2]
+
+
+@pytest.mark.parametrize(
+    ("axioms", "facts", "expected"),
+    [
+        (":C rdfs:subClassOf :D . :D rdfs:subClassOf :E .",
+         ["x a C"], ["x a D", "x a E"]),
+        (":C owl:equivalentClass :D .", ["x a C", "y a D"], ["x a D", "y a C"]),
+        (":p rdfs:subPropertyOf :q .", ["x p y"], ["x q y"]),
+        (":p owl:equivalentProperty :q .", ["x p y", "u q v"], ["x q y", "u p v"]),
+        (":p rdfs:domain :C ; rdfs:range :D .", ["x p y"], ["x a C", "y a D"]),
+        (":p owl:inverseOf :q .", ["x p y", "u q v"], ["y q x", "v p u"]),
+        (":p a owl:SymmetricProperty .", ["x p y"], ["y p x"]),
+        (":p a owl:TransitiveProperty .", ["x p y", "y p z"], ["x p z"]),
+        (":p owl:propertyChainAxiom (:q :r) .", ["x q y", "y r z"], ["x p z"]),
+        (":C owl:equivalentClass [ owl:intersectionOf (:D :E) ] .",
+         ["x a D", "x a E", "y a C"], ["x a C", "y a D", "y a E"]),
+        ("[ owl:unionOf (:C :D) ] rdfs:subClassOf :E .",
+         ["x a C", "y a D"], ["x a E", "y a E"]),
+        ("[ owl:onProperty :p ; owl:someValuesFrom :C ] rdfs:subClassOf :D .",
+         ["x p y", "y a C", "u p v"], ["x a D"]),
+        ("[ owl:onProperty :p ; owl:someValuesFrom owl:Thing ] rdfs:subClassOf :D .",
+         ["x p y"], ["x a D"]),
+        ("[ owl:onProperty :p ; owl:hasValue :v ] rdfs:subClassOf :D .",
+         ["x p v", "y p w"], ["x a D"]),
+        (":C rdfs:subClassOf [ owl:onProperty :p ; owl:hasValue :v ] .",
+         ["x a C"], ["x p v"]),
+        (":C rdfs:subClassOf [ owl:onProperty :p ; owl:allValuesFrom :D ] .",
+         ["x a C", "x p y", "u p v"], ["y a D"]),
+    ],
+)  # fmt: skip
+def test_axioms_as_rules(
+    tmp_path: Path, axioms: str, facts: list[str], expected: list[str]
+) -> None:
+    given = [fact.split() for fact in facts]
+    found = derived(tmp_path, axioms, *given)  # type: ignore[arg-type]
+    assert found == {tuple(fact.split()) for fact in expected}
+
+
+def test_functional_properties_make_things_equal(tmp_path: Path) -> None:
+    found = derived(
+        tmp_path,
+        ":p a owl:FunctionalProperty . :q a owl:InverseFunctionalProperty .",
+        ("x", "p", "y"), ("x", "p", "z"), ("u", "q", "w"), ("v", "q", "w"),
+    )  # fmt: skip
+    pairs = {(s, o) for s, p, o in found if p.endswith("sameAs")}
+    assert {("y", "z"), ("u", "v")} <= pairs
+
+
+def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "o.ttl").write_text(
+        PREFIXES + ":C owl:disjointWith :D . :p a owl:AsymmetricProperty ."
+        ":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 1 ], :C .",
+        encoding="utf-8",
+    )
+    ontology = read_ontology(tmp_path / "o.ttl")
+    assert ontology.rules == ()
+    assert ontology.ignored == {
+        "class expression on the right": 1,
+        "owl:AsymmetricProperty": 1,
+        "owl:disjointWith": 1,
+        "owl:maxCardinality": 1,
+    }
