@@ -20,6 +20,7 @@ from evermat.engines.spark.blocks import (
     common,
     key_columns,
     local_block,
+    parted,
     summed,
     without,
 )
@@ -217,8 +218,9 @@ class CounterLog:
             tables = [table] if local is None else [local.table, table]
             local = local_block(self.cluster, summed(appended(tables)))
         if local is not None and local.size > self.cluster.small:
-            level = Level(local, 1, no_rows(self.cluster))
-            levels, local = (*levels, self._added_up((level,))), None
+            local, large = parted(local)
+            level = Level(large, 1, no_rows(self.cluster))
+            levels = (*levels, self._added_up((level,)))
         if len(levels) > MANY_LEVELS:
             levels = (self._added_up(levels),)
         self.numbers = Numbers(levels, local)

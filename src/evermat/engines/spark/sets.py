@@ -32,6 +32,7 @@ from evermat.engines.spark.blocks import (
     key_columns,
     key_names,
     local_block,
+    parted,
 )
 from evermat.engines.spark.rows import (
     BROADCAST,
@@ -189,8 +190,9 @@ class Heap:
             tables = [block.table] if local is None else [local.table, block.table]
             local = block if local is None else self._appended(tables)
             if local.size > self.cluster.small:
-                level = Level(partitioned(block_rows(local)), no_rows(self.cluster))
-                levels, local = (*levels, level), None
+                local, large = parted(local)
+                level = Level(partitioned(block_rows(large)), no_rows(self.cluster))
+                levels = (*levels, level)
         self.set(self._merged(Contents(levels, local)))
 
     def _appended(self, tables: list[pa.Table]) -> Block:
