@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
+from evermat.maintenance.choose import Choice
 from evermat.maintenance.compiled_rules import strata_of
 from evermat.maintenance.holding import Sight, capture, with_held_changes
 from evermat.maintenance.rematerialise import copy_given
@@ -42,6 +43,71 @@ class Job:
     new: CompiledRules
     change: RuleChange
     start: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Given facts that changed, copied."""
+
+    removed: Snapshot
+    added: Snapshot
+    ignored: Ignored
+
+
+class Origin(Protocol):
+    """Where an update comes from: a job."""
+
+    @property
+    def change(self) -> RuleChange:
+        """What happens to the rules."""
+
+    @property
+    def start(self) -> float:
+        """When the update began."""
+
+
+def outcome_of(
+    origin: Origin,
+    choice: Choice,
+    given: Given,
+    stored: tuple[Snapshot, Snapshot],
+    strata: tuple[StratumReport, ...],
+    held: Captures | None = None,
+) -> Outcome:
+    """The outcome of an update that removed and added some stored facts.
+
+    Args:
+        origin: the update.
+        choice: how it was done.
+        given: what was given and withdrawn.
+        stored: the stored facts that it removed and added.
+        strata: the work it was.
+        held: closures that are not stored.
+    """
+    removed, added = with_held_changes(stored, held or {})
+    return Outcome(
+        removed=removed,
+        added=added,
+        explicit_removed=given.removed,
+        explicit_added=given.added,
+        summary=Report(
+            algorithm=choice.algorithm,
+            reason=choice.reason,
+            strata=strata,
+            deleted=_size(given.removed),
+            inserted=_size(given.added),
+            removed=_size(stored[0]),
+            added=_size(stored[1]),
+            ignored=given.ignored,
+            removed_rules=len(origin.change.removed),
+            added_rules=len(origin.change.added),
+            seconds=perf_counter() - origin.start,
+        ),
+    )
+
+
+def _size(snapshot: Snapshot) -> int:
+    return sum(snapshot.relations().values())
 
 
 class Attempt(Protocol):
@@ -94,28 +160,14 @@ class Maintained:
             Sight(engine, run.updated, self.job.new.held),
             lost.relations() | gained.relations(),
         )
-        removed, added = with_held_changes(
-            (engine.snapshot(lost), engine.snapshot(gained)), held
+        given = Given(
+            removed=engine.snapshot(run.withdrawn),
+            added=engine.snapshot(run.given),
+            ignored=self.update.ignored,
         )
-        return Outcome(
-            removed=removed,
-            added=added,
-            explicit_removed=engine.snapshot(run.withdrawn),
-            explicit_added=engine.snapshot(run.given),
-            report=Report(
-                algorithm=algorithm,
-                reason=reason,
-                strata=self.strata,
-                deleted=run.withdrawn.size(),
-                inserted=run.given.size(),
-                removed=_size(removed),
-                added=_size(added),
-                ignored=self.update.ignored,
-                removed_rules=len(self.job.change.removed),
-                added_rules=len(self.job.change.added),
-                seconds=perf_counter() - self.job.start,
-            ),
-        )
+        choice = Choice(algorithm, reason)
+        stored = engine.snapshot(lost), engine.snapshot(gained)
+        return outcome_of(self.job, choice, given, stored, self.strata, held)
 
 
 def maintain(
@@ -145,15 +197,6 @@ def _is_telling(report: StratumReport) -> bool:
 # -------------------------------------------------------------------------- built
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """Given facts that changed, copied."""
-
-    removed: Snapshot
-    added: Snapshot
-    ignored: Ignored
-
-
 class Built:
     """A new materialisation on a fresh engine, to take the place of the old one."""
 
@@ -172,8 +215,7 @@ class Built:
         engine = self.job.engine
         held = self._held()
         engine.rollback()
-        changes = with_held_changes(engine.adopt(self.fresh), held)
-        return self._outcome(algorithm, reason, *changes)
+        return self._outcome(algorithm, reason, engine.adopt(self.fresh), held)
 
     def _held(self) -> Captures:
         engine, fresh, job = self.job.engine, self.fresh, self.job
@@ -191,39 +233,22 @@ class Built:
         before = copy_given(engine, watch, without=nothing, also=nothing)
         self.job.bookkeeping.materialise(before, self.job.old.plans, watch)
         held = self._held()
-        changes = with_held_changes(before.adopt(self.fresh), held)
+        stored = before.adopt(self.fresh)
         engine.rollback()
-        return self._outcome(algorithm, reason, *changes)
+        return self._outcome(algorithm, reason, stored, held)
 
     def _outcome(
-        self, algorithm: str, reason: str, removed: Snapshot, added: Snapshot
+        self,
+        algorithm: str,
+        reason: str,
+        stored: tuple[Snapshot, Snapshot],
+        held: Captures,
     ) -> Outcome:
-        return Outcome(
-            removed=removed,
-            added=added,
-            explicit_removed=self.given.removed,
-            explicit_added=self.given.added,
-            report=Report(
-                algorithm=algorithm,
-                reason=reason,
-                strata=self.strata,
-                deleted=_size(self.given.removed),
-                inserted=_size(self.given.added),
-                removed=_size(removed),
-                added=_size(added),
-                ignored=self.given.ignored,
-                removed_rules=len(self.job.change.removed),
-                added_rules=len(self.job.change.added),
-                seconds=perf_counter() - self.job.start,
-            ),
-        )
+        choice = Choice(algorithm, reason)
+        return outcome_of(self.job, choice, self.given, stored, self.strata, held)
 
 
 def build(job: Job, fresh: Engine, given: Given, watch: Watch) -> Built:
     """Materialise the new program on a fresh engine with the new given facts."""
     strata = job.bookkeeping.materialise(fresh, job.new.plans, watch)
     return Built(job, fresh, given, strata)
-
-
-def _size(snapshot: Snapshot) -> int:
-    return sum(snapshot.relations().values())
