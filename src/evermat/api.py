@@ -41,7 +41,7 @@ from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
 from evermat.questions import ask, question_of, read_question
 from evermat.rdf import read_rdf
-from evermat.result import Result
+from evermat.result import MissingPackageError, Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
 from evermat.update_requests import (
@@ -53,6 +53,7 @@ from evermat.update_requests import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import ModuleType
 
     from pyspark.sql import SparkSession
 
@@ -211,9 +212,8 @@ class KnowledgeBase:
             StateError: there is no state, or it cannot be read.
             MissingVersionError: there is no such version.
         """
-        from evermat.persistence import existing_state  # noqa: PLC0415  needs a library
-
-        opened, settings = existing_state(state, version, storage_options)
+        persistence = _persistence_module()
+        opened, settings = persistence.existing_state(state, version, storage_options)
         return cls(
             engine=engine,
             algorithm=algorithm,
@@ -681,9 +681,21 @@ def _persistence(
     settings: tuple[bool, bool, str],
     options: Mapping[str, str] | None,
 ) -> Persistence:
-    from evermat.persistence import open_persistence  # noqa: PLC0415  needs a library
+    module = _persistence_module()
+    opened: Persistence = module.open_persistence(state, settings, options)
+    return opened
 
-    return open_persistence(state, settings, options)
+
+def _persistence_module() -> ModuleType:
+    """What keeps states; it needs a library that not everybody has."""
+    try:
+        from evermat import persistence  # noqa: PLC0415  see above
+    except ImportError as error:
+        raise MissingPackageError(
+            f"a state on a lake needs `{error.name}`, which is not installed",
+            help='install it with pip install "evermat[lake]"',
+        ) from error
+    return persistence
 
 
 def _request(

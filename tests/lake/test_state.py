@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -240,7 +242,8 @@ def test_memory_that_fails_after_the_commit_is_not_written_again(
 def test_a_state_that_was_made_and_nothing_else(tmp_path: Path) -> None:
     open_state(tmp_path)
     with pytest.raises(StateError, match="this version is empty"):
-        opened(tmp_path)
+        opened(tmp_path, version=0)
+    assert opened(tmp_path).version == 1
     kb = made(tmp_path)
     kb.insert("edge", EDGES)
     assert contents(opened(tmp_path)) == contents(kb)
@@ -401,6 +404,29 @@ def test_there_must_be_a_state_to_open(tmp_path: Path) -> None:
         lake.history(tmp_path / "nothing")
     with pytest.raises(StateError, match="there is no state"):
         opened(tmp_path / "nothing", version=3)
+
+
+def test_a_place_may_be_a_uri(tmp_path: Path) -> None:
+    place = (tmp_path / "with a space").as_uri()
+    kb = evermat.KnowledgeBase(RULES, state=place, storage_options={"timeout": "5s"})
+    kb.insert("edge", EDGES)
+    assert kb.state == place
+    assert contents(evermat.KnowledgeBase.open(place)) == contents(kb)
+    assert len(lake.history(place)) == 3
+    with pytest.raises(StateError, match="Unknown scheme: nowhere"):
+        evermat.KnowledgeBase(state="nowhere://bucket/state")
+
+
+def test_a_missing_library_is_named() -> None:
+    code = (
+        "import sys; sys.modules['deltalake'] = None; import evermat;"
+        "evermat.KnowledgeBase(state='nowhere')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "EM559" in done.stderr
+    assert "evermat[lake]" in done.stderr
 
 
 def test_damage_is_named(tmp_path: Path) -> None:
