@@ -58,7 +58,6 @@ def test_agree_the_cluster_closes_as_the_driver_does(
         before, after = (engine.capture(closure, each) for each in (fewer, facts))
         return [
             facts_of(engine, engine.close(closure, facts)),
-            facts_of(engine, engine.close(closure, facts, without=fewer)),
             facts_of(engine, engine.close(closure, facts, only=only)),
             facts_of(
                 engine, engine.close_among(closure, facts, interned(engine, some))
