@@ -12,7 +12,8 @@ SECONDS ?= 60
 BENCH   ?= materialise
 ARGS    ?=
 
-SPARK_TESTS := tests/spark tests/algebra tests/equality tests/modules tests/maintenance/test_agreement.py
+SPARK_TESTS := tests/spark tests/algebra tests/equality tests/modules tests/maintenance/test_agreement.py \
+	tests/lake tests/streaming
 
 JAVA := command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || \
 	{ echo "Spark needs Java 17 or newer: apt install openjdk-17-jre-headless (or what your system calls it), or set JAVA_HOME"; exit 1; }

@@ -11,7 +11,8 @@ from evermat.algebra import has_fixpoints
 from evermat.errors import EvermatError
 from evermat.lang.parser import parse_rules
 from evermat.maintenance.algorithms import DESCRIPTIONS, NAMES, AlgorithmError
-from evermat.maintenance.materialisation import Materialisation, UnknownRelationError
+from evermat.maintenance.materialisation import Materialisation
+from evermat.maintenance.requests import UnknownRelationError
 from evermat.maintenance.state import Budget, BudgetExceededError
 from paper_examples import PATH_LENGTHS, REACHABILITY, Example, values
 from tracked import ALGORITHMS

@@ -6,40 +6,17 @@ of them pass would let the real mistake pass, too.
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import pytest
 
 from evermat.engines import make_engine
+from mutants import Mutant, plant
 from skeletons import half_checked, scenario
 from tracked import Tracked
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 EXAMPLES = 300
 """Scenarios that are tried; most mutants fall within the first fifty."""
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A mistake somebody could make.
-
-    Attributes:
-        module: where, below `evermat.maintenance`.
-        old, new: the text that is replaced, which occurs exactly once, and by what.
-        algorithm: the algorithm that goes wrong.
-    """
-
-    name: str
-    module: str
-    old: str
-    new: str
-    algorithm: str
 
 
 MUTANTS = (
@@ -292,15 +269,15 @@ MUTANTS = (
     ),
     Mutant(
         "deleting and inserting a fact deletes it",
-        "materialisation",
-        "engine.settle((unwanted & engine.explicit) - wanted)",
-        "engine.settle(unwanted & engine.explicit)",
+        "requests",
+        "engine.settle(given_among(unwanted) - wanted)",
+        "given_among(unwanted)",
         "dred-c",
     ),
     Mutant(
         "derived facts can be deleted",
-        "materialisation",
-        "engine.settle((unwanted & engine.explicit) - wanted)",
+        "requests",
+        "engine.settle(given_among(unwanted) - wanted)",
         "engine.settle(unwanted - wanted)",
         "dred",
     ),
@@ -315,43 +292,6 @@ def test_planted_bug_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_a_bug_nothing_is_found() -> None:
     assert not is_found("bf-c", examples=20)
-
-
-def plant(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the changed source text in place of the module's functions and methods."""
-    module = importlib.import_module(f"evermat.maintenance.{mutant.module}")
-    source = inspect.getsource(module)
-    assert source.count(mutant.old) == 1, "the code has changed: adapt the mutant"
-    changed: dict[str, object] = {"__name__": module.__name__}
-    exec(compile(source.replace(mutant.old, mutant.new), "mutant", "exec"), changed)  # noqa: S102
-    replace_code(module, changed, monkeypatch)
-
-
-def replace_code(
-    module: ModuleType, changed: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other modules hold on to the old objects, so only their code is exchanged."""
-    for name, old in list(vars(module).items()):
-        new = changed.get(name)
-        if getattr(old, "__module__", None) != module.__name__:
-            continue
-        if inspect.isfunction(old) and inspect.isfunction(new):
-            _replace_function(old, new, monkeypatch)
-        elif inspect.isclass(old) and inspect.isclass(new):
-            for attribute, method in list(vars(old).items()):
-                other = vars(new).get(attribute)
-                if inspect.isfunction(method) and inspect.isfunction(other):
-                    _replace_function(method, other, monkeypatch)
-
-
-def _replace_function(
-    old: object, new: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A decorated function wraps the one that was written.
-    while hasattr(old, "__wrapped__") and hasattr(new, "__wrapped__"):
-        old, new = old.__wrapped__, new.__wrapped__
-    if old.__code__.co_freevars == new.__code__.co_freevars:  # type: ignore[attr-defined]
-        monkeypatch.setattr(old, "__code__", new.__code__)  # type: ignore[attr-defined]
 
 
 def is_found(algorithm: str, examples: int = EXAMPLES) -> bool:

@@ -97,6 +97,21 @@ def test_sources_may_say_what_came_and_left(tmp_path: Path) -> None:
     assert names == [("edge", "insert"), ("edge", "delete")]
 
 
+def test_feeds_have_no_gaps(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS)
+    run(config)
+    # Versions that no run has published: it died, or somebody else made them.
+    kb = KnowledgeBase.open(str(config.state))
+    kb.insert("edge", [("b", "c")])
+    kb.insert("other", [("b", 1)])
+    kb.delete("edge", [("a", "b")])
+    edges(tmp_path, "bc", "cd")
+    Pipeline(config).update()
+    news = list(feed(tmp_path).values())
+    assert news == [["+ab"], ["+ac", "+bc"], ["-ab", "-ac"], ["+bd", "+cd"]]
+
+
 def test_rules_and_their_facts_are_updated_too(tmp_path: Path) -> None:
     edges(tmp_path, "ab")
     (tmp_path / "rules.dl").write_text(
@@ -258,6 +273,7 @@ def test_failures_on_the_command_line(
     assert "the last run failed:\nSourceError" in capsys.readouterr().out
     assert evermat(["pipeline", "run", str(folder / "other.toml")]) == WRONG_INPUT
     assert evermat(["pipeline", "jog", config]) == WRONG_USAGE
+    assert evermat(["pipeline", "run", config, "--engine", "steam"]) == WRONG_USAGE
 
 
 def test_reports_are_complete_pages(folder: Path) -> None:

@@ -263,7 +263,7 @@ def test_events_in_columns_and_formats_that_there_are_not(tmp_path: Path) -> Non
     with pytest.raises(StreamError, match="events are in `value`"):
         stream(
             copy,
-            StreamSource("rate", schema=None, options={"rowsPerSecond": "1"}),
-            app_id="rate",
+            StreamSource("parquet", source.path, schema="something STRING"),
+            app_id="odd",
             checkpoint=tmp_path / "c3",
         )

@@ -100,14 +100,13 @@ def run(  # noqa: C901, PLR0913  one case for each suite; options by name
 
 def _check_names(suite: str, only: tuple[str, ...]) -> None:
     from evermat.bench import equality  # noqa: PLC0415  see `run`
-    from evermat.bench.maintain import CASES  # noqa: PLC0415
+    from evermat.bench.maintain import NAMES as UPDATES  # noqa: PLC0415
     from evermat.bench.modules import NAMES  # noqa: PLC0415
     from evermat.bench.workloads import MATERIALISE  # noqa: PLC0415
 
-    cases = tuple(case.name for case in CASES)
     known = {
         "materialise": MATERIALISE,
-        "maintain": cases,
+        "maintain": UPDATES,
         "modules": NAMES,
         "equality": equality.NAMES,
     }[suite]

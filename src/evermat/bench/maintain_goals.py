@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evermat.bench.report import Table, ratio_text, seconds_text, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 Times = dict[tuple[str, str, str], float]
 """Seconds by case, algorithm and step, of the measurements that came to their end."""
@@ -27,8 +27,13 @@ SHARES = (2, 25, 50)
 Line = tuple[str, str, str, str]
 
 
-def goal_table(times: Times) -> Table:
-    """All goals with what was measured."""
+def goal_table(times: Times, counters: Mapping[str, float]) -> Table:
+    """All goals with what was measured.
+
+    Args:
+        times: of updates.
+        counters: what counting costs at materialisation, by workload.
+    """
     lines = [
         *_example_1(times),
         _at_most(
@@ -42,6 +47,11 @@ def goal_table(times: Times) -> Table:
             "large deletions: auto in units of remat, at worst",
             _worst(times, _large_cases(), "remat"),
             1.15,
+        ),
+        _at_most(
+            "counters at materialisation, in units of none, at worst",
+            max(counters.values(), default=None),
+            1.25,
         ),
         _at_most(
             "auto in units of the best algorithm, at worst",

@@ -110,7 +110,10 @@ def peer(task: Task) -> None:
 
 
 def maintain(task: Task) -> None:
-    """Materialise a problem, then delete and reinsert facts by one algorithm."""
+    """Materialise a problem, then delete and reinsert facts by one algorithm.
+
+    No further sample is begun when the `seconds` of the task are over.
+    """
     for _ in _maintained(task, task["warm"]):
         pass
     for record in _maintained(task, task["folder"]):
@@ -123,14 +126,16 @@ def _maintained(task: Task, folder: str) -> Iterator[Record]:
 
     problem = open_problem(Path(folder))
     base = KnowledgeBase(problem.rules, modules=False)
-    start = perf_counter()
+    begin = perf_counter()
     base.load(problem.facts)
-    seconds = perf_counter() - start
+    seconds = perf_counter() - begin
     yield {"event": "loaded", "facts": base.stats()["facts"], "seconds": seconds}
     # What is there now stays; collecting between updates need not look at it.
     gc.collect()
     gc.freeze()
     for number, rows in enumerate(_updates(task, problem)):
+        if number and perf_counter() - begin > task["seconds"]:
+            return
         for step in ("delete", "insert"):
             gc.collect()
             start = perf_counter()
@@ -164,7 +169,8 @@ def _updates(task: Task, problem: Problem) -> Iterator[Mapping[str, pa.Table]]:
 
     plan = task["update"]
     if "rows" in plan:
-        yield updates.half(problem, plan["rows"])
+        for _ in range(plan["samples"]):
+            yield updates.half(problem, plan["rows"])
         return
     count = plan["count"] if "count" in plan else round(plan["share"] * problem.size)
     for number in range(plan["samples"]):

@@ -47,18 +47,24 @@ def _level(rows: int) -> int:
     return level
 
 
+def stacked_facts(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all tables, as wide as the widest."""
+    width = max((width_of(table.column_names) for table in tables), default=1)
+    keys = [RELATION, *arguments(width)]
+    if not tables:
+        return _NOTHING.empty_table()
+    return pa.concat_tables([_filled(table, keys) for table in tables])
+
+
 def summed_facts(tables: Sequence[pa.Table]) -> pa.Table:
     """Each fact once, with the sums of its numbers; what sums to nothing is left out.
 
     A single table is taken to be summed already.
     """
-    if not tables:
-        return _NOTHING.empty_table()
-    width = max((width_of(table.column_names) for table in tables), default=1)
-    keys = [RELATION, *arguments(width)]
-    if len(tables) == 1:
-        return _filled(tables[0], keys)
-    together = pa.concat_tables([_filled(table, keys) for table in tables])
+    together = stacked_facts(tables)
+    if len(tables) <= 1:
+        return together
+    keys = [RELATION, *arguments(width_of(together.column_names))]
     totals = together.group_by(keys).aggregate(
         [(name, "sum") for name in STORED_NUMBERS]
     )

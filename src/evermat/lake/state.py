@@ -7,7 +7,6 @@ is on the lake is what is in memory, or the update failed and neither has change
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from evermat.lake.layout import (
     arguments,
     width_of,
 )
-from evermat.lake.merging import files_to_merge, summed_facts
+from evermat.lake.merging import files_to_merge, stacked_facts, summed_facts
 from evermat.lake.program import (
     StoredProgram,
     read_program,
@@ -225,11 +224,8 @@ class LakeState:
         """The rows for a change that is on the driver."""
         ready = on_spark.local_table(change)
         if ready is None:
-            names = sorted(change.relations())
-            tables = [
-                encoded(name, change.read(name), self._dictionary) for name in names
-            ]
-            ready = summed_facts(tables)
+            facts = {name: change.read(name) for name in sorted(change.relations())}
+            ready = encoded(facts, self._dictionary)
         self._table.widen(width_of(ready.column_names))
         return ready
 
@@ -293,17 +289,30 @@ def check_batch(batch: Batch, last: int | None) -> None:
 # ------------------------------------------------------------------ rows and terms
 
 
-def encoded(relation: str, facts: pa.Table, dictionary: Dictionary) -> pa.Table:
-    """Facts with their numbers in the layout of the table."""
-    arity = facts.num_columns - len(STORED_NUMBERS)
-    width = max(arity, 1)
-    zeros = pa.array(np.zeros(facts.num_rows, np.int64))
-    columns = [dictionary.encode(facts.column(at)) for at in range(arity)]
-    names = pa.array([relation]).take(pa.array(np.zeros(facts.num_rows, np.int8)))
-    return pa.table(
-        [names, *(columns or [zeros]), *facts.columns[arity:]],
-        names=[RELATION, *arguments(width), *STORED_NUMBERS],
-    )
+def encoded(facts: Mapping[str, pa.Table], dictionary: Dictionary) -> pa.Table:
+    """Facts with their numbers in the layout of the table, by relation."""
+    columns = [
+        table.column(at)
+        for table in facts.values()
+        for at in range(table.num_columns - len(STORED_NUMBERS))
+    ]
+    # All columns at once, so that a constant is digested once.
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    ids = dictionary.encode(pa.chunked_array(chunks, TERM))
+    parts, start = [], 0
+    for relation, table in facts.items():
+        arity, size = table.num_columns - len(STORED_NUMBERS), table.num_rows
+        arrays = [ids.slice(start + at * size, size) for at in range(arity)]
+        start += arity * size
+        zeros = pa.array(np.zeros(size, np.int64))
+        names = pa.array([relation]).take(pa.array(np.zeros(size, np.int8)))
+        parts.append(
+            pa.table(
+                [names, *(arrays or [zeros]), *table.columns[arity:]],
+                names=[RELATION, *arguments(max(arity, 1)), *STORED_NUMBERS],
+            )
+        )
+    return stacked_facts(parts)
 
 
 def decoded(rows: pa.Table, dictionary: Dictionary, arity: int) -> pa.Table:
@@ -346,7 +355,12 @@ def _came_and_left(facts: pa.Table) -> dict[str, dict[str, int]]:
     """How many facts of each relation come and leave."""
     found: dict[str, dict[str, int]] = {}
     for word, sign in (("added", 1), ("removed", -1)):
-        chosen = facts.filter(pc.equal(facts["holds"], sign))[RELATION].to_pylist()
-        counts = Counter(name for name in chosen if not is_auxiliary(name))
-        found[word] = dict(sorted(counts.items()))
+        chosen = facts.filter(pc.equal(facts["holds"], sign))[RELATION]
+        counts = {
+            each["values"].as_py(): each["counts"].as_py()
+            for each in pc.value_counts(chosen)
+        }
+        found[word] = {
+            name: counts[name] for name in sorted(counts) if not is_auxiliary(name)
+        }
     return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
+from evermat.maintenance.choose import Choice
 from evermat.maintenance.compiled_rules import strata_of
 from evermat.maintenance.holding import Sight, capture, with_held_changes
 from evermat.maintenance.rematerialise import copy_given
@@ -42,6 +43,61 @@ class Job:
     new: CompiledRules
     change: RuleChange
     start: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Given facts that changed, copied."""
+
+    removed: Snapshot
+    added: Snapshot
+    ignored: Ignored
+
+
+class Origin(Protocol):
+    """Where an update comes from: a job."""
+
+    @property
+    def change(self) -> RuleChange:
+        """What happens to the rules."""
+
+    @property
+    def start(self) -> float:
+        """When the update began."""
+
+
+def outcome_of(
+    origin: Origin,
+    choice: Choice,
+    given: Given,
+    facts: tuple[Snapshot, Snapshot],
+    strata: tuple[StratumReport, ...],
+) -> Outcome:
+    """The outcome of an update that removed and added some facts."""
+    removed, added = facts
+    return Outcome(
+        removed=removed,
+        added=added,
+        explicit_removed=given.removed,
+        explicit_added=given.added,
+        report=Report(
+            algorithm=choice.algorithm,
+            reason=choice.reason,
+            strata=strata,
+            deleted=_size(given.removed),
+            inserted=_size(given.added),
+            removed=_size(removed),
+            added=_size(added),
+            ignored=given.ignored,
+            removed_rules=len(origin.change.removed),
+            added_rules=len(origin.change.added),
+            seconds=perf_counter() - origin.start,
+        ),
+    )
+
+
+def _size(snapshot: Snapshot) -> int:
+    return sum(snapshot.relations().values())
 
 
 class Attempt(Protocol):
@@ -97,25 +153,14 @@ class Maintained:
         removed, added = with_held_changes(
             (engine.snapshot(lost), engine.snapshot(gained)), held
         )
-        return Outcome(
-            removed=removed,
-            added=added,
-            explicit_removed=engine.snapshot(run.withdrawn),
-            explicit_added=engine.snapshot(run.given),
-            report=Report(
-                algorithm=algorithm,
-                reason=reason,
-                strata=self.strata,
-                deleted=run.withdrawn.size(),
-                inserted=run.given.size(),
-                removed=_size(removed),
-                added=_size(added),
-                ignored=self.update.ignored,
-                removed_rules=len(self.job.change.removed),
-                added_rules=len(self.job.change.added),
-                seconds=perf_counter() - self.job.start,
-            ),
+        given = Given(
+            removed=engine.snapshot(run.withdrawn),
+            added=engine.snapshot(run.given),
+            ignored=self.update.ignored,
         )
+        choice = Choice(algorithm, reason)
+        facts = (removed, added)
+        return outcome_of(self.job, choice, given, facts, self.strata)
 
 
 def maintain(
@@ -143,15 +188,6 @@ def _is_telling(report: StratumReport) -> bool:
 
 
 # -------------------------------------------------------------------------- built
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """Given facts that changed, copied."""
-
-    removed: Snapshot
-    added: Snapshot
-    ignored: Ignored
 
 
 class Built:
@@ -198,32 +234,12 @@ class Built:
     def _outcome(
         self, algorithm: str, reason: str, removed: Snapshot, added: Snapshot
     ) -> Outcome:
-        return Outcome(
-            removed=removed,
-            added=added,
-            explicit_removed=self.given.removed,
-            explicit_added=self.given.added,
-            report=Report(
-                algorithm=algorithm,
-                reason=reason,
-                strata=self.strata,
-                deleted=_size(self.given.removed),
-                inserted=_size(self.given.added),
-                removed=_size(removed),
-                added=_size(added),
-                ignored=self.given.ignored,
-                removed_rules=len(self.job.change.removed),
-                added_rules=len(self.job.change.added),
-                seconds=perf_counter() - self.job.start,
-            ),
-        )
+        choice = Choice(algorithm, reason)
+        facts = (removed, added)
+        return outcome_of(self.job, choice, self.given, facts, self.strata)
 
 
 def build(job: Job, fresh: Engine, given: Given, watch: Watch) -> Built:
     """Materialise the new program on a fresh engine with the new given facts."""
     strata = job.bookkeeping.materialise(fresh, job.new.plans, watch)
     return Built(job, fresh, given, strata)
-
-
-def _size(snapshot: Snapshot) -> int:
-    return sum(snapshot.relations().values())

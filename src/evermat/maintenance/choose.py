@@ -33,9 +33,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp, log, log2
+from typing import TYPE_CHECKING
 
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.watch import Patience
+
+if TYPE_CHECKING:
+    from evermat.maintenance.state import Report
 
 _DEEP = 8.0
 """From this many instances per given fact on, derivations are taken to be long."""
@@ -200,6 +204,28 @@ def _with_reach(history: History, withdrawn: int, instances: float) -> History:
         reach=_FORGETTING * history.reach - log(1 - share),
         reach_weight=_FORGETTING * history.reach_weight + withdrawn,
     )
+
+
+def learnt(history: History, report: Report, seconds: float | None) -> History:
+    """What is known after an update.
+
+    Args:
+        history: what was known before.
+        report: what the update did.
+        seconds: how long its work took; None if it loaded the first facts, where
+            reading them takes most of the time.
+    """
+    instances = report.forward_instances + report.backward_instances
+    deriving = sum(sum(each.seconds.values()) for each in report.strata)
+    before = history.given + history.facts
+    history = history.counted(
+        given=report.inserted - report.deleted, facts=report.added - report.removed
+    )
+    if seconds is None:
+        return history.loaded(instances, deriving)
+    if report.algorithm == REMATERIALISE:
+        return history.restarted(instances, deriving, seconds, before)
+    return history.maintained(report.deleted, instances, seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,10 @@ from evermat.maintenance.algorithms import (
     AlgorithmError,
     require_algorithm,
 )
-from evermat.maintenance.choose import Choice, History, Situation, choose
+from evermat.maintenance.attempt import Given, outcome_of
+from evermat.maintenance.choose import Choice, History, Situation, choose, learnt
 from evermat.maintenance.compiled_rules import RuleBook
+from evermat.maintenance.equality_attempt import Maintained, Old, Rebuilt, rebuild
 from evermat.maintenance.equality_insertion import LargerComponent
 from evermat.maintenance.equality_rules import EqualityProgram
 from evermat.maintenance.equality_state import (
@@ -31,9 +33,8 @@ from evermat.maintenance.equality_state import (
     values_among,
 )
 from evermat.maintenance.equality_update import EqualityJob, EqualityUpdate
-from evermat.maintenance.materialisation import UnknownRelationError
 from evermat.maintenance.modules import can_close
-from evermat.maintenance.state import CliqueChange, Ignored, Outcome, Report
+from evermat.maintenance.requests import Request, declare, read_request
 from evermat.maintenance.watch import OutOfPatience, Watch
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ if TYPE_CHECKING:
         Facts,
         Representatives,
         SettledFacts,
-        Snapshot,
     )
     from evermat.lang.syntax import Rule
     from evermat.maintenance.compiled_rules import RuleChange
-    from evermat.maintenance.state import StratumReport
+    from evermat.maintenance.equality_attempt import Attempt
+    from evermat.maintenance.state import Outcome, Update
     from evermat.maintenance.watch import Budget, Progress
     from evermat.rule_plans import StratumPlan
 
@@ -59,51 +60,19 @@ ALGORITHMS = (AUTO, REMATERIALISE, "bf", "dred", "fp")
 name is that of the algorithm for the other rules."""
 
 
-class _Request:
-    """One update as it was asked for."""
-
-    def __init__(
-        self,
-        delete: Mapping[str, pa.Table] | None,
-        insert: Mapping[str, pa.Table] | None,
-        remove_rules: Iterable[Rule],
-        add_rules: Iterable[Rule],
-    ) -> None:
-        self.start = perf_counter()
-        self.delete = delete or {}
-        self.insert = insert or {}
-        self.remove_rules = tuple(remove_rules)
-        self.add_rules = tuple(add_rules)
-
-
+@dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """One update, read: the rules before and after, and the facts that change."""
+    """The rules after an update, and how they change.
 
-    def __init__(
-        self,
-        book: RuleBook,
-        change: RuleChange,
-        program: EqualityProgram,
-        arities: dict[str, int],
-    ) -> None:
-        self.arities = arities
-        self.book = book
-        self.change = change
-        self.program = program
-        self.component: frozenset[Rule] = frozenset()
-        self.ignored = Ignored()
-        self.choice = Choice(AUTO, "")
-        self.history = History()
+    Attributes:
+        start: when the update began.
+    """
 
-
-@dataclass(slots=True)
-class _Facts:
-    """What an update removed and added, and the given facts that it changed."""
-
-    removed: Snapshot
-    added: Snapshot
-    deleted: Snapshot
-    inserted: Snapshot
+    book: RuleBook
+    change: RuleChange
+    program: EqualityProgram
+    arities: Mapping[str, int]
+    start: float
 
 
 class EqualityMaterialisation:
@@ -132,7 +101,7 @@ class EqualityMaterialisation:
         self.representatives: Representatives = engine.representatives()
         self._book = RuleBook()
         self._program = EqualityProgram(())
-        self._arities: dict[str, int] = {}
+        self._arities: Mapping[str, int] = {}
         self._history = History()
         self._values = values_among(engine.relations())
         self._is_foreign = False
@@ -211,7 +180,7 @@ class EqualityMaterialisation:
         Raises:
             EvermatError: the request cannot be carried out; nothing has changed.
         """
-        request = _Request(delete, insert, remove_rules, add_rules)
+        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
         return self._carry_out(request, algorithm, dry=False)
 
     def plan(
@@ -224,7 +193,7 @@ class EqualityMaterialisation:
         algorithm: str = AUTO,
     ) -> Outcome:
         """What `update` would do with the same arguments; nothing changes."""
-        request = _Request(delete, insert, remove_rules, add_rules)
+        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
         return self._carry_out(request, algorithm, dry=True)
 
     def rematerialise(self) -> Outcome:
@@ -233,19 +202,25 @@ class EqualityMaterialisation:
 
     # -- how they are made
 
-    def _carry_out(self, request: _Request, algorithm: str, *, dry: bool) -> Outcome:
+    def _carry_out(self, request: Request, algorithm: str, *, dry: bool) -> Outcome:
         self.require_algorithm(algorithm)
+        start = perf_counter()
+        book, change = self._book.change(
+            remove=request.remove_rules, add=request.add_rules
+        )
         component: frozenset[Rule] = frozenset()
+        forced = None if algorithm == AUTO else Choice(algorithm, "asked for")
         while True:
             self.engine.begin()
             try:
-                return self._attempt(request, algorithm, component, dry=dry)
+                plan = self._read_rules(request, book, change, start)
+                return self._attempt(request, plan, component, forced, dry=dry)
             except LargerComponent as larger:
                 self.engine.rollback()
                 component = larger.component
             except OutOfPatience:
                 self.engine.rollback()
-                algorithm = REMATERIALISE
+                forced = Choice(REMATERIALISE, "maintaining took longer than expected")
             except BaseException:
                 with suppress(EngineUseError):  # the transaction may have ended
                     self.engine.rollback()
@@ -255,31 +230,49 @@ class EqualityMaterialisation:
 
     def _attempt(
         self,
-        request: _Request,
-        algorithm: str,
+        request: Request,
+        plan: _Plan,
         component: frozenset[Rule],
+        forced: Choice | None,
         *,
         dry: bool,
     ) -> Outcome:
-        plan = self._read_rules(request)
-        plan.component = component
-        job = self._read(request, plan)
-        plan.choice = self._choose(algorithm, plan, job)
-        watch = Watch(self.budget, self.progress, plan.choice.patience)
-        watch.start = request.start
+        is_first = self._is_first
+        # The first facts are loaded as they are, and not compared with any.
+        rows = replace(request, insert={}) if is_first else request
+        update = read_request(self.engine, rows, plan.change, self._given)
+        job = self._job(plan, update, component)
+        begun = None if is_first else perf_counter()
+        choice = self._choose(forced, plan, job)
+        watch = Watch(self.budget, self.progress, choice.patience)
+        watch.start = plan.start
         self.engine.monitor = watch.monitor
-        if plan.choice.algorithm == REMATERIALISE:
-            return self._rebuild(request, plan, job, watch, dry=dry)
-        return self._maintain(request, plan, job, watch, dry=dry)
+        if choice.algorithm == REMATERIALISE:
+            attempt: Attempt = self._rebuild(request, job, watch)
+        else:
+            try:
+                attempt = self._maintain(job, choice.algorithm, watch)
+            except OutOfPatience:
+                withdrawn = job.deletions.size()
+                self._history = self._history.gave_up(withdrawn, watch.instances)
+                raise
+        given = Given(attempt.deleted, attempt.inserted, update.ignored)
+        facts = attempt.discard() if dry else attempt.commit()
+        outcome = outcome_of(plan, choice, given, facts, attempt.strata)
+        if not dry:
+            self._accept(plan, attempt.representatives)
+            seconds = None if begun is None else perf_counter() - begun
+            self._history = learnt(self._history, outcome.report, seconds)
+        return replace(outcome, cliques=attempt.cliques(facts))
 
-    def _choose(self, algorithm: str, plan: _Plan, job: EqualityJob) -> Choice:
+    def _choose(self, forced: Choice | None, plan: _Plan, job: EqualityJob) -> Choice:
         values = values_among(self.engine.relations())
         if values != self._values and not self.representatives.is_identity():
             return Choice(REMATERIALISE, "strings are literals from now on")
         if self._is_first:
             return Choice(REMATERIALISE, "there were no facts before")
-        if algorithm != AUTO:
-            return Choice(algorithm, "asked for")
+        if forced is not None:
+            return forced
         situation = Situation(
             withdrawn=job.deletions.size(),
             given=job.insertions.size(),
@@ -292,46 +285,14 @@ class EqualityMaterialisation:
             return choice
         return replace(choice, algorithm="bf", reason="few facts change")
 
-    def _maintain(
-        self,
-        request: _Request,
-        plan: _Plan,
-        job: EqualityJob,
-        watch: Watch,
-        *,
-        dry: bool,
-    ) -> Outcome:
-        engine = self.engine
-        update = EqualityUpdate(engine, job, self.representatives, watch)
+    def _maintain(self, job: EqualityJob, algorithm: str, watch: Watch) -> Maintained:
+        update = EqualityUpdate(self.engine, job, self.representatives, watch)
         update.delete()
         update.insert()
-        update.maintain_others(INCREMENTAL[plan.choice.algorithm].maintain)
-        run = update.run
-        lost, gained = run.changes()
-        sides = self._sides(update, lost, gained)
-        facts = _Facts(
-            removed=engine.snapshot(lost),
-            added=engine.snapshot(gained),
-            deleted=engine.snapshot(job.deletions),
-            inserted=engine.snapshot(job.insertions),
-        )
-        outcome = self._outcome(request, plan, facts, sides, tuple(run.reports))
-        if dry:
-            engine.rollback()
-            return outcome
-        update.commit()
-        self._accept(plan, update.after, outcome)
-        return outcome
+        update.maintain_others(INCREMENTAL[algorithm].maintain)
+        return Maintained(update)
 
-    def _rebuild(
-        self,
-        request: _Request,
-        plan: _Plan,
-        job: EqualityJob,
-        watch: Watch,
-        *,
-        dry: bool,
-    ) -> Outcome:
+    def _rebuild(self, request: Request, job: EqualityJob, watch: Watch) -> Rebuilt:
         engine = self.engine
         fresh = cast("EqualityEngine", engine.fresh())
         fresh.monitor = watch.monitor
@@ -346,102 +307,15 @@ class EqualityMaterialisation:
         else:
             fresh.load(request.insert.items())
             inserted = fresh.snapshot(fresh.explicit)
-        nothing = fresh.no_facts()
-        anew = replace(job, old=frozenset(), deletions=nothing, insertions=nothing)
-        fresh.begin()
-        merging = EqualityUpdate(fresh, anew, fresh.representatives(), watch)
-        known = merging.merge_given()
-        fresh.begin()
-        update = EqualityUpdate(fresh, anew, known, watch)
-        update.materialise_component()
-        reports = update.materialise_others(watch)
-        facts = _Facts(
-            removed=engine.snapshot(engine.no_facts()),
-            added=engine.snapshot(engine.no_facts()),
-            deleted=engine.snapshot(job.deletions),
-            inserted=inserted,
-        )
-        strata = (*merging.run.reports, *update.run.reports, *reports)
-        moved = engine.moved(self.representatives, update.after, MOVED)
-        everything = None
-        if dry or not moved.is_empty():
-            # What facts stand for has changed, so all facts are compared if asked.
-            everything = CliqueChange(
-                self.representatives,
-                update.after,
-                engine.snapshot(engine.materialised),
-                fresh.snapshot(fresh.materialised),
-            )
-        engine.rollback()
-        if dry and everything is not None:
-            return self._outcome(request, plan, facts, everything, strata)
-        facts.removed, facts.added = engine.adopt(fresh)
-        change = everything or CliqueChange(
-            self.representatives, update.after, facts.removed, facts.added
-        )
-        outcome = self._outcome(request, plan, facts, change, strata)
-        self._accept(plan, update.after, outcome)
-        return outcome
+        return rebuild(fresh, Old(engine, self.representatives, job, inserted), watch)
 
-    def _accept(
-        self, plan: _Plan, representatives: Representatives, outcome: Outcome
-    ) -> None:
+    def _accept(self, plan: _Plan, representatives: Representatives) -> None:
         self._book = plan.book
         self._program = plan.program
         self._arities = plan.arities
         self._is_foreign = False
         self.representatives = representatives
         self._values = values_among(self.engine.relations())
-        self._history = _learnt(self._history, plan, outcome.report)
-
-    # -- what changed
-
-    def _sides(
-        self, update: EqualityUpdate, lost: SettledFacts, gained: SettledFacts
-    ) -> CliqueChange:
-        engine = self.engine
-        before, after = update.before, update.after
-        moved = engine.moved(before, after, MOVED)
-        old, new = lost, gained
-        if not moved.is_empty():
-            ours = engine.settle(moved | engine.rewrite(moved, after))
-            theirs = engine.settle(moved | engine.rewrite(moved, before))
-            old_marks = engine.rewrite(ours, before)
-            new_marks = engine.rewrite(theirs, after)
-            old_facts = engine.mentioning(old_marks, engine.materialised)
-            new_facts = engine.mentioning(new_marks, update.run.updated)
-            old = engine.settle(lost | old_facts)
-            new = engine.settle(gained | new_facts)
-        return CliqueChange(before, after, engine.snapshot(old), engine.snapshot(new))
-
-    def _outcome(
-        self,
-        request: _Request,
-        plan: _Plan,
-        facts: _Facts,
-        change: CliqueChange,
-        strata: tuple[StratumReport, ...],
-    ) -> Outcome:
-        return Outcome(
-            removed=facts.removed,
-            added=facts.added,
-            explicit_removed=facts.deleted,
-            explicit_added=facts.inserted,
-            report=Report(
-                algorithm=plan.choice.algorithm,
-                reason=plan.choice.reason,
-                strata=strata,
-                deleted=_size(facts.deleted),
-                inserted=_size(facts.inserted),
-                removed=_size(facts.removed),
-                added=_size(facts.added),
-                ignored=plan.ignored,
-                removed_rules=len(plan.change.removed),
-                added_rules=len(plan.change.added),
-                seconds=perf_counter() - request.start,
-            ),
-            cliques=change,
-        )
 
     # -- reading requests
 
@@ -450,105 +324,47 @@ class EqualityMaterialisation:
         """Whether no facts were given so far."""
         return not any(size["given"] for size in self.engine.statistics().values())
 
-    def _read_rules(self, request: _Request) -> _Plan:
+    def _read_rules(
+        self, request: Request, book: RuleBook, change: RuleChange, start: float
+    ) -> _Plan:
         engine = self.engine
-        book, change = self._book.change(
-            remove=request.remove_rules, add=request.add_rules
-        )
-        self._declare(request, book, change)
+        declare(engine, request, book.normal.values() if change.added else ())
         engine.declare(SAME, 2)
         engine.declare(LOST, 1)
         engine.declare(MOVED, 1)
         arities = _visible(engine.relations())
         if change.is_empty() and arities == self._arities:
-            return _Plan(book, change, self._program, arities)
+            return _Plan(book, change, self._program, arities, start)
         program = EqualityProgram.of(book, arities)
         for rule in program.rules:
             engine.declare(rule.head.predicate, rule.head.arity)
         if program.rule_set == self._program.rule_set:
             program = self._program
-        return _Plan(book, change, program, arities)
+        return _Plan(book, change, program, arities, start)
 
-    def _declare(self, request: _Request, book: RuleBook, change: RuleChange) -> None:
-        """Make relations of rules and rows known, and refuse what does not fit."""
-        engine = self.engine
-        for rule in book.normal.values() if change.added else ():
-            for atom in (rule.head, *rule.positive_atoms(), *rule.negated_atoms()):
-                engine.declare(atom.predicate, atom.arity)
-        known = engine.relations()
-        for relation in request.delete:
-            if relation not in known:
-                raise UnknownRelationError(relation)
-        for tables in (request.delete, request.insert):
-            for relation, table in tables.items():
-                engine.declare(relation, table.num_columns)
-
-    def _read(self, request: _Request, plan: _Plan) -> EqualityJob:
-        engine = self.engine
-        # The first facts are loaded as they are, and not compared with any.
-        wanted = self._union(
-            engine.intern(relation, table)
-            for relation, table in ({} if self._is_first else request.insert).items()
-            if table.num_rows
-        )
-        unwanted = self._union(
-            engine.find(relation, table)
-            for relation, table in request.delete.items()
-            if table.num_rows
-        )
-        deletions = engine.settle(self._given(unwanted) - wanted)
-        insertions = engine.settle(wanted - self._given(wanted))
-        rows = sum(table.num_rows for table in request.delete.values())
-        plan.ignored = Ignored(
-            deletions=rows - deletions.size(),
-            insertions=wanted.size() - insertions.size(),
-            rules=plan.change.ignored,
-        )
+    def _job(
+        self, plan: _Plan, update: Update, component: frozenset[Rule]
+    ) -> EqualityJob:
         old, new = self._program.rule_set, plan.program.rule_set
         together = plan.program
         if old is not new and not old <= new:
             together = EqualityProgram((*plan.program.rules, *self._program.rules))
         values = together.values(self.representatives)
-        component = together.behind(values)
-        if plan.component:
-            component |= plan.component
+        behind = together.behind(values)
         return EqualityJob(
             program=together,
             old=old,
             new=new,
-            component=component,
-            deletions=deletions,
-            insertions=insertions,
+            component=behind | component if component else behind,
+            deletions=update.deletions,
+            insertions=update.insertions,
             modules=self._has_modules,
         )
 
-    def _given(self, facts: SettledFacts) -> SettledFacts:
+    def _given(self, facts: Facts) -> SettledFacts:
         if self._is_foreign:
             return self.engine.settle(facts & self.engine.explicit)
         return given_among(self.engine, facts)
-
-    def _union(self, sets: Iterable[SettledFacts]) -> SettledFacts:
-        union: Facts = self.engine.no_facts()
-        for part in sets:
-            union |= part
-        return self.engine.settle(union)
-
-
-def _learnt(history: History, plan: _Plan, report: Report) -> History:
-    instances = report.forward_instances + report.backward_instances
-    history = history.counted(
-        given=report.inserted - report.deleted, facts=report.added - report.removed
-    )
-    if plan.choice.algorithm == REMATERIALISE:
-        deriving = sum(sum(each.seconds.values()) for each in report.strata)
-        before = history.given - report.inserted + report.deleted
-        before += history.facts - report.added + report.removed
-        return history.restarted(instances, deriving, report.seconds, before)
-    return history.maintained(report.deleted, instances, report.seconds)
-
-
-def _size(snapshot: Snapshot) -> int:
-    return sum(snapshot.relations().values())
 
 
 def _visible(arities: Mapping[str, int]) -> dict[str, int]:

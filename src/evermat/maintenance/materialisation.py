@@ -9,10 +9,9 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from evermat.algebra import EngineUseError
-from evermat.errors import EvermatError
 from evermat.maintenance.algorithms import (
     AUTO,
     INCREMENTAL,
@@ -21,13 +20,20 @@ from evermat.maintenance.algorithms import (
 )
 from evermat.maintenance.attempt import Given, Job, build, maintain
 from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
-from evermat.maintenance.choose import Choice, History, Situation, choose
+from evermat.maintenance.choose import Choice, History, Situation, choose, learnt
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.holding import HeldFacts, write_out
 from evermat.maintenance.modules import can_close, find_modules
 from evermat.maintenance.rematerialise import copy_given, load_given
-from evermat.maintenance.state import Ignored, Update
+from evermat.maintenance.requests import (
+    Request,
+    declare,
+    declare_rules,
+    read_request,
+    rows_in,
+)
+from evermat.maintenance.state import Ignored
 from evermat.maintenance.watch import OutOfPatience, Watch
 
 if TYPE_CHECKING:
@@ -35,33 +41,16 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import Engine, Facts, SettledFacts, StoredChange
-    from evermat.lang.syntax import Atom, Rule
+    from evermat.algebra import Engine, StoredChange
+    from evermat.lang.syntax import Rule
     from evermat.maintenance.attempt import Attempt
     from evermat.maintenance.bookkeeping import Bookkeeping
     from evermat.maintenance.closures import ClosureModule
     from evermat.maintenance.compiled_rules import CompiledRules
     from evermat.maintenance.modules import Module
-    from evermat.maintenance.state import Outcome
+    from evermat.maintenance.state import Outcome, Update
     from evermat.maintenance.watch import Budget, Progress
     from evermat.rule_plans import StratumPlan
-
-
-class UnknownRelationError(EvermatError, LookupError):
-    """Rows were to be deleted from a relation that nobody mentioned.
-
-    Attributes:
-        relation: its name.
-    """
-
-    code: ClassVar[str] = "EM514"
-
-    def __init__(self, relation: str) -> None:
-        self.relation = relation
-        super().__init__(
-            f"there is nothing to delete from: no fact or rule mentions `{relation}`",
-            help="check the name",
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,14 +64,6 @@ class NewRules:
 
     given: tuple[Rule, ...]
     claimed: frozenset[Rule]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Request:
-    delete: Mapping[str, pa.Table]
-    insert: Mapping[str, pa.Table]
-    remove_rules: Iterable[Rule] = ()
-    add_rules: Iterable[Rule] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,7 +194,7 @@ class Materialisation:
         Raises:
             EvermatError: the request cannot be carried out; nothing has changed.
         """
-        request = _Request(delete or {}, insert or {}, remove_rules, add_rules)
+        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
         with self._work(request, algorithm) as done, self._recorded(done.job):
             choice = done.choice
             outcome = done.attempt.commit(choice.algorithm, choice.reason)
@@ -231,7 +212,7 @@ class Materialisation:
         algorithm: str = AUTO,
     ) -> Outcome:
         """What `update` would do with the same arguments; nothing changes."""
-        request = _Request(delete or {}, insert or {}, remove_rules, add_rules)
+        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
         with self._work(request, algorithm) as done:
             choice = done.choice
             return done.attempt.discard(choice.algorithm, choice.reason)
@@ -247,8 +228,7 @@ class Materialisation:
         """
         book, _ = self._compiled.book.change(remove=(), add=rules)
         new = self._compile(book, is_first=False)
-        for atom in _new_atoms(self._compiled, new):
-            self.engine.declare(atom.predicate, atom.arity)
+        declare_rules(self.engine, new.book.normal.values())
         self._compiled = new
 
     def taken_up(self, instances: int) -> None:
@@ -289,7 +269,7 @@ class Materialisation:
             engine.journal = None
 
     @contextmanager
-    def _work(self, request: _Request, algorithm: str) -> Iterator[_Done]:
+    def _work(self, request: Request, algorithm: str) -> Iterator[_Done]:
         """Work out an update; the caller ends the transaction, errors undo it."""
         start = perf_counter()
         book, change = self._compiled.book.change(
@@ -357,7 +337,7 @@ class Materialisation:
             )
 
     def _attempt(
-        self, job: Job, request: _Request, algorithm: str, watch: Watch
+        self, job: Job, request: Request, algorithm: str, watch: Watch
     ) -> _Done:
         if self._is_first(algorithm):
             return self._load(job, request, watch)
@@ -376,14 +356,16 @@ class Materialisation:
             return self._start_again(job, request, choice, watch)
         return _Done(job, attempt, choice, self._history, start)
 
-    def _load(self, job: Job, request: _Request, watch: Watch) -> _Done:
+    def _load(self, job: Job, request: Request, watch: Watch) -> _Done:
         """The first facts: nothing is compared with what was there before."""
         engine = self.engine
         fresh = load_given(engine, watch, request.insert)
         given = Given(
             removed=engine.snapshot(engine.no_facts()),
             added=fresh.snapshot(fresh.explicit),
-            ignored=Ignored(deletions=_rows(request.delete), rules=job.change.ignored),
+            ignored=Ignored(
+                deletions=rows_in(request.delete), rules=job.change.ignored
+            ),
         )
         choice = Choice(REMATERIALISE, "there were no facts before")
         attempt = build(job, fresh, given, watch)
@@ -403,7 +385,7 @@ class Materialisation:
         return _Done(job, attempt, choice, self._history, start)
 
     def _start_again(
-        self, job: Job, request: _Request, tried: Choice, watch: Watch
+        self, job: Job, request: Request, tried: Choice, watch: Watch
     ) -> _Done:
         """Give up maintaining, and derive everything anew."""
         self.engine.rollback()
@@ -424,62 +406,19 @@ class Materialisation:
 
     # -- reading requests
 
-    def _declare(self, request: _Request, compiled: CompiledRules) -> None:
-        """Make relations of rules and rows known, and refuse what does not fit.
+    def _declare(self, request: Request, compiled: CompiledRules) -> None:
+        """Make relations of rules and rows known, and refuse what does not fit."""
+        is_new = compiled is not self._compiled
+        declare(self.engine, request, compiled.book.normal.values() if is_new else ())
 
-        Raises:
-            UnknownRelationError: rows to delete from a relation nobody mentioned.
-            ArityMismatchError: rows or atoms with a wrong number of columns.
-        """
+    def _read(self, request: Request, job: Job) -> Update:
         engine = self.engine
-        for atom in _new_atoms(self._compiled, compiled):
-            engine.declare(atom.predicate, atom.arity)
-        known = engine.relations()
-        for relation in request.delete:
-            if relation not in known:
-                raise UnknownRelationError(relation)
-        for tables in (request.delete, request.insert):
-            for relation, table in tables.items():
-                engine.declare(relation, table.num_columns)
-
-    def _read(self, request: _Request, job: Job) -> Update:
-        """What the request really changes: E⁻ := (E⁻ ∩ E) ∖ E⁺ and E⁺ := E⁺ ∖ E."""
-        engine = self.engine
-        wanted = self._union(
-            engine.intern(relation, table)
-            for relation, table in request.insert.items()
-            if table.num_rows
+        return read_request(
+            engine,
+            request,
+            job.change,
+            lambda facts: engine.settle(facts & engine.explicit),
         )
-        unwanted = self._union(
-            engine.find(relation, table)
-            for relation, table in request.delete.items()
-            if table.num_rows
-        )
-        deletions, insertions = unwanted, wanted
-        if not unwanted.is_empty():
-            deletions = engine.settle((unwanted & engine.explicit) - wanted)
-        if not wanted.is_empty():
-            insertions = engine.settle(wanted - engine.explicit)
-        return Update(
-            deletions=deletions,
-            insertions=insertions,
-            removed_rules=job.change.removed,
-            added_rules=job.change.added,
-            ignored=Ignored(
-                deletions=_rows(request.delete) - deletions.size(),
-                insertions=wanted.size() - insertions.size(),
-                rules=job.change.ignored,
-            ),
-        )
-
-    def _union(self, sets: Iterable[SettledFacts]) -> SettledFacts:
-        parts = list(sets)
-        if len(parts) == 1:
-            return parts[0]
-        union: Facts = self.engine.no_facts()
-        for part in parts:
-            union |= part
-        return self.engine.settle(union)
 
     # -- learning
 
@@ -494,29 +433,5 @@ class Materialisation:
         )
 
     def _learn(self, done: _Done, outcome: Outcome) -> History:
-        report = outcome.report
-        instances = report.forward_instances + report.backward_instances
-        history = done.history.counted(
-            given=report.inserted - report.deleted, facts=report.added - report.removed
-        )
-        deriving = sum(sum(each.seconds.values()) for each in report.strata)
-        if done.start is None:
-            return history.loaded(instances, deriving)
-        seconds = perf_counter() - done.start
-        if done.choice.algorithm == REMATERIALISE:
-            before = done.history.given + done.history.facts
-            return history.restarted(instances, deriving, seconds, before)
-        return history.maintained(report.deleted, instances, seconds)
-
-
-def _rows(tables: Mapping[str, pa.Table]) -> int:
-    return sum(table.num_rows for table in tables.values())
-
-
-def _new_atoms(old: CompiledRules, new: CompiledRules) -> Iterator[Atom]:
-    """The atoms of all rules, where they are not those of the program before."""
-    if new is not old:
-        for rule in new.book.normal.values():
-            yield rule.head
-            yield from rule.positive_atoms()
-            yield from rule.negated_atoms()
+        seconds = None if done.start is None else perf_counter() - done.start
+        return learnt(done.history, outcome.report, seconds)

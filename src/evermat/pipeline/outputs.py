@@ -16,24 +16,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 
-from evermat.columns import natural
+from evermat.columns import natural, table_of_rows, term_table
 from evermat.io.writing import write_table
 from evermat.pipeline.files import file_system
 from evermat.pipeline.problems import OutputError
 from evermat.rdf import write_rdf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
     from evermat.api import KnowledgeBase
     from evermat.change import Change
     from evermat.pipeline.config import Output
-    from evermat.result import Result
+    from evermat.values import Value
 
 _TEXT_FORMATS = {"csv", "tsv"}
 ADDED, REMOVED = "+", "-"
+_OURS = ("version", "sign")
+_VERSION = re.compile(r"version-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Publisher:
         change: Change | None,
         version: int,
         spark: Callable[[], SparkSession],
+        options: Mapping[str, str] | None = None,
     ) -> None:
         """Make a publisher.
 
@@ -63,11 +66,13 @@ class Publisher:
             change: what came and left; None where nothing asks for it.
             version: the number of what holds now.
             spark: gives a session, for outputs that are tables of Spark.
+            options: how to get to the state, as `deltalake` takes them.
         """
         self._kb = kb
         self._change = change
         self._version = version
         self._spark = spark
+        self._options = options
 
     def write(self, output: Output) -> Iterator[Written]:
         """Write an output, one place for each predicate.
@@ -89,22 +94,35 @@ class Publisher:
     def _changes(self, predicate: str) -> pa.Table:
         """What came and left, with version and sign before the arguments."""
         assert self._change is not None  # noqa: S101  only feeds come here
-        came = self._change.added(predicate)
-        left = self._change.removed(predicate)
-        parts = []
-        for sign, result in ((ADDED, came), (REMOVED, left)):
-            parts.append(self._signed(result, sign))
-        return pa.concat_tables(parts)
+        came = self._change.added(predicate).to_terms()
+        left = self._change.removed(predicate).to_terms()
+        return _signed(self._version, came, left)
 
-    def _signed(self, result: Result, sign: str) -> pa.Table:
-        table = result.to_terms()
-        count = table.num_rows
-        columns = [
-            pa.repeat(pa.scalar(self._version, pa.int64()), count),
-            pa.repeat(pa.scalar(sign), count),
-            *table.columns,
-        ]
-        return pa.table(columns, names=["version", "sign", *result.columns])
+    def _missed(self, predicate: str, place: str) -> Iterator[tuple[int, pa.Table]]:
+        """Versions of the state that a feed does not have, though it has older ones.
+
+        A run that ended between commit and feed leaves such a gap, and so does
+        everybody else who changes the state.
+        """
+        last = _last_version(place)
+        if last is None or self._kb.state is None or last >= self._version - 1:
+            return
+        from evermat.lake import changes  # noqa: PLC0415  needs a library
+
+        found: dict[int, dict[str, list[tuple[Value, ...]]]] = {}
+        until = self._version - 1
+        state, options = self._kb.state, self._options
+        for each in changes(state, since=last, until=until, options=options):
+            if each.predicate == predicate:
+                signs = found.setdefault(each.version, {ADDED: [], REMOVED: []})
+                signs[each.sign].append(each.values)
+        arity = self._kb.predicates[predicate]
+        for version, signs in found.items():
+            came, left = (
+                term_table(table_of_rows(signs[sign], arity))
+                for sign in (ADDED, REMOVED)
+            )
+            yield version, _signed(version, came, left)
 
     def _put(self, output: Output, what: str, table: pa.Table) -> Written:
         if output.format == "table":
@@ -114,6 +132,8 @@ class Publisher:
         place = (output.path or "").replace("{predicate}", _word(what))
         try:
             if output.mode == "changes":
+                for version, missed in self._missed(what, place):
+                    _add_version(output, place, version, missed, what)
                 _add_version(output, place, self._version, table, what)
             else:
                 _replace_folder(output, place, table, what)
@@ -128,6 +148,30 @@ class Publisher:
         frame = self._spark().createDataFrame(_natural(table))
         mode = "append" if output.mode == "changes" else "overwrite"
         frame.write.mode(mode).saveAsTable(name)
+
+
+def _signed(version: int, came: pa.Table, left: pa.Table) -> pa.Table:
+    parts = []
+    for sign, table in ((ADDED, came), (REMOVED, left)):
+        count = table.num_rows
+        columns = [
+            pa.repeat(pa.scalar(version, pa.int64()), count),
+            pa.repeat(pa.scalar(sign), count),
+            *table.columns,
+        ]
+        # Arguments may be called version or sign themselves.
+        names = [f"{n}_" if n in _OURS else n for n in came.column_names]
+        parts.append(pa.table(columns, names=[*_OURS, *names]))
+    return pa.concat_tables(parts)
+
+
+def _last_version(place: str) -> int | None:
+    """The newest version in a feed."""
+    system, path = file_system(place)
+    selector = arrow_fs.FileSelector(path, allow_not_found=True)
+    names = [info.base_name for info in system.get_file_info(selector)]
+    versions = [int(found[1]) for name in names if (found := _VERSION.match(name))]
+    return max(versions, default=None)
 
 
 def _natural(table: pa.Table) -> pa.Table:

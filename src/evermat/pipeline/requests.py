@@ -8,6 +8,7 @@ what came and what left.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -102,7 +103,9 @@ def _pieces(
 
 
 def _one(name: str, parts: Sequence[object]) -> object:
-    """Parts of a predicate in one: a frame stays a frame where it is the only part."""
+    """Parts of a predicate in one; frames stay frames where all are frames."""
+    if all(hasattr(part, "unionAll") for part in parts):
+        return reduce(lambda one, other: one.unionAll(other), parts)  # type: ignore[attr-defined]
     return parts[0] if len(parts) == 1 else _table(name, parts)
 
 

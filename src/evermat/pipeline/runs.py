@@ -304,7 +304,9 @@ class _Work:
         return change
 
     def _publish(self, kb: KnowledgeBase, change: Change | None) -> None:
-        publisher = Publisher(kb, change, version_of(kb), lambda: self.spark)
+        options = dict(self.config.state_options) or None
+        version = version_of(kb)
+        publisher = Publisher(kb, change, version, lambda: self.spark, options)
         for output in self.config.outputs:
             if change is None and output.mode == "changes":
                 continue  # streams have a feed of their own

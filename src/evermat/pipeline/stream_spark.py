@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from evermat.engines.spark.session import find_session
 from evermat.pipeline.stream import StreamError
 
@@ -23,10 +25,10 @@ if TYPE_CHECKING:
 LINES = {"json": "json", "csv": "csv", "text": "json"}
 """Formats that are folders of lines, and what is on a line by default."""
 
-_ORDER = (
-    # Files one after the other, and their lines from top to bottom.
-    ("_metadata.file_modification_time", "_metadata.file_path"),
-    ("_metadata.file_block_start", "monotonically_increasing_id()"),
+_FILE_ORDER = (
+    "_metadata.file_modification_time",
+    "_metadata.file_path",
+    "_metadata.file_block_start",
 )
 _KAFKA_ORDER = ("timestamp", "partition", "offset")
 
@@ -133,7 +135,7 @@ def _ordered_columns(frame: DataFrame, source: StreamSource) -> DataFrame:
     """The columns that hold the event, and those that say when it happened."""
     names = frame.columns
     if source.path is not None:
-        order = [name for pair in _ORDER for name in pair]
+        order = list(_FILE_ORDER)
     else:
         order = [name for name in _KAFKA_ORDER if name in names]
     if {"sign", "predicate", "values"} <= set(names):
@@ -151,8 +153,12 @@ def _ordered_columns(frame: DataFrame, source: StreamSource) -> DataFrame:
 
 def _collected(frame: DataFrame, source: StreamSource) -> tuple[Iterator[object], str]:
     """The events of a micro-batch in order, and how they are written."""
-    order = sorted(name for name in frame.columns if name.startswith("order_"))
-    table = (frame.orderBy(*order) if order else frame).toArrow()
+    table = frame.toArrow()
+    order = sorted(name for name in table.column_names if name.startswith("order_"))
+    if order:
+        # Rows with equal keys, the lines of a file, stay in their order.
+        keys = [(name, "ascending") for name in order]
+        table = table.take(pc.sort_indices(table, sort_keys=keys))
     if "value" in table.column_names:
         form = LINES.get(source.format, source.events)
         if source.format == "text":

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     Ids = npt.NDArray[np.int64]
 
 
+_DIGITS = 19
+"""An integer with fewer characters is an id by itself."""
+
+
 class DigestCollisionError(EvermatError, RuntimeError):
     """Two constants have the same id, so the engine cannot tell them apart."""
 
@@ -94,12 +98,7 @@ class Dictionary:
         ).dictionary_encode()
         first = _first_places(keys.indices.to_numpy(), len(keys.dictionary))
         distinct = terms.take(pa.array(first))
-        ids = np.array(
-            ids_of(
-                distinct.field("kind").to_pylist(), distinct.field("text").to_pylist()
-            ),
-            np.int64,
-        )
+        ids = _ids(distinct.field("kind"), distinct.field("text"))
         self.add(ids, distinct)
         return pa.array(ids[keys.indices.to_numpy()])
 
@@ -188,6 +187,22 @@ def _listed(runs: Sequence[_Run]) -> pa.Table:
             "text": terms.field("text"),
         }
     )
+
+
+def _ids(kinds: pa.Array, texts: pa.Array) -> Ids:
+    """The ids of constants; those of short integers without looking at each."""
+    ids = np.empty(len(kinds), np.int64)
+    is_short = pc.and_(
+        pc.equal(kinds, int(Kind.INTEGER)),
+        pc.less(pc.binary_length(texts), _DIGITS),
+    )
+    others = pc.invert(is_short)
+    short = is_short.to_numpy(zero_copy_only=False)
+    ids[short] = texts.filter(is_short).cast(pa.int64()).to_numpy()
+    ids[~short] = ids_of(
+        kinds.filter(others).to_pylist(), texts.filter(others).to_pylist()
+    )
+    return ids
 
 
 def _small_integers(column: pa.Array) -> pa.Array | None:

@@ -1,0 +1,132 @@
+"""Requests for updates, as they come in, and what they really change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.errors import EvermatError
+from evermat.maintenance.state import Ignored, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import pyarrow as pa
+
+    from evermat.algebra import Engine, Facts, SettledFacts
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.compiled_rules import RuleChange
+
+
+class UnknownRelationError(EvermatError, LookupError):
+    """Rows were to be deleted from a relation that nobody mentioned.
+
+    Attributes:
+        relation: its name.
+    """
+
+    code: ClassVar[str] = "EM514"
+
+    def __init__(self, relation: str) -> None:
+        self.relation = relation
+        super().__init__(
+            f"there is nothing to delete from: no fact or rule mentions `{relation}`",
+            help="check the name",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One update as it was asked for."""
+
+    delete: Mapping[str, pa.Table]
+    insert: Mapping[str, pa.Table]
+    remove_rules: Iterable[Rule] = ()
+    add_rules: Iterable[Rule] = ()
+
+
+def declare(engine: Engine, request: Request, rules: Iterable[Rule]) -> None:
+    """Make relations of rules and rows known, and refuse what does not fit.
+
+    Raises:
+        UnknownRelationError: rows to delete from a relation nobody mentioned.
+        ArityMismatchError: rows or atoms with a wrong number of columns.
+    """
+    declare_rules(engine, rules)
+    known = engine.relations()
+    for relation in request.delete:
+        if relation not in known:
+            raise UnknownRelationError(relation)
+    for tables in (request.delete, request.insert):
+        for relation, table in tables.items():
+            engine.declare(relation, table.num_columns)
+
+
+def declare_rules(engine: Engine, rules: Iterable[Rule]) -> None:
+    """Make the relations of rules known."""
+    for rule in rules:
+        for atom in (rule.head, *rule.positive_atoms(), *rule.negated_atoms()):
+            engine.declare(atom.predicate, atom.arity)
+
+
+def read_request(
+    engine: Engine,
+    request: Request,
+    change: RuleChange,
+    given_among: Callable[[Facts], SettledFacts],
+) -> Update:
+    """What a request really changes: E⁻ := (E⁻ ∩ E) ∖ E⁺ and E⁺ := E⁺ ∖ E.
+
+    Args:
+        engine: knows the facts.
+        request: rows to delete and to insert.
+        change: what the request does to the rules.
+        given_among: picks those of some facts that are given.
+    """
+    wanted = _union(
+        engine,
+        (
+            engine.intern(relation, table)
+            for relation, table in request.insert.items()
+            if table.num_rows
+        ),
+    )
+    unwanted = _union(
+        engine,
+        (
+            engine.find(relation, table)
+            for relation, table in request.delete.items()
+            if table.num_rows
+        ),
+    )
+    deletions, insertions = unwanted, wanted
+    if not unwanted.is_empty():
+        deletions = engine.settle(given_among(unwanted) - wanted)
+    if not wanted.is_empty():
+        insertions = engine.settle(wanted - given_among(wanted))
+    return Update(
+        deletions=deletions,
+        insertions=insertions,
+        removed_rules=change.removed,
+        added_rules=change.added,
+        ignored=Ignored(
+            deletions=rows_in(request.delete) - deletions.size(),
+            insertions=wanted.size() - insertions.size(),
+            rules=change.ignored,
+        ),
+    )
+
+
+def _union(engine: Engine, sets: Iterable[SettledFacts]) -> SettledFacts:
+    parts = list(sets)
+    if len(parts) == 1:
+        return parts[0]
+    union: Facts = engine.no_facts()
+    for part in parts:
+        union |= part
+    return engine.settle(union)
+
+
+def rows_in(tables: Mapping[str, pa.Table]) -> int:
+    """The number of rows of some tables."""
+    return sum(table.num_rows for table in tables.values())
