@@ -117,6 +117,7 @@ def _fact(chance: random.Random) -> Fact:
             name = constant(IRI(chance.choice("pqs")))
             return "triple", (constant(x), name, constant(y))
         case "t":
-            return predicate, (constant(x), constant("k"), constant(y))
+            middle = chance.choice(["k", "k", "m"])
+            return predicate, (constant(x), constant(middle), constant(y))
         case _:
             return predicate, (constant(x), constant(y))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import threading
 from pathlib import Path
 
 import evermat
@@ -78,7 +79,9 @@ def follow(folder: Path, engine: str, files: int = 1) -> StreamReport:
 def main(folder: str, engine: str, line: str | None = None) -> None:
     opened(Path(folder), engine)
     if line is not None:
-        sys.settrace(Fuse(int(line)).trace)
+        fuse = Fuse(int(line))
+        sys.settrace(fuse.trace)
+        threading.settrace(fuse.trace)  # Spark calls back on a thread of its own
     follow(Path(folder), engine)
 
 

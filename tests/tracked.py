@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import oracle
 from engine_facts import facts_in, facts_of, stored_counts, tables
 from evermat.lang.normalise import is_auxiliary
-from evermat.maintenance.holding import Layered
 from evermat.maintenance.materialisation import Materialisation
 from strategies import Update
 
@@ -116,10 +115,16 @@ class Tracked:
         """Facts and counters are those computed from scratch."""
         engine, model = self.engine, self.model
         reading = self.materialisation.reading
-        stored = engine.snapshot(engine.materialised)
-        held = {name: reading.snapshot(name) for name in engine.relations()}
-        snapshot = Layered(stored, {n: each for n, each in held.items() if each})
-        assert hidden(facts_in(snapshot)) == model.facts
+        stored = facts_in(engine.snapshot(engine.materialised))
+        held = [each for name in engine.relations() for each in reading.rest(name)]
+        rest = [fact for each in held for fact in facts_in(each)]
+        assert stored.isdisjoint(rest)
+        assert len(set(rest)) == len(rest)
+        assert hidden(stored.union(rest)) == model.facts
+        for name in engine.relations():
+            assert reading.size(name) == sum(
+                fact[0] == name for fact in (*stored, *rest)
+            )
         assert facts_of(engine, engine.explicit) == self.explicit
         if self.has_counters:
             numbers = stored_counts(engine, reading.counts)

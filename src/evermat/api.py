@@ -7,6 +7,7 @@ questions are answered by `evermat.questions`.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
@@ -16,7 +17,13 @@ import pyarrow as pa
 from evermat.algebra import Region, Views
 from evermat.catalogue import Catalogue
 from evermat.change import Change, check_sort, read_relation, split
-from evermat.columns import as_terms, constants, empty_table, table_of_rows
+from evermat.columns import (
+    as_terms,
+    constants,
+    empty_table,
+    joined_tables,
+    table_of_rows,
+)
 from evermat.engines import make_engine
 from evermat.equality_change import expanded_outcome
 from evermat.equality_modes import (
@@ -34,7 +41,7 @@ from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
 from evermat.questions import ask, question_of, read_question
 from evermat.rdf import read_rdf
-from evermat.result import Result
+from evermat.result import MissingPackageError, Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
 from evermat.update_requests import (
@@ -45,7 +52,8 @@ from evermat.update_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import ModuleType
 
     from pyspark.sql import SparkSession
 
@@ -204,9 +212,8 @@ class KnowledgeBase:
             StateError: there is no state, or it cannot be read.
             MissingVersionError: there is no such version.
         """
-        from evermat.persistence import existing_state  # noqa: PLC0415  needs a library
-
-        opened, settings = existing_state(state, version, storage_options)
+        persistence = _persistence_module()
+        opened, settings = persistence.existing_state(state, version, storage_options)
         return cls(
             engine=engine,
             algorithm=algorithm,
@@ -321,8 +328,9 @@ class KnowledgeBase:
     def materialise(self) -> Change:
         """Derive everything again from the given facts."""
         self._slot.require_free()
-        self._announce(self._catalogue, self._prefixes)
-        return self._report(self._materialisation.rematerialise(), self._catalogue)
+        with self._announced(self._catalogue, self._prefixes):
+            outcome = self._materialisation.rematerialise()
+        return self._report(outcome, self._catalogue)
 
     # ---------------------------------------------------------------- questions
 
@@ -373,12 +381,6 @@ class KnowledgeBase:
         kept = self._materialisation
         if isinstance(kept, EqualityMaterialisation):
             return self._expanded_facts(known, sort)
-        held = kept.reading.snapshot(predicate)
-        if held is not None and sort != "explicit":
-            table = read_relation(held, predicate, known.arity)
-            if sort == "derived":
-                table = split(table, self.facts(predicate, "explicit").to_terms(), sort)
-            return Result(table, known.columns)
         chosen: dict[str, Facts] = {
             "all": engine.materialised,
             "explicit": engine.explicit,
@@ -387,6 +389,10 @@ class KnowledgeBase:
         region = Region(frozenset({predicate}))
         snapshot = engine.snapshot(chosen[sort].within(region))
         table = read_relation(snapshot, predicate, known.arity)
+        if sort != "explicit":
+            rest = kept.reading.rest(predicate)
+            parts = [read_relation(each, predicate, known.arity) for each in rest]
+            table = joined_tables([table, *parts])
         return Result(table, known.columns)
 
     def _expanded_facts(self, known: Predicate, sort: Sort) -> Result:
@@ -563,18 +569,18 @@ class KnowledgeBase:
     ) -> Change:
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        self._announce(checked.catalogue, checked.prefixes, batch)
-        outcome = kept.update(
-            delete=checked.delete,
-            insert=checked.insert,
-            remove_rules=checked.remove_rules,
-            add_rules=self._with_axioms(checked),
-            algorithm=algorithm,
-        )
+        with self._announced(checked.catalogue, checked.prefixes, batch):
+            outcome = kept.update(
+                delete=checked.delete,
+                insert=checked.insert,
+                remove_rules=checked.remove_rules,
+                add_rules=self._with_axioms(checked),
+                algorithm=algorithm,
+            )
         self._materialisation = kept
         self._catalogue = checked.catalogue
         self._prefixes = checked.prefixes
-        self._is_empty = self._is_empty and not outcome.report.inserted
+        self._is_empty = self._is_empty and not outcome.summary.inserted
         return self._report(outcome, self._catalogue)
 
     def _prepared(
@@ -615,20 +621,25 @@ class KnowledgeBase:
         arities = {each.name: each.arity for each in catalogue}
         return Change(expanded_outcome(outcome, arities), catalogue, applied=applied)
 
-    def _announce(
+    @contextmanager
+    def _announced(
         self,
         catalogue: Catalogue,
         prefixes: Mapping[str, str],
         batch: tuple[str, int] | None = None,
-    ) -> None:
-        """Say what the next update comes with, where a state is kept."""
+    ) -> Iterator[None]:
+        """Have the update in the block written to the state, where one is kept."""
         if self._persistence is not None:
             self._persistence.announce(catalogue, prefixes, batch)
-        elif batch is not None:
+            yield
+            self._persistence.finish()
+            return
+        if batch is not None:
             raise RequestError(
                 "a batch is recorded with the state, and there is none",
                 help="make the knowledge base with `state=PATH`",
             )
+        yield
 
     def _resume(
         self,
@@ -670,9 +681,21 @@ def _persistence(
     settings: tuple[bool, bool, str],
     options: Mapping[str, str] | None,
 ) -> Persistence:
-    from evermat.persistence import open_persistence  # noqa: PLC0415  needs a library
+    module = _persistence_module()
+    opened: Persistence = module.open_persistence(state, settings, options)
+    return opened
 
-    return open_persistence(state, settings, options)
+
+def _persistence_module() -> ModuleType:
+    """What keeps states; it needs a library that not everybody has."""
+    try:
+        from evermat import persistence  # noqa: PLC0415  see above
+    except ImportError as error:
+        raise MissingPackageError(
+            f"a state on a lake needs `{error.name}`, which is not installed",
+            help='install it with pip install "evermat[lake]"',
+        ) from error
+    return persistence
 
 
 def _request(

@@ -42,7 +42,6 @@ class Change:
     """The net effect of an update, or of a planned one.
 
     Attributes:
-        report: the algorithm, and per stratum its rounds, work and seconds.
         applied: whether it has happened; false for what `kb.plan` returns.
 
     >>> import evermat
@@ -57,10 +56,14 @@ class Change:
     def __init__(
         self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
     ) -> None:
-        self.report: Report = outcome.report
         self.applied = applied
         self._outcome = outcome
         self._catalogue = catalogue
+
+    @property
+    def report(self) -> Report:
+        """The algorithm, and per stratum its rounds, work and seconds."""
+        return self._outcome.report
 
     @property
     def predicates(self) -> tuple[str, ...]:

@@ -71,6 +71,10 @@ class Persistence:
             catalogue=catalogue, prefixes=prefixes, settings=self._settings, batch=batch
         )
 
+    def finish(self) -> None:
+        """Say that the update that was announced is done."""
+        self.state.finish()
+
     @staticmethod
     def refuse_rewriting() -> NoReturn:
         """Representatives of equal constants are not kept on a lake."""
@@ -122,9 +126,10 @@ def existing_state(
     """A state that must be there, and the settings that it was made with."""
     state = open_state(place, version=version, options=options, must_exist=True)
     program = state.program
-    if program is None:
+    if program is None and version is not None:
         raise StateError(f"open the state at `{place}`", "this version is empty")
-    stored = program.settings
+    # Somebody may have died right after making the table: the state begins here.
+    stored = Settings() if program is None else program.settings
     equality = cast("Equality", stored.equality)
     settings = StoredSettings(
         counters=stored.counters, modules=stored.modules, equality=equality

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat import lake
+from evermat.engines.reference.store import Store
 from evermat.errors import EvermatError
 from evermat.lake.errors import (
     BatchError,
@@ -189,6 +192,63 @@ def test_failed_updates_leave_no_trace(tmp_path: Path, engine_name: str) -> None
     assert contents(kb) == contents(opened(tmp_path, engine_name))
 
 
+def test_an_update_that_is_interrupted_after_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = made(tmp_path)
+    kb.insert("edge", EDGES)
+    commit = StateTable.commit
+
+    def interrupted(self: StateTable, *files: Any, **more: Any) -> None:
+        commit(self, *files, **more)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StateTable, "commit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            kb.insert("edge", [("x", "y")])
+    # Memory is behind: what it would write now does not fit the state.
+    with pytest.raises(StateError, match="interrupted right after its commit"):
+        kb.insert("edge", [("p", "q")])
+    again = opened(tmp_path)
+    assert ("x", "y") in set(again.facts("reach"))
+    assert contents(again) == from_scratch(again)
+
+
+def test_memory_that_fails_after_the_commit_is_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = made(tmp_path, "reference")
+    kb.insert("edge", EDGES)
+
+    take = Store.take
+    failures: list[str] = []
+
+    def full(self: Store, other: Store) -> None:
+        if not failures and lake.history(tmp_path)[-1].number > 2:
+            failures.append("once")
+            raise MemoryError
+        take(self, other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "take", full)
+        with pytest.raises(MemoryError):
+            kb.insert("edge", [("x", "y")])
+    with pytest.raises(StateError, match="go on with the state"):
+        kb.insert("edge", [("p", "q")])
+    assert ("x", "y") in set(opened(tmp_path).facts("reach"))
+
+
+def test_a_state_that_was_made_and_nothing_else(tmp_path: Path) -> None:
+    open_state(tmp_path)
+    with pytest.raises(StateError, match="this version is empty"):
+        opened(tmp_path, version=0)
+    assert opened(tmp_path).version == 1
+    kb = made(tmp_path)
+    kb.insert("edge", EDGES)
+    assert contents(opened(tmp_path)) == contents(kb)
+
+
 def test_batches_are_recorded_with_the_update(tmp_path: Path) -> None:
     kb = made(tmp_path)
     assert kb.last_batch("orders") is None
@@ -344,6 +404,29 @@ def test_there_must_be_a_state_to_open(tmp_path: Path) -> None:
         lake.history(tmp_path / "nothing")
     with pytest.raises(StateError, match="there is no state"):
         opened(tmp_path / "nothing", version=3)
+
+
+def test_a_place_may_be_a_uri(tmp_path: Path) -> None:
+    place = (tmp_path / "with a space").as_uri()
+    kb = evermat.KnowledgeBase(RULES, state=place, storage_options={"timeout": "5s"})
+    kb.insert("edge", EDGES)
+    assert kb.state == place
+    assert contents(evermat.KnowledgeBase.open(place)) == contents(kb)
+    assert len(lake.history(place)) == 3
+    with pytest.raises(StateError, match="Unknown scheme: nowhere"):
+        evermat.KnowledgeBase(state="nowhere://bucket/state")
+
+
+def test_a_missing_library_is_named() -> None:
+    code = (
+        "import sys; sys.modules['deltalake'] = None; import evermat;"
+        "evermat.KnowledgeBase(state='nowhere')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "EM559" in done.stderr
+    assert "evermat[lake]" in done.stderr
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

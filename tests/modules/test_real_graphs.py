@@ -57,9 +57,41 @@ def test_a_real_update(rules: str, shared_data: Path) -> None:
     assert added - removed == after - before
 
 
-@pytest.mark.parametrize("part", ["cellular_component", "molecular_function"])
+@pytest.mark.parametrize(
+    "part", ["cellular_component", "molecular_function", "biological_process"]
+)
 def test_all_facts_of_the_gene_ontology(part: str, shared_data: Path) -> None:
     folder = shared_data / "go"
     kb = evermat.KnowledgeBase(CLOSURE)
     kb.insert("reach", pairs(folder / f"{part}-edges.tsv.gz"))
     assert set(kb.facts("reach")) == set(pairs(folder / f"{part}-closure.tsv.gz"))
+
+
+def count_walks(edges: list[tuple[str, str]]) -> int:
+    """How many pairs have a path between them, by walking from every node."""
+    following: dict[str, list[str]] = {}
+    for start, end in edges:
+        following.setdefault(start, []).append(end)
+    count = 0
+    for start in following:
+        seen: set[str] = set()
+        todo = [start]
+        while todo:
+            for end in following.get(todo.pop(), ()):
+                if end not in seen:
+                    seen.add(end)
+                    todo.append(end)
+        count += len(seen)
+    return count
+
+
+@pytest.mark.parametrize("reader", ["", "seen(?y) :- reach(?x, ?y) ."])
+def test_the_largest_part_of_the_gene_ontology(reader: str, shared_data: Path) -> None:
+    edges = pairs(shared_data / "go" / "biological_process-edges.tsv.gz")
+    kb = evermat.KnowledgeBase(CLOSURE + reader)
+    kb.insert("reach", edges)
+    assert kb.count("reach") == count_walks(edges)
+    change = kb.delete("reach", edges[::100])
+    left = count_walks([edge for at, edge in enumerate(edges) if at % 100])
+    assert kb.count("reach") == left
+    assert change.sizes["reach"] == (0, count_walks(edges) - left)

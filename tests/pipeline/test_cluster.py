@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.pipeline import read_config
 from pipelines import PROGRAM, embedded_copy, rows
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def test_an_executor_without_memory_is_told_of(
         f'{PROGRAM}\n[[source]]\npredicate = "edge"\npath = "edge.csv"\n'
         f'[engine]\nmaster = "{cluster.master}"\n[engine.conf]\n'
         '"spark.executor.memory" = "512m"\n"spark.executor.pyspark.memory" = "16m"\n'
-        '"spark.task.maxFailures" = "1"\n',
+        '"spark.task.maxFailures" = "1"\n[state]\npath = "state"\n',
         encoding="utf-8",
     )
     done = cluster.evermat("pipeline", "run", str(tmp_path / "pipeline.toml"))
@@ -138,4 +137,4 @@ def test_an_executor_without_memory_is_told_of(
         "SparkStepError [EM805]: an executor ran out of memory or died" in done.stderr
     )
     assert "= step: read source edge" in done.stderr
-    assert read_config(tmp_path / "pipeline.toml").state is None
+    assert not (tmp_path / "state").exists()

@@ -72,6 +72,7 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             "spark.executor.memory",
         ),
         ("java.lang.OutOfMemoryError: Java heap space", SparkStepError, "memory"),
+        ("java.net.SocketException: Connection reset", SparkStepError, "memory"),
         (
             "x\nCaused by: java.sql.SQLException: No suitable driver",
             SourceError,

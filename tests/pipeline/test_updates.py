@@ -273,6 +273,7 @@ def test_failures_on_the_command_line(
     assert "the last run failed:\nSourceError" in capsys.readouterr().out
     assert evermat(["pipeline", "run", str(folder / "other.toml")]) == WRONG_INPUT
     assert evermat(["pipeline", "jog", config]) == WRONG_USAGE
+    assert evermat(["pipeline", "run", config, "--engine", "steam"]) == WRONG_USAGE
 
 
 def test_reports_are_complete_pages(folder: Path) -> None:

@@ -354,3 +354,8 @@ def test_real_files_are_read_whole(shared_data: Path, name: str, count: int) -> 
     path = shared_data / name
     base = "http://swat.cse.lehigh.edu/onto/univ-bench.owl"
     assert len(triples(read_rdf(path, base=base))) == count
+
+
+def test_a_carriage_return_within_a_wrong_line(write: Write) -> None:
+    with pytest.raises(RdfSyntaxError):
+        read_rdf(write("a.nt", b'<http://e/a>\r"'))

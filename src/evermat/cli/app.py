@@ -29,6 +29,7 @@ app = typer.Typer(
     evermat query rules.dl --facts data/ 'reach(?x, "c")'  ask
     evermat check rules.dl                                 find mistakes
     evermat fmt --write rules.dl                           put into form
+    evermat pipeline run pipeline.toml                     sources to outputs, on Spark
 
     Results go to standard output, progress and errors to standard error. Tables are
     drawn on a terminal; in a pipe they are lines with tabs. --json gives one document.
@@ -427,7 +428,7 @@ def pipeline_run(
     master: PipelineMaster = None,
     json: Json = False,
 ) -> None:
-    """Take all sources as they are now, materialise, and write the outputs.
+    """Take all sources, materialise, write the outputs.
 
     If there is a state already, it becomes what the sources say now, as a new version.
 
@@ -451,7 +452,7 @@ def pipeline_update(
     master: PipelineMaster = None,
     json: Json = False,
 ) -> None:
-    """Take what has changed since the last run, maintain the state, and publish.
+    """Take what has changed, maintain the state, publish.
 
     Sources with `update` name files of rows that came and left; all others are compared
     with what they gave before. Rules that were changed are changed in the same step.
@@ -474,7 +475,7 @@ def pipeline_stream(
     master: PipelineMaster = None,
     json: Json = False,
 ) -> None:
-    """Follow a stream of change events and maintain the state, exactly once.
+    """Follow a stream of change events, exactly once.
 
     [stream] of CONFIG says where events come from and where their effects go. With
     `trigger = "once"` it takes what there is now; with seconds it goes on until it is
@@ -500,7 +501,7 @@ def pipeline_status(
     ] = 10,
     json: Json = False,
 ) -> None:
-    """Show versions, counts, the last runs and how many rows they rejected.
+    """Show versions, counts, the last runs and rejected rows.
 
     \b
     evermat pipeline status pipeline.toml

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from evermat.cli.output import count, seconds
+from evermat.engines import ENGINES
 from evermat.pipeline import Pipeline, read_config
 from evermat.pipeline.report import OK, read_reports
 from evermat.pipeline.status import Status, read_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from rich.status import Status as Spinner
 
@@ -92,6 +95,10 @@ def chosen(path: Path, engine: str | None, master: str | None) -> Config:
     config = read_config(path)
     settings = config.engine
     if engine is not None:
+        if engine not in ENGINES:
+            raise typer.BadParameter(
+                f"there is no engine `{engine}`; use {', '.join(sorted(ENGINES))}"
+            )
         settings = replace(settings, name=engine)
     if master is not None:
         settings = replace(settings, master=master)
@@ -130,13 +137,23 @@ def _show(finished: Finished, output: Output) -> None:
         output.heading("Outputs")
         output.table(
             ["output", "rows", "place"],
-            [[each["what"], each["rows"], each["place"]] for each in report.outputs],
+            [
+                [each["what"], each["rows"], near(each["place"])]
+                for each in report.outputs
+            ],
         )
     output.say(
         f"{report.command} of {report.pipeline}: version {report.version} in "
         f"{seconds(report.seconds)}, {count(len(report.steps), 'step')}"
     )
-    output.say(f"report: {finished.page}")
+    output.say(f"report: {near(finished.page)}")
+
+
+def near(place: str) -> str:
+    """A path as seen from here, if it is not far away."""
+    here = Path.cwd()
+    path = Path(place)
+    return str(path.relative_to(here)) if path.is_relative_to(here) else place
 
 
 def show_status(path: Path, output: Output, *, limit: int) -> None:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evermat.columns.incoming import MissingValueError
 from evermat.columns.terms import TERM, terms_of_kind
@@ -14,7 +15,9 @@ from evermat.errors import EvermatError
 from evermat.values import IRI, BlankNode, Kind, ValueConversionError, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from evermat.values import Constant
 
 
 class ArityMismatchError(EvermatError, ValueError):
@@ -140,3 +143,34 @@ def _mixed_column(column: Sequence[object], name: str) -> pa.Array:
     kinds = pa.array([each.kind for each in converted], pa.uint8())
     texts = pa.array([each.text for each in converted], pa.string())
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+
+
+def rows_without(
+    table: pa.Table, unwanted: Sequence[Mapping[int, Constant]]
+) -> pa.Table:
+    """The rows of a table of terms that have not all constants of any of some rows.
+
+    Args:
+        table: columns of terms.
+        unwanted: one or more constants by their column.
+    """
+    for constants in unwanted:
+        has_all = None
+        for at, wanted in constants.items():
+            column = table.column(at)
+            has = pc.and_(
+                pc.equal(pc.struct_field(column, [0]), int(wanted.kind)),
+                pc.equal(pc.struct_field(column, [1]), wanted.text),
+            )
+            has_all = has if has_all is None else pc.and_(has_all, has)
+        table = table.filter(pc.invert(has_all))
+    return table
+
+
+def joined_tables(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of one or more tables, which have the same columns but for names."""
+    some = [table for table in tables if table.num_rows]
+    if len(some) < 2:  # noqa: PLR2004  nothing to join
+        return some[0] if some else tables[0]
+    names = some[0].column_names
+    return pa.concat_tables([table.rename_columns(names) for table in some])

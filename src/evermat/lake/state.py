@@ -204,6 +204,10 @@ class LakeState:
         self._dictionary.unsaved = []
         self.program, self._program_file = program, program_file
 
+    def finish(self) -> None:
+        """Take note that what was committed is now in memory as well."""
+        self._table.finish()
+
     def _next_program(self, rules: NewRules | None) -> StoredProgram:
         known = self.program or StoredProgram()
         if self._expected is None:

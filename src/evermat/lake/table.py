@@ -24,6 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from evermat.lake.errors import (
     MissingVersionError,
     StateConflictError,
+    StateError,
     step,
 )
 from evermat.lake.layout import NARROWEST, PART, RELATION, schema, width_of
@@ -71,7 +72,7 @@ class StateTable:
     def __init__(self, table: DeltaTable, place: str) -> None:
         self._table = table
         self.place = place
-        self._number = table.transaction_version(WRITER) or 0
+        self._number = self._committed = table.transaction_version(WRITER) or 0
         self._storage = pyarrow.fs.PyFileSystem(
             DeltaStorageHandler.from_table(table._table)  # noqa: SLF001  the only way to get it
         )
@@ -243,23 +244,38 @@ class StateTable:
             except CommitFailedError as error:
                 raise StateConflictError(self.place) from error
         # From here on the new version is there, whatever happens to this process.
-        self._number += 1
+        self._committed = self._number + 1
         for file in remove:
             del self._files[file.path]
         self._files.update({file.path: file for file in add})
         self.version += 1
         self._refresh()
 
+    def finish(self) -> None:
+        """Take note that the engine has done what was committed.
+
+        As long as it has not, the next commit would not fit what is there.
+        """
+        self._number = self._committed
+
     def _require_unchanged(self) -> None:
         """Refuse if another writer has come in between; other commits are fine."""
         self._refresh()
-        if (self._table.transaction_version(WRITER) or 0) != self._number:
-            raise StateConflictError(self.place)
+        found = self._table.transaction_version(WRITER) or 0
+        if found == self._number:
+            return
+        if found == self._number + 1 == self._committed:
+            raise StateError(
+                f"go on with the state at `{self.place}`",
+                "an update was interrupted right after its commit",
+                help="open the state again",
+            )
+        raise StateConflictError(self.place)
 
     def _refresh(self) -> None:
         with step(f"read the log of the state at `{self.place}`"):
             self._table.update_incremental()
-            if (self._table.transaction_version(WRITER) or 0) == self._number:
+            if (self._table.transaction_version(WRITER) or 0) == self._committed:
                 self.version = self._table.version()
 
 

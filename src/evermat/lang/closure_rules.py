@@ -66,6 +66,14 @@ class Form:
         theirs = dict(other.constants)
         return all(theirs.get(at, value) == value for at, value in self.constants)
 
+    def may_be(self, atom: Atom) -> bool:
+        """Whether an atom can match a fact of this form."""
+        return (self.predicate, self.arity) == (atom.predicate, atom.arity) and all(
+            atom.arguments[at] == Term(value)
+            or isinstance(atom.arguments[at], Variable)
+            for at, value in self.constants
+        )
+
     def flipped(self) -> Form:
         """The form read the other way round."""
         return Form(

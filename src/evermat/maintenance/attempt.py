@@ -70,24 +70,34 @@ def outcome_of(
     origin: Origin,
     choice: Choice,
     given: Given,
-    facts: tuple[Snapshot, Snapshot],
+    stored: tuple[Snapshot, Snapshot],
     strata: tuple[StratumReport, ...],
+    held: Captures | None = None,
 ) -> Outcome:
-    """The outcome of an update that removed and added some facts."""
-    removed, added = facts
+    """The outcome of an update that removed and added some stored facts.
+
+    Args:
+        origin: the update.
+        choice: how it was done.
+        given: what was given and withdrawn.
+        stored: the stored facts that it removed and added.
+        strata: the work it was.
+        held: closures that are not stored.
+    """
+    removed, added = with_held_changes(stored, held or {})
     return Outcome(
         removed=removed,
         added=added,
         explicit_removed=given.removed,
         explicit_added=given.added,
-        report=Report(
+        summary=Report(
             algorithm=choice.algorithm,
             reason=choice.reason,
             strata=strata,
             deleted=_size(given.removed),
             inserted=_size(given.added),
-            removed=_size(removed),
-            added=_size(added),
+            removed=_size(stored[0]),
+            added=_size(stored[1]),
             ignored=given.ignored,
             removed_rules=len(origin.change.removed),
             added_rules=len(origin.change.added),
@@ -150,17 +160,14 @@ class Maintained:
             Sight(engine, run.updated, self.job.new.held),
             lost.relations() | gained.relations(),
         )
-        removed, added = with_held_changes(
-            (engine.snapshot(lost), engine.snapshot(gained)), held
-        )
         given = Given(
             removed=engine.snapshot(run.withdrawn),
             added=engine.snapshot(run.given),
             ignored=self.update.ignored,
         )
         choice = Choice(algorithm, reason)
-        facts = (removed, added)
-        return outcome_of(self.job, choice, given, facts, self.strata)
+        stored = engine.snapshot(lost), engine.snapshot(gained)
+        return outcome_of(self.job, choice, given, stored, self.strata, held)
 
 
 def maintain(
@@ -208,8 +215,7 @@ class Built:
         engine = self.job.engine
         held = self._held()
         engine.rollback()
-        changes = with_held_changes(engine.adopt(self.fresh), held)
-        return self._outcome(algorithm, reason, *changes)
+        return self._outcome(algorithm, reason, engine.adopt(self.fresh), held)
 
     def _held(self) -> Captures:
         engine, fresh, job = self.job.engine, self.fresh, self.job
@@ -227,16 +233,19 @@ class Built:
         before = copy_given(engine, watch, without=nothing, also=nothing)
         self.job.bookkeeping.materialise(before, self.job.old.plans, watch)
         held = self._held()
-        changes = with_held_changes(before.adopt(self.fresh), held)
+        stored = before.adopt(self.fresh)
         engine.rollback()
-        return self._outcome(algorithm, reason, *changes)
+        return self._outcome(algorithm, reason, stored, held)
 
     def _outcome(
-        self, algorithm: str, reason: str, removed: Snapshot, added: Snapshot
+        self,
+        algorithm: str,
+        reason: str,
+        stored: tuple[Snapshot, Snapshot],
+        held: Captures,
     ) -> Outcome:
         choice = Choice(algorithm, reason)
-        facts = (removed, added)
-        return outcome_of(self.job, choice, self.given, facts, self.strata)
+        return outcome_of(self.job, choice, self.given, stored, self.strata, held)
 
 
 def build(job: Job, fresh: Engine, given: Given, watch: Watch) -> Built:

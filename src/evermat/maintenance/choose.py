@@ -1,7 +1,9 @@
 """`auto`: which algorithm for this update?
 
 *Which incremental algorithm?* Counting without recursion, DRed^c with it, and FP-update
-where no counters are kept: it never evaluates a rule backwards for many facts.
+where no counters are kept: it never evaluates a rule backwards for many facts. With
+modules it is B/F^c where DRed^c has deleted many facts for a time only, and there are
+few facts that B/F^c would have to find proofs for.
 
 *Maintain or start again?* Both are given a price in seconds, from what was observed
 when facts were last materialised and when updates were maintained:
@@ -88,6 +90,10 @@ long again, and then as much to bring facts back."""
 _COPYING = 8e-8
 """Seconds for copying a given fact, or for comparing a fact with the new ones, before
 they were observed. Measured between 5e-8 and 1e-7."""
+
+_SEARCH = 10.0
+"""Facts of modules that are deleted and come back in the time that finding a proof for
+one takes. Measured between 5 and 15."""
 
 _FORGETTING = 0.5
 """How much of the old experience is kept when a new observation comes."""
@@ -238,6 +244,8 @@ class Situation:
         is_recursive: whether the new program has recursive rules.
         has_counters: whether counts are kept.
         holds_closures: whether there are closures that are not written out.
+        returning: facts of modules that the last DRed^c deleted, and that came back.
+        doubtful: facts that modules start from, and that only recursive rules derive.
     """
 
     withdrawn: int
@@ -246,6 +254,8 @@ class Situation:
     is_recursive: bool
     has_counters: bool
     holds_closures: bool = False
+    returning: int = 0
+    doubtful: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +297,12 @@ def incremental(situation: Situation) -> Choice:
     """The algorithm to maintain with."""
     if not situation.has_counters:
         return Choice("fp", "no counters are kept")
+    if situation.returning > _SEARCH * situation.doubtful:
+        return Choice(
+            "bf-c",
+            f"`dred-c` deleted {situation.returning:,} facts of modules for a time "
+            f"only, and {situation.doubtful:,} facts need a proof",
+        )
     if situation.is_recursive:
         return Choice("dred-c", "some rules are recursive")
     if situation.holds_closures:

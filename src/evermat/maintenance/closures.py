@@ -138,11 +138,16 @@ class ClosureModule:
         return engine.settle(lost - gone)
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
-        """Deleted facts to which the external facts that are left lead."""
+        """Deleted facts to which the external facts that are left lead.
+
+        What follows from certain facts alone was never deleted.
+        """
         engine = stage.engine
         if not self._touches(deleted):
             return engine.no_facts()
         external = self._external(stage, stage.positive)
+        if engine.nonrecursive_counts.zero(external).is_empty():
+            return engine.no_facts()
         return engine.close_among(
             self.closure,
             external | self._edges(stage.positive),

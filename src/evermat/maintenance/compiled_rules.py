@@ -250,11 +250,10 @@ def compile_book(
 
 
 def can_be_held(module: ClosureModule, rules: Iterable[Rule]) -> bool:
-    """Whether a closure is a whole relation, and no other rule reads it."""
-    relation = module.closure.pattern.relation
-    own = set(module.rules)
-    return relation in module.region.relations and not any(
-        atom.predicate == relation
+    """Whether no other rule reads the facts of a closure."""
+    form, own = module.found.form, set(module.rules)
+    return not any(
+        form.may_be(atom)
         for rule in rules
         if rule not in own
         for atom in _body_atoms(rule)

@@ -4,7 +4,10 @@ A closure that no other rule reads need not be written out: a clique of a thousa
 constants is a million facts, and follows from a thousand. Such a closure is *held*. Its
 rules are then in no stratum, the engine stores the external facts only, and maintenance
 works on a program in which nobody misses the rest. What users read goes through this
-file, where the closure is put back.
+file, where the rest is put back.
+
+The facts of a closure are a relation, or those facts of a wider one that have certain
+constants: then other facts of the same relation are stored beside them.
 
 A closure stays held as long as nobody else reads it. When a rule comes that does, it is
 written out (`write_out`), and stays so until everything is materialised anew.
@@ -12,12 +15,15 @@ written out (`write_out`), and stays so until everything is materialised anew.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Closure, ClosureKind, Views
+from evermat.algebra import Closure, ClosureKind, Pattern, Views
+from evermat.columns import joined_tables, rows_without
 from evermat.rule_plans import compile_rules
+from evermat.values import Constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +34,6 @@ if TYPE_CHECKING:
         Captured,
         Engine,
         Facts,
-        Pattern,
-        SettledFacts,
         Snapshot,
     )
     from evermat.maintenance.closures import ClosureModule
@@ -47,36 +51,81 @@ class Sight:
     facts: Facts
     held: Sequence[ClosureModule]
 
-    def closures(self) -> dict[str, Closure]:
-        """The held closures by relation."""
-        return {m.closure.pattern.relation: m.closure for m in self.held}
+    def closures(self) -> dict[Pattern, Closure]:
+        """The held closures by the facts that they are about."""
+        return {m.closure.pattern: m.closure for m in self.held}
+
+    def capture(self, closure: Closure) -> Captured:
+        """A closure of these facts."""
+        return self.engine.capture(closure, self.facts)
 
 
 class Layered:
-    """A snapshot some relations of which are read elsewhere."""
+    """A snapshot and others beside it, without what the others say better.
 
-    def __init__(self, base: Snapshot, held: Mapping[str, Snapshot]) -> None:
+    Args:
+        base: stored facts.
+        others: the facts of some patterns, all of them.
+        stored: those facts of patterns with constants that the base has.
+    """
+
+    def __init__(
+        self,
+        base: Snapshot,
+        others: Mapping[Pattern, Snapshot],
+        stored: Sequence[Snapshot],
+    ) -> None:
         self._base = base
-        self._held = held
+        self._others = others
+        self._stored = stored
+        self._whole = {each.relation for each in others if not _constants(each)}
 
     def relations(self) -> Mapping[str, int]:
         """The number of facts of each relation that has any."""
-        sizes = {
-            name: size
-            for name, size in self._base.relations().items()
-            if name not in self._held
-        }
-        for snapshot in self._held.values():
+        sizes = Counter(self._base.relations())
+        for name in self._whole:
+            sizes.pop(name, None)
+        for snapshot in self._others.values():
             sizes.update(snapshot.relations())
-        return sizes
+        for snapshot in self._stored:
+            sizes.subtract(snapshot.relations())
+        return {name: size for name, size in sizes.items() if size}
 
     def read(self, relation: str) -> pa.Table:
         """The rows of a relation."""
-        return self._held.get(relation, self._base).read(relation)
+        patterns = [each for each in self._others if each.relation == relation]
+        tables = []
+        if relation not in self._whole and relation in self._base.relations():
+            table = self._base.read(relation)
+            tables.append(rows_without(table, [_constants(each) for each in patterns]))
+        parts = [self._others[each] for each in patterns]
+        tables += [part.read(relation) for part in parts if part.relations()]
+        return joined_tables(tables) if tables else self._base.read(relation)
 
 
-Captures = dict[str, "tuple[Captured, Captured]"]
-"""Of each relation that is held before or after an update: both states."""
+def _constants(pattern: Pattern) -> dict[int, Constant]:
+    return {
+        at: operand
+        for at, operand in enumerate(pattern.operands)
+        if isinstance(operand, Constant)
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Both:
+    """A closure before and after an update.
+
+    Attributes:
+        stored: what was and is stored of it, if other facts are stored beside it.
+    """
+
+    old: Captured
+    new: Captured
+    stored: tuple[Captured, Captured] | None
+
+
+Captures = dict["Pattern", Both]
+"""For each pattern that is held before or after an update."""
 
 
 def capture(
@@ -91,13 +140,17 @@ def capture(
     """
     old, new = before.closures(), after.closures()
     captures: Captures = {}
-    for name in {**old, **new}:
-        was, now = _closure(name, old, new), _closure(name, new, old)
+    for pattern in {**old, **new}:
+        stored = Closure(ClosureKind.PLAIN, pattern)
+        was, now = old.get(pattern, stored), new.get(pattern, stored)
         if was == now and changed is not None and not _reads(was, changed):
             continue
-        captures[name] = (
-            before.engine.capture(was, before.facts),
-            after.engine.capture(now, after.facts),
+        captures[pattern] = Both(
+            before.capture(was),
+            after.capture(now),
+            (before.capture(stored), after.capture(stored))
+            if _constants(pattern)
+            else None,
         )
     return captures
 
@@ -109,19 +162,19 @@ def with_held_changes(
     if not captures:
         return changes
     removed, added = changes
+    stored = [both.stored for both in captures.values() if both.stored is not None]
     return (
-        Layered(removed, {n: old.minus(new) for n, (old, new) in captures.items()}),
-        Layered(added, {n: new.minus(old) for n, (old, new) in captures.items()}),
+        Layered(
+            removed,
+            {each: both.old.minus(both.new) for each, both in captures.items()},
+            [old.minus(new) for old, new in stored],
+        ),
+        Layered(
+            added,
+            {each: both.new.minus(both.old) for each, both in captures.items()},
+            [new.minus(old) for old, new in stored],
+        ),
     )
-
-
-def _closure(
-    name: str, mine: Mapping[str, Closure], others: Mapping[str, Closure]
-) -> Closure:
-    """The closure of a relation, which is just its facts where it is not held."""
-    if name in mine:
-        return mine[name]
-    return Closure(ClosureKind.PLAIN, others[name].pattern)
 
 
 def _reads(closure: Closure, changed: frozenset[str]) -> bool:
@@ -148,41 +201,52 @@ class HeldFacts:
         modules: Sequence[Module],
     ) -> None:
         self._engine = engine
-        self._held = {module.closure.pattern.relation: module for module in held}
+        self._held = tuple(held)
         self._modules = modules
 
     @property
     def held(self) -> frozenset[str]:
-        """The relations that are held."""
-        return frozenset(self._held)
+        """The relations of which something is held."""
+        return frozenset(module.closure.pattern.relation for module in self._held)
 
-    def snapshot(self, relation: str) -> Snapshot | None:
-        """The facts of a relation, if it is held."""
-        module = self._held.get(relation)
-        if module is None:
-            return None
-        engine = self._engine
-        return engine.capture(module.closure, engine.materialised).minus(None)
+    def _about(self, relation: str) -> list[ClosureModule]:
+        return [m for m in self._held if m.closure.pattern.relation == relation]
+
+    def rest(self, relation: str) -> list[Snapshot]:
+        """The facts of a relation that are held and not stored."""
+        engine, facts = self._engine, self._engine.materialised
+        found = []
+        for module in self._about(relation):
+            closure = module.closure
+            stored = Closure(ClosureKind.PLAIN, closure.pattern)
+            less = engine.capture(stored, facts)
+            found.append(engine.capture(closure, facts).minus(less))
+        return found
 
     def size(self, relation: str) -> int:
         """How many facts a relation has."""
-        snapshot = self.snapshot(relation)
-        if snapshot is None:
-            return self._engine.size(self._engine.materialised, relation)
-        return snapshot.relations().get(relation, 0)
+        stored = self._engine.size(self._engine.materialised, relation)
+        rest = self.rest(relation)
+        return stored + sum(each.relations().get(relation, 0) for each in rest)
 
     def contains(self, relation: str, row: pa.Table) -> bool:
         """Whether a fact holds."""
         engine = self._engine
-        module = self._held.get(relation)
-        if module is None:
-            found = engine.find(relation, row) & engine.materialised
-            return not engine.settle(found).is_empty()
+        held = self._about(relation)
+        found = engine.find(relation, row) & engine.materialised
+        if not engine.settle(found).is_empty():
+            return True
+        if not held:
+            return False
         engine.begin()
         try:
             fact = engine.intern(relation, row)
-            found = engine.close_among(module.closure, engine.materialised, fact)
-            return not found.is_empty()
+            return any(
+                not engine.close_among(
+                    module.closure, engine.materialised, fact
+                ).is_empty()
+                for module in held
+            )
         finally:
             engine.rollback()
 
@@ -197,7 +261,12 @@ class HeldFacts:
             is_scratching: whether the block needs a transaction of its own, in which
                 case it always gets one.
         """
-        wanted = [each for each in patterns if each.relation in self._held]
+        wanted = [
+            (module.closure, pattern)
+            for pattern in patterns
+            for module in self._about(pattern.relation)
+            if _can_match(pattern, module.closure.pattern)
+        ]
         if not wanted and not is_scratching:
             yield self._engine.materialised
             return
@@ -205,8 +274,7 @@ class HeldFacts:
         engine.begin()
         try:
             facts: Facts = engine.materialised
-            for pattern in wanted:
-                closure = self._held[pattern.relation].closure
+            for closure, pattern in wanted:
                 facts |= engine.close(closure, engine.materialised, only=pattern)
             yield facts
         finally:
@@ -215,25 +283,32 @@ class HeldFacts:
     def counts(self, relation: str) -> pa.Table:
         """The facts of a relation with both counts, instances of modules included."""
         engine = self._engine
-        modules = [m for m in self._modules if m.region.touches(relation)]
-        held = self._held.get(relation)
-        if held is None and not modules:
+        held = self._about(relation)
+        written = [m for m in self._modules if m.region.touches(relation)]
+        if not held and not written:
             return engine.read_counts(relation)
         engine.begin()
         try:
-            written: SettledFacts | None = None
             facts: Facts = engine.materialised
-            if held is not None:
-                written = engine.close(held.closure, facts)
-                facts |= written
-                modules = [held]
-            for module in modules:
-                rules = compile_rules(module.rules, lambda _rule, _atom: False)
+            also: Facts | None = None
+            for module in held:
+                closed = engine.close(module.closure, engine.materialised)
+                also = closed if also is None else engine.settle(also | closed)
+            if also is not None:
+                facts |= also
+            for each in (*held, *written):
+                rules = compile_rules(each.rules, lambda _rule, _atom: False)
                 counts = engine.derive_counts(rules.full, Views(facts, facts))
                 engine.recursive_counts.add(counts)
-            return engine.read_counts(relation, written)
+            return engine.read_counts(relation, also)
         finally:
             engine.rollback()
+
+
+def _can_match(one: Pattern, other: Pattern) -> bool:
+    """Whether a fact can have the constants of both patterns."""
+    theirs = _constants(other)
+    return all(theirs.get(at, value) == value for at, value in _constants(one).items())
 
 
 def write_out(engine: Engine, held: Iterable[ClosureModule]) -> None:

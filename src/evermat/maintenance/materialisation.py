@@ -21,6 +21,7 @@ from evermat.maintenance.algorithms import (
 from evermat.maintenance.attempt import Given, Job, build, maintain
 from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
 from evermat.maintenance.choose import Choice, History, Situation, choose, learnt
+from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.holding import HeldFacts, write_out
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from evermat.lang.syntax import Rule
     from evermat.maintenance.attempt import Attempt
     from evermat.maintenance.bookkeeping import Bookkeeping
-    from evermat.maintenance.closures import ClosureModule
     from evermat.maintenance.compiled_rules import CompiledRules
     from evermat.maintenance.modules import Module
     from evermat.maintenance.state import Outcome, Update
@@ -126,6 +126,7 @@ class Materialisation:
         self._may_hold = holding
         self._compiled = compile_book(RuleBook())
         self._history = History()
+        self._returning = 0
 
     # -- what there is
 
@@ -200,6 +201,7 @@ class Materialisation:
             outcome = done.attempt.commit(choice.algorithm, choice.reason)
         self._compiled = done.job.new
         self._history = self._learn(done, outcome)
+        self._returning = self._returned(done, outcome)
         return outcome
 
     def plan(
@@ -317,11 +319,11 @@ class Materialisation:
     def _write_out_for(self, new: CompiledRules) -> None:
         """Write out closures that are held, and that a program to come reads."""
         old = self._compiled
-        still_held = {module.closure.pattern.relation for module in new.held}
+        still_held = {module.closure.pattern for module in new.held}
         wanted = [
             module
             for module in old.held
-            if module.closure.pattern.relation not in still_held
+            if module.closure.pattern not in still_held
             and not new.rules.isdisjoint(module.rules)
         ]
         if wanted:
@@ -430,8 +432,33 @@ class Materialisation:
             is_recursive=bool(job.new.recursive or job.new.modules),
             has_counters=self._has_counters,
             holds_closures=bool(job.new.held),
+            returning=self._returning,
+            doubtful=self._doubtful(job.new) if self._returning else 0,
+        )
+
+    def _doubtful(self, compiled: CompiledRules) -> int:
+        """Facts that modules start from, and that only recursive rules derive."""
+        engine = self.engine
+        return sum(
+            engine.nonrecursive_counts.zero(engine.counted(each.closure.pattern)).size()
+            for each in compiled.modules
+            if isinstance(each, ClosureModule)
+        )
+
+    def _returned(self, done: _Done, outcome: Outcome) -> int:
+        """Facts in the strata of modules that were deleted for a time only."""
+        if not done.job.change.is_empty() or done.choice.algorithm == REMATERIALISE:
+            return 0
+        if done.choice.algorithm != "dred-c" or not outcome.summary.deleted:
+            return self._returning
+        plans = done.job.new.plans
+        modular = {at for at, plan in enumerate(plans, start=1) if plan.modules}
+        return sum(
+            min(stratum.overdeleted, stratum.inserted)
+            for stratum in outcome.summary.strata
+            if stratum.index in modular
         )
 
     def _learn(self, done: _Done, outcome: Outcome) -> History:
         seconds = None if done.start is None else perf_counter() - done.start
-        return learnt(done.history, outcome.report, seconds)
+        return learnt(done.history, outcome.summary, seconds)

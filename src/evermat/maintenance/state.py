@@ -19,7 +19,7 @@ ever copied.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -205,6 +205,7 @@ class Outcome:
         added: facts that hold now and did not before.
         explicit_removed: facts that were given before and are not now.
         explicit_added: facts that are given now and were not before.
+        summary: the report, with the numbers of facts that are stored.
         cliques: where equality is kept by rewriting, what the facts stand for.
     """
 
@@ -212,8 +213,17 @@ class Outcome:
     added: Snapshot
     explicit_removed: Snapshot
     explicit_added: Snapshot
-    report: Report
+    summary: Report
     cliques: CliqueChange | None = None
+
+    @property
+    def report(self) -> Report:
+        """The report; facts that are not stored are counted when it is asked for."""
+        return replace(
+            self.summary,
+            removed=sum(self.removed.relations().values()),
+            added=sum(self.added.relations().values()),
+        )
 
 
 # ------------------------------------------------------------------------- strata

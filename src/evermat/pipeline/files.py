@@ -288,7 +288,7 @@ def _lines(file: str, start: int, block: bytes) -> Lines:
         texts = pc.utf8_rtrim(texts, "\r")
     if start == 0 and block.startswith(b"\xef\xbb\xbf"):
         first = texts[:1]
-        texts = pa.concat_arrays([pc.utf8_ltrim(first, "\ufeff"), texts[1:]])
+        texts = pa.concat_arrays([pc.utf8_slice_codeunits(first, 1), texts[1:]])
     found = Lines(file, texts, positions, broken)
     return found.where(pc.fill_null(pc.not_equal(texts, ""), fill_value=False))
 

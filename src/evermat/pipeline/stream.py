@@ -113,7 +113,7 @@ def stream(  # noqa: PLR0913  all but the first two by name
         spark: the session to read events with.
         stop: ends a stream with a trigger in seconds when it is set.
         on_batch: is told the sums so far after every batch.
-        storage_options: for the two tables, as `deltalake` takes them.
+        storage_options: for state and tables, as `deltalake` takes them.
 
     Raises:
         StreamError: the stream cannot begin, or events cannot be read.
@@ -129,7 +129,7 @@ def stream(  # noqa: PLR0913  all but the first two by name
     worker = Batches(kb, source, app_id)
     if feed is not None:
         table = NumberedTable(str(feed), app_id, storage_options)
-        worker.feed = Feed(table, state)
+        worker.feed = Feed(table, state, storage_options)
         worker.feed.begin(kb.version)
         worker.feed.publish(kb.version)
     if dead_letters is not None:

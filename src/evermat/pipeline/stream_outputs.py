@@ -80,23 +80,32 @@ class Feed:
     and that of its changes is made up for.
     """
 
-    def __init__(self, table: NumberedTable, state: str) -> None:
+    def __init__(
+        self,
+        table: NumberedTable,
+        state: str,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
         self._table = table
         self._state = state
+        self._options = options
 
     def begin(self, version: int) -> None:
         """Make the feed, if there is none: it begins after a version."""
         if self._table.last() is None:
-            nothing = lake.change_table(self._state, since=version)
-            self._table.append(version, nothing.slice(0, 0))
+            self._table.append(version, self._changes(version, version))
 
     def publish(self, version: int) -> None:
         """Write all changes up to a version that are not there."""
         last = self._table.last()
         since = version - 1 if last is None else last
         if since < version:
-            rows = lake.change_table(self._state, since=since, until=version)
-            self._table.append(version, rows)
+            self._table.append(version, self._changes(since, version))
+
+    def _changes(self, since: int, until: int) -> pa.Table:
+        return lake.change_table(
+            self._state, since=since, until=until, options=self._options
+        )
 
 
 def dead_letters(batch: int, events: Sequence[BadEvent]) -> pa.Table:

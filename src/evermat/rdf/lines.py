@@ -144,6 +144,8 @@ def _parsed_lines(lines: pa.Array, is_plain: pa.Array, first_line: int) -> pa.Ar
             (quad.triple for quad in pyoxigraph.parse(text, ntriples)), format=ntriples
         )
     except SyntaxError as error:
+        if "\r" in text:  # ends a line for the parser, and not for us
+            raise LineError(error, None) from None
         line = first_line + rows[(error.lineno or 1) - 1].as_py()
         raise LineError(error, line) from None
     return _split(data or b"")

@@ -31,7 +31,7 @@ from evermat.engines.embedded.closure_graphs import (
     pairs_of,
     paths_of,
 )
-from evermat.engines.embedded.heads import Counted, find_or_append
+from evermat.engines.embedded.heads import Counted, distinct, find_or_append
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 from evermat.engines.embedded.sets import Settled
@@ -41,7 +41,7 @@ from evermat.engines.embedded.sorting import sort_pairs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evermat.algebra import Captured, Closure, Facts, Pattern, Snapshot
+    from evermat.algebra import Captured, Closure, Facts, Monitor, Pattern, Snapshot
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Relation
@@ -51,9 +51,17 @@ if TYPE_CHECKING:
 class Closer:
     """Reads the graphs of closures from a store, and gives rows to their facts."""
 
-    def __init__(self, store: Store, dictionary: Dictionary) -> None:
+    def __init__(
+        self, store: Store, dictionary: Dictionary, monitor: Monitor | None = None
+    ) -> None:
         self._store = store
         self._dictionary = dictionary
+        self._monitor = monitor
+
+    def _tell(self, closure: Closure) -> None:
+        """Let the monitor look at the clock and the memory; no rules were matched."""
+        if self._monitor is not None:
+            self._monitor.working(f"closure of `{closure.pattern.relation}`", 0)
 
     # ------------------------------------------------------------------- operators
 
@@ -63,12 +71,20 @@ class Closer:
         relation = self._store.relations.get(name)
         if relation is None:
             return Settled({})
-        rows = self._matching(pattern, relation)
-        if rows is None:
-            rows = relation.counted_rows()
+        key = tuple(self._constants(pattern).items())
+        parts = relation.raised.get(key)
+        if parts is None:
+            rows = self._matching(pattern, relation)
+            if rows is None:
+                rows = relation.counted_rows()
+        elif len(parts) == 1:
+            rows = parts[0]
         else:
-            counts = relation.counted(NONRECURSIVE, rows) > 0
-            rows = rows[counts | (relation.counted(RECURSIVE, rows) > 0)]
+            rows = distinct(self._fitting(pattern, np.concatenate(parts)))
+        is_counted = relation.counted(NONRECURSIVE, rows) > 0
+        is_counted |= relation.counted(RECURSIVE, rows) > 0
+        rows = rows[is_counted]
+        relation.raised[key] = [rows]
         return Settled({name: rows})
 
     def close(
@@ -88,7 +104,10 @@ class Closer:
         comparison = Comparison(paths, less, via)
         if only is not None:
             comparison.keep_ends(*self._ends(closure, only))
-        return self._settled(closure, comparison.keys())
+        self._tell(closure)
+        keys = comparison.keys()
+        self._tell(closure)
+        return self._settled(closure, keys)
 
     def _ends(self, closure: Closure, only: Pattern) -> tuple[int | None, int | None]:
         """The constants that a pattern wants where paths begin and end."""
@@ -114,8 +133,17 @@ class Closer:
     def capture(self, closure: Closure, facts: Facts) -> CapturedPaths:
         """The closure of facts, to be read when the facts have long changed."""
         constants = self._constants(closure.pattern)
-        paths = self._paths(closure, facts)
-        return CapturedPaths(self._dictionary, closure, constants, paths)
+        external = self._chosen(closure.pattern, facts)
+        edges = None
+        if closure.edges is not None:
+            edges = self._chosen(closure.edges, facts)
+        return CapturedPaths(self._dictionary, closure, constants, external, edges)
+
+    def _chosen(self, pattern: Pattern, facts: Facts) -> _Chosen | None:
+        relation = self._store.relations.get(pattern.relation)
+        if relation is None:
+            return None
+        return _Chosen(pattern, relation.table, self._rows(pattern, facts))
 
     # ---------------------------------------------------------------------- graphs
 
@@ -125,10 +153,7 @@ class Closer:
         return paths_of(closure, external, edges)
 
     def _pairs(self, pattern: Pattern, facts: Facts) -> Pairs:
-        relation = self._store.relations.get(pattern.relation)
-        if relation is None:
-            return NO_PAIRS
-        return _columns(pattern, relation.table, self._rows(pattern, facts))
+        return _pairs_of(self._chosen(pattern, facts))
 
     def _rows(self, pattern: Pattern, facts: Facts) -> Rows:
         """The rows of a view that a pattern fits.
@@ -137,6 +162,8 @@ class Closer:
         come from them.
         """
         sets, name = self._store.sets, pattern.relation
+        if not self._constants(pattern) and sets.is_marked(facts):
+            return sets.stored_rows(facts, name)
         match facts:
             case Union(left=left, right=right):
                 parts = self._rows(pattern, left), self._rows(pattern, right)
@@ -236,25 +263,49 @@ def _table(pattern: Pattern, constants: Mapping[int, int], keys: Keys) -> Ids:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Chosen:
+    """Some rows of a table, which never change what they hold."""
+
+    pattern: Pattern
+    table: Ids
+    rows: Rows
+
+
+def _pairs_of(chosen: _Chosen | None) -> Pairs:
+    if chosen is None:
+        return NO_PAIRS
+    return _columns(chosen.pattern, chosen.table, chosen.rows)
+
+
+@dataclass(frozen=True, eq=False)
 class CapturedPaths:
-    """A closure, held by copies of the pairs that it starts from."""
+    """A closure, held by the rows that it starts from."""
 
     dictionary: Dictionary
     closure: Closure
     constants: Mapping[int, int]
-    paths: Paths
+    external: _Chosen | None
+    edges: _Chosen | None
 
-    def minus(self, other: Captured | None) -> Snapshot:
-        """What the closure has and another one has not."""
-        if not isinstance(other, CapturedPaths):
-            return LazyCopy(self, NO_PATHS)
+    @cached_property
+    def paths(self) -> Paths:
+        """What the closure is made of."""
+        pairs = _pairs_of(self.external), _pairs_of(self.edges)
+        return paths_of(self.closure, *pairs)
+
+    def paths_beside(self, other: CapturedPaths) -> Paths:
+        """The same, walking as another closure does."""
         mine = self.closure.kind is ClosureKind.RIGHT_LINEAR
         theirs = other.closure.kind is ClosureKind.RIGHT_LINEAR
         if mine == theirs:
-            return LazyCopy(self, other.paths)
-        # One of the two walks backwards: its pairs are turned, one by one.
-        pairs = pairs_of(Comparison(other.paths).keys()).flipped()
-        return LazyCopy(self, Paths(pairs, NO_PAIRS))
+            return self.paths
+        # One of the two walks backwards: the pairs are turned, one by one.
+        pairs = pairs_of(Comparison(self.paths).keys()).flipped()
+        return Paths(pairs, NO_PAIRS)
+
+    def minus(self, other: Captured | None) -> Snapshot:
+        """What the closure has and another one has not."""
+        return LazyCopy(self, other if isinstance(other, CapturedPaths) else None)
 
 
 class _Terms:
@@ -283,7 +334,7 @@ class _Terms:
 class LazyCopy:
     """A copy of facts that is written out only when it is read."""
 
-    def __init__(self, captured: CapturedPaths, less: Paths) -> None:
+    def __init__(self, captured: CapturedPaths, less: CapturedPaths | None) -> None:
         self._captured = captured
         self._less = less
 
@@ -292,7 +343,9 @@ class LazyCopy:
         return self._compare().size()
 
     def _compare(self) -> Comparison:
-        return Comparison(self._captured.paths, self._less)
+        captured, less = self._captured, self._less
+        without = NO_PATHS if less is None else less.paths_beside(captured)
+        return Comparison(captured.paths, without)
 
     def relations(self) -> Mapping[str, int]:
         """The number of facts of each relation that has any."""

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evermat.algebra import ClosureKind
-from evermat.engines.embedded import kernels, kernels_closure, kernels_reach
+from evermat.engines.embedded import (
+    kernels,
+    kernels_closure,
+    kernels_reach,
+    kernels_rows,
+)
 from evermat.engines.embedded.cores import in_shares, in_slices
 from evermat.engines.embedded.index import make_keys
 
@@ -102,7 +107,7 @@ def paths_of(closure: Closure, external: Pairs, edges: Pairs) -> Paths:
 def pairs_of(keys: Keys) -> Pairs:
     """Keys as pairs."""
     pairs = Pairs(np.empty(keys.size, np.uint32), np.empty(keys.size, np.uint32))
-    kernels_closure.split_keys(keys, *pairs)
+    kernels_rows.split_keys(keys, *pairs)
     return pairs
 
 

@@ -68,7 +68,7 @@ class CounterColumn:
     def restore(self) -> None:
         """Write back what was overwritten, the last change first."""
         for name, rows, old in reversed(self._changes or []):
-            self._relations[name].counter(self._which)[rows] = old
+            self._relations[name].restore_counts(self._which, rows, old)
 
     def overwritten(self) -> list[tuple[str, Rows, Rows]]:
         """What was overwritten so far: rows and their numbers, the first one first."""

@@ -500,7 +500,7 @@ class EmbeddedEngine:
 
     @property
     def _closer(self) -> Closer:
-        return Closer(self.store, self._dictionary)
+        return Closer(self.store, self._dictionary, self.monitor)
 
     # ------------------------------------------------------------- data in and out
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from evermat.engines.embedded import kernels
+from evermat.engines.embedded import kernels, kernels_rows
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.sorting import sort_hashes
 
@@ -156,20 +156,23 @@ def _fitted(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
 
 
 def find_or_append(relation: Relation, heads: Counted) -> Rows:
-    """The rows of distinct heads; heads never seen before get new ones."""
+    """The rows of distinct heads; heads never seen before get new ones.
+
+    The keys of the heads are of no use any more afterwards.
+    """
     if heads.table is None:
         rows = relation.find_sorted(heads.keys)
-    else:
-        rows = relation.find_wide_sorted(heads.table, heads.keys)
+        count = kernels_rows.number_new(heads.keys, rows, relation.count)
+        if count:
+            relation.append_keys(_fitted(heads.keys, count))
+        return rows
+    rows = relation.find_wide_sorted(heads.table, heads.keys)
     new = np.flatnonzero(rows < 0)
     if new.size:
         everything = new.size == rows.size
         keys = heads.keys if everything else heads.keys[new]
-        if heads.table is None:
-            rows[new] = relation.append_keys(keys)
-        else:
-            table = heads.table if everything else heads.table.take(new, axis=1)
-            rows[new] = relation.append(keys, table)
+        table = heads.table if everything else heads.table.take(new, axis=1)
+        rows[new] = relation.append(keys, table)
     return rows
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
 
 MERGE_RATIO = 3
-"""Runs are merged unless the older one is more than this many times as long."""
+"""Runs are merged unless the longer one is more than this many times as long."""
 
 FEW = 16
 """One goal for so many keys is looked up by itself, not by walking along the keys."""
@@ -148,10 +148,13 @@ class Index:
             return
         runs = self.runs
         runs.append(Run(keys, rows))
-        while len(runs) > 1 and len(runs[-2]) < MERGE_RATIO * len(runs[-1]):
-            right, left = runs.pop(), runs.pop()
-            merged = merge_runs((left.keys, left.rows), (right.keys, right.rows))
-            runs.append(Run(*merged))
+        runs.sort(key=len, reverse=True)
+        for at in range(len(runs) - 1, 0, -1):
+            if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
+                right, left = runs.pop(at), runs[at - 1]
+                runs[at - 1] = Run(
+                    *merge_runs((left.keys, left.rows), (right.keys, right.rows))
+                )
 
     def rows_for(self, goals: Ids) -> Rows:
         """The rows for one goal: an id, a pair of ids or what a hash is made of."""

@@ -143,14 +143,6 @@ def mark_forwards(starts: Rows, targets: Rows, marks: Flags) -> None:
                 marks[targets[at]] = 1
 
 
-@kernel("void(uint64[::1], uint32[::1], uint32[::1])")
-def split_keys(keys: Keys, firsts: Ids, seconds: Ids) -> None:
-    """Both halves of keys."""
-    for at in range(keys.size):
-        firsts[at] = keys[at] >> _HALF
-        seconds[at] = keys[at] & np.uint64(0xFFFFFFFF)
-
-
 @kernel("int64(uint32[::1], int32[::1], int32[::1])")
 def text_offsets(numbers: Ids, ends: Rows, offsets: Rows) -> int:
     """Where the text of each number begins if they are laid end to end; their length.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded import kernels
+from evermat.engines.embedded import kernels, kernels_rows
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.sorting import sort_pairs
@@ -54,6 +54,9 @@ class Relation:
         self._counters: list[Rows | None] = [None, None]
         self._counted = [0, 0]
         """For each counter the row from which on all counts are zero."""
+        self.raised: dict[tuple[tuple[int, int], ...], list[Rows]] = {}
+        """For constants that were asked about by `Closer.counted`: rows that had them
+        and a count then, and any rows whose counts were raised since."""
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
@@ -86,7 +89,17 @@ class Relation:
         counter = self.counter(which)
         if rows.size:
             self._counted[which] = max(self._counted[which], int(rows.max()) + 1)
+        self._note_raised(rows)
         return kernels.add_counts(counter, rows, counts, sign) >= 0
+
+    def restore_counts(self, which: int, rows: Rows, counts: Rows) -> None:
+        """Write back counts as they were."""
+        self.counter(which)[rows] = counts
+        self._note_raised(rows)
+
+    def _note_raised(self, rows: Rows) -> None:
+        for parts in self.raised.values():
+            parts.append(rows)
 
     def counted(self, which: int, rows: Rows) -> Rows:
         """The counts of some rows, without making room for a counter never used."""
@@ -171,19 +184,18 @@ class Relation:
         self.primary.add_sorted(keys, rows)
         return rows
 
-    def append_keys(self, keys: Keys) -> Rows:
+    def append_keys(self, keys: Keys) -> None:
         """Like `append`, for exact keys, which say what the columns are."""
         first = self.count
         self._reserve(first + keys.size)
         self.count += keys.size
-        if self.arity > 0:
-            self._table[0, first : self.count] = keys >> np.uint64(32)
+        new = self._table[:, first : self.count]
         if self.arity > 1:
-            self._table[1, first : self.count] = keys & np.uint64(0xFFFF_FFFF)
+            kernels_rows.split_keys(keys, *new)
+        elif self.arity:
+            new[0] = keys >> np.uint64(32)
         self._status[first : self.count] = 0
-        rows = np.arange(first, self.count, dtype=np.int32)
-        self.primary.add_sorted(keys, rows)
-        return rows
+        self.primary.add_sorted(keys, np.arange(first, self.count, dtype=np.int32))
 
     def copy_rows(self, kept: npt.NDArray[np.bool_], empty: Relation) -> Rows:
         """Copy some rows into an empty relation; what is sorted here is sorted there.
@@ -218,15 +230,11 @@ class Relation:
 
     def _set(self, rows: Rows, bit: int) -> int:
         """Set a bit; return for how many rows that is a change."""
-        status = self._status[rows]
-        self._status[rows] = status | bit
-        return int(np.count_nonzero((status & bit) == 0))
+        return kernels_rows.set_bit(self._status, np.ascontiguousarray(rows), bit)
 
     def _clear(self, rows: Rows, bit: int) -> int:
         """Clear a bit; return for how many rows that is a change."""
-        status = self._status[rows]
-        self._status[rows] = status & ~np.uint16(bit)
-        return int(np.count_nonzero((status & bit) != 0))
+        return kernels_rows.clear_bit(self._status, np.ascontiguousarray(rows), bit)
 
     def _reserve(self, size: int) -> None:
         if size <= self._status.size:
@@ -268,6 +276,7 @@ class Relation:
         self.primary = Index(self.primary.columns)
         self._indexes.clear()
         self._distinct.clear()
+        self.raised.clear()
         self._table = np.empty((self.arity, 16), np.uint32)
         self._status = np.empty(16, np.uint16)
         self._counters = [None, None]

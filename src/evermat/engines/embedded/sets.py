@@ -33,6 +33,7 @@ from evermat.algebra import (
     is_bounded,
     require_bounded,
 )
+from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
 from evermat.engines.embedded.index import HALF
 from evermat.engines.embedded.relation import MATERIALISED
@@ -282,6 +283,12 @@ class Sets:
     def _without(self, facts: Facts, name: str, rows: Rows) -> Rows:
         if not self._sees_any(facts, name):
             return rows
+        if isinstance(facts, (Growing, Stored)):
+            rows = np.ascontiguousarray(rows)
+            found = np.empty_like(rows)
+            status = self.relations[name].status
+            count = kernels_rows.without_bit(status, rows, facts.bit, found)
+            return found[:count]
         return rows[~self.test(facts, name, rows)]
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
@@ -292,8 +299,22 @@ class Sets:
     def stored_rows(self, facts: Facts, name: str) -> Rows:
         """All rows of any view, found by looking at every row of the relation."""
         relation = self.relations[name]
+        if self.is_marked(facts):
+            visible = self._visible(self._code(facts, name, Marker(self)))
+            status = relation.status[: relation.count]
+            return np.flatnonzero(visible[status]).astype(np.int32)
         every = np.arange(relation.count, dtype=np.int32)
         return every[self.test(facts, name, every)]
+
+    def is_marked(self, facts: Facts) -> bool:
+        """Whether the status of a row tells if a view has it."""
+        match facts:
+            case Growing() | Stored():
+                return True
+            case Union() | Intersection() | Difference():
+                return self.is_marked(facts.left) and self.is_marked(facts.right)
+            case _:
+                return False
 
     def test(self, facts: Facts, name: str, rows: Rows) -> Mask:
         """Which of some rows of a relation are in a view."""
@@ -370,11 +391,15 @@ class Sets:
             range_ = self._range(facts, name)
             if range_ is not None:
                 return Sight(NO_FLAGS, 0, range_)
-        code = self._code(facts, name, marker)
+        visible = self._visible(self._code(facts, name, marker))
+        return Sight(visible, 0, relation.count)
+
+    def _visible(self, code: Code) -> Flags:
+        """For every possible status whether a view has rows with it."""
         visible = self._sights.get(code)
         if visible is None:
             visible = self._sights[code] = _evaluate(code).astype(np.uint8)
-        return Sight(visible, 0, relation.count)
+        return visible
 
     def _range(self, facts: Facts, name: str) -> int | None:
         """Where all rows of a relation hold: the first row that a view does not see.

@@ -6,6 +6,7 @@ from evermat.engines.embedded import (
     kernels,
     kernels_closure,
     kernels_reach,
+    kernels_rows,
     kernels_texts,
 )
 
@@ -13,7 +14,13 @@ if __name__ == "__main__":
     # Importing compiles, or finds what was compiled before.
     compiled = [
         name
-        for module in (kernels, kernels_closure, kernels_reach, kernels_texts)
+        for module in (
+            kernels,
+            kernels_closure,
+            kernels_reach,
+            kernels_rows,
+            kernels_texts,
+        )
         for name, item in vars(module).items()
         if hasattr(item, "py_func")
     ]

@@ -130,10 +130,13 @@ class Difference:
             f"CAST({old} AS BIGINT) AS {new}"
             for old, new in zip(NUMBERS, STORED_NUMBERS, strict=True)
         )
-        return cluster.session.sql(
+        frame = cluster.session.sql(
             f"SELECT /*+ BROADCAST(r) */ relation, {columns}, {numbers} "  # noqa: S608
             f"FROM ({sql}) l JOIN {names} r ON l.tag = r.tag"
         )
+        # A frame keeps what its views stand for; their names are not needed again.
+        cluster.waste.append((names, None))
+        return frame
 
     @property
     def _width(self) -> int:
@@ -278,4 +281,4 @@ def take_up_frame(engine: SparkEngine, frame: DataFrame) -> None:
     ):
         sql = f"SELECT {facts}, {name} AS n FROM ({source}) WHERE {name} <> 0"  # noqa: S608
         counters.append(brought_home(cluster.checkpoint(sql, width)))
-    frame.unpersist()
+    cluster.waste += [(view, frame), (names, None)]

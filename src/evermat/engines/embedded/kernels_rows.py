@@ -1,0 +1,65 @@
+"""Compiled loops over rows of relations: giving them numbers, and status bits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engines.embedded.kernels import kernel
+
+if TYPE_CHECKING:
+    from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
+
+
+@kernel("int64(uint64[::1], int32[::1], int64)")
+def number_new(keys: Keys, rows: Rows, first: int) -> int:
+    """Number the keys whose row is negative, from `first` on.
+
+    Their keys are moved to the beginning; returns how many there are.
+    """
+    n = 0
+    for at in range(keys.size):
+        if rows[at] < 0:
+            keys[n] = keys[at]
+            rows[at] = first + n
+            n += 1
+    return n
+
+
+@kernel("void(uint64[::1], uint32[::1], uint32[::1])")
+def split_keys(keys: Keys, firsts: Ids, seconds: Ids) -> None:
+    """Both halves of keys."""
+    for at in range(keys.size):
+        firsts[at] = keys[at] >> np.uint64(32)
+        seconds[at] = keys[at] & np.uint64(0xFFFFFFFF)
+
+
+@kernel("int64(uint16[::1], int32[::1], uint16)")
+def set_bit(status: Status, rows: Rows, bit: int) -> int:
+    """Set a bit of some rows; returns for how many that is a change."""
+    changed = 0
+    for row in rows:
+        changed += (status[row] & bit) == 0
+        status[row] |= bit
+    return changed
+
+
+@kernel("int64(uint16[::1], int32[::1], uint16)")
+def clear_bit(status: Status, rows: Rows, bit: int) -> int:
+    """Clear a bit of some rows; returns for how many that is a change."""
+    changed = 0
+    for row in rows:
+        changed += (status[row] & bit) != 0
+        status[row] &= ~bit
+    return changed
+
+
+@kernel("int64(uint16[::1], int32[::1], uint16, int32[::1])")
+def without_bit(status: Status, rows: Rows, bit: int, found: Rows) -> int:
+    """The rows whose status lacks a bit; returns how many there are."""
+    n = 0
+    for row in rows:
+        found[n] = row
+        n += (status[row] & bit) == 0
+    return n

@@ -1,0 +1,59 @@
+"""`auto` looks for proofs first where deleting for a time costs more."""
+
+from __future__ import annotations
+
+import evermat
+
+RULES = """
+    r(?x, ?z) :- r(?x, ?y), r(?y, ?z) .
+    r(?x, ?y) :- e(?x, ?y) .
+    r(?x, ?y) :- link(?x, ?y), r(?k, ?x), key(?k) .
+    seen(?y) :- r(0, ?y) .
+"""
+LENGTH = 30
+
+
+def two_chains(engine_name: str) -> evermat.KnowledgeBase:
+    """Two chains with a link between them, which any of four keys opens."""
+    chains = [
+        (first + at, first + at + 1) for first in (0, 1000) for at in range(LENGTH)
+    ]
+    keys = [(5000 + at,) for at in range(4)]
+    kb = evermat.KnowledgeBase(RULES, engine=engine_name)
+    opened = [(key, LENGTH) for (key,) in keys]
+    kb.load({"e": [*chains, *opened], "link": [(LENGTH, 1000)], "key": keys})
+    return kb
+
+
+def test_auto_learns_that_facts_come_back(engine_name: str) -> None:
+    kb = two_chains(engine_name)
+    first, second = (
+        kb.update(delete={"e": [(key, LENGTH)]}).report for key in (5000, 5001)
+    )
+    assert first.algorithm == "dred-c"
+    assert second.algorithm == "bf-c"
+    assert "for a time only" in second.reason
+    assert "1 facts need a proof" in second.reason
+    assert second.removed == first.removed
+    overdeleted = [
+        sum(stratum.overdeleted for stratum in report.strata)
+        for report in (first, second)
+    ]
+    # All ways through the link were deleted at first, and came back.
+    assert overdeleted[0] > LENGTH**2
+    assert overdeleted[1] <= second.removed
+    assert kb.contains("r", (0, 1000 + LENGTH))
+
+
+def test_auto_keeps_to_dred_where_much_is_in_doubt(engine_name: str) -> None:
+    edges = [(at, (at * 7 + step) % 40) for at in range(40) for step in (1, 5)]
+    kb = evermat.KnowledgeBase(
+        "r(?x, ?z) :- r(?x, ?y), r(?y, ?z) ."
+        "r(?x, ?y) :- e(?x, ?y) ."
+        "r(?x, ?z) :- r(?x, ?y), s(?y, ?z) ."
+        "seen(?y) :- r(0, ?y) .",
+        engine=engine_name,
+    )
+    kb.load({"e": edges[:20], "s": edges[20:]})
+    for edge in edges[:3]:
+        assert kb.update(delete={"e": [edge]}).report.algorithm != "bf-c"
