@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
-from pipelines import embedded_copy, rows
+from pipelines import REACH, configured, embedded_copy, rows, run
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pipeline"
 
@@ -46,3 +47,17 @@ def test_results_of_engines_can_be_compared(tmp_path: Path) -> None:
         "needs": 2878,
         "rejected": 4,
     }
+
+
+def test_configurations_in_the_documentation_are_valid(tmp_path: Path) -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    smallest, columns = re.findall(
+        r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE
+    )
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/edge.csv").write_text("x,y\na,b\nb,c\n", encoding="utf-8")
+    (tmp_path / "rules.dl").write_text(REACH, encoding="utf-8")
+    run(configured(tmp_path, smallest))
+    assert len(rows(tmp_path / "out/reach")) == 3
+    source = '[[source]]\npath = "people.csv"\npredicate = "person"'
+    assert len(configured(tmp_path, source, columns).sources[0].columns) == 5

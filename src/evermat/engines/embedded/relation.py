@@ -216,9 +216,11 @@ class Relation:
     def hide(self, rows: Rows) -> None:
         """Make rows no longer materialised, and forget their counts."""
         self.alive -= self._clear(rows, MATERIALISED)
-        for counter in self._counters:
+        for counter, used in zip(self._counters, self._counted, strict=True):
             if counter is not None:
-                counter[rows] = 0
+                # Most facts of closures have no counts, and their memory was never
+                # written.
+                counter[rows[rows < used]] = 0
 
     def give(self, rows: Rows) -> None:
         """Make rows explicit."""
