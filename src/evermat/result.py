@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
     import polars as pl
+    from pyspark.sql import DataFrame, SparkSession
 
     from evermat.algebra import Representatives
     from evermat.values import Constant, Value
@@ -39,22 +40,23 @@ class MissingPackageError(EvermatError, ImportError):
     code: ClassVar[str] = "EM559"
 
 
-def _require(package: str) -> Any:  # noqa: ANN401  a module
+def _require(package: str, extra: str = "") -> Any:  # noqa: ANN401  a module
     """An optional library; they are slow to load, and not everybody has them."""
     try:
         return import_module(package)
     except ImportError as error:
         raise MissingPackageError(
             f"`{package}` is not installed",
-            help=f'install it with pip install "evermat[{package}]"',
+            help=f'install it with pip install "evermat[{extra or package}]"',
         ) from error
 
 
 class Result:
     """Rows of constants under named columns.
 
-    Iterating gives tuples of Python values; `to_arrow`, `to_pandas` and `to_polars`
-    give frames; `write` gives files. Rows are distinct and in no particular order.
+    Iterating gives tuples of Python values; `to_arrow`, `to_pandas`, `to_polars` and
+    `to_spark` give frames; `write` gives files. Rows are distinct and in no particular
+    order.
 
     >>> import evermat
     >>> kb = evermat.KnowledgeBase("likes(ann, bob) . likes(bob, 7) .")
@@ -161,6 +163,12 @@ class Result:
         """A pandas frame; needs `pip install "evermat[pandas]"`."""
         _require("pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_spark(self, session: SparkSession | None = None) -> DataFrame:
+        """The rows as a frame of Spark, in the active session or in a given one."""
+        spark = session or _require("pyspark.sql", "spark").SparkSession.active()
+        frame: DataFrame = spark.createDataFrame(self.to_arrow())
         return frame
 
     def to_polars(self) -> pl.DataFrame:

@@ -3,6 +3,7 @@
     evermat bench materialise
     evermat bench maintain
     evermat bench modules
+    evermat bench spark
 
 or, from Python, `evermat.bench.run("materialise", scale=0.1)`.
 """
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
 
-SUITES = ("materialise", "maintain", "modules", "equality")
+SUITES = ("materialise", "maintain", "modules", "equality", "spark")
 
 _REPEAT = 3
 _TIME_LIMIT = 300.0
@@ -72,6 +73,12 @@ def run(  # noqa: C901, PLR0913  one case for each suite; options by name
         compared = equality.run(options)
         tables = equality.tables(compared, options)
         figures = asdict(compared)
+    elif name == "spark":
+        from evermat.bench import spark  # noqa: PLC0415
+
+        distributed = spark.run(options)
+        tables = spark.tables(distributed, options)
+        figures = asdict(distributed)
     else:
         updated = maintain.run(options)
         tables = maintain.tables(updated, options)
@@ -99,7 +106,7 @@ def run(  # noqa: C901, PLR0913  one case for each suite; options by name
 
 
 def _check_names(suite: str, only: tuple[str, ...]) -> None:
-    from evermat.bench import equality  # noqa: PLC0415  see `run`
+    from evermat.bench import equality, spark  # noqa: PLC0415  see `run`
     from evermat.bench.maintain import NAMES as UPDATES  # noqa: PLC0415
     from evermat.bench.modules import NAMES  # noqa: PLC0415
     from evermat.bench.workloads import MATERIALISE  # noqa: PLC0415
@@ -109,6 +116,7 @@ def _check_names(suite: str, only: tuple[str, ...]) -> None:
         "maintain": UPDATES,
         "modules": NAMES,
         "equality": equality.NAMES,
+        "spark": spark.NAMES,
     }[suite]
     for name in only:
         if name not in known:

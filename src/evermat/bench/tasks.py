@@ -187,6 +187,16 @@ def modules(task: Task) -> None:
     measure_modules(task, tell)
 
 
+# ------------------------------------------------------------------------- spark
+
+
+def spark(task: Task) -> None:
+    """Run a part of the suite on Spark."""
+    from evermat.bench.spark_task import measure_spark  # noqa: PLC0415  loads NumPy
+
+    measure_spark(task, tell)
+
+
 # -------------------------------------------------------------------------- main
 
 
@@ -196,6 +206,7 @@ TASKS: dict[str, Callable[[Task], None]] = {
     "peer": peer,
     "maintain": maintain,
     "modules": modules,
+    "spark": spark,
 }
 
 

@@ -320,7 +320,7 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="materialise, maintain, modules or equality"
+            metavar="NAME", help="materialise, maintain, modules, equality or spark"
         ),
     ],
     scale: Annotated[

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-SMALL = int(os.environ.get("EVERMAT_SPARK_SMALL", "50000"))
+SMALL = int(os.environ.get("EVERMAT_SPARK_SMALL", "200000"))
 """Rows up to which a block stays on the driver.
 
 Tests set it to almost nothing, so that even a few facts are on the cluster.
@@ -287,6 +287,25 @@ def spread(block: Block) -> Block:
     keys = ", ".join(key_columns(block.width))
     sql = f"SELECT * FROM {block.view} DISTRIBUTE BY {keys}"  # noqa: S608
     return block.cluster.checkpoint(sql, block.width)
+
+
+def parted(block: Block) -> tuple[Block | None, Block]:
+    """The relations of a block that stay on the driver, and those that are too large.
+
+    The largest ones go first: rules over small relations then still need no job.
+    """
+    left, limit = block.size, block.cluster.small // 2
+    gone: set[int] = set()
+    for tag, size in sorted(block.sizes.items(), key=lambda each: -each[1]):
+        if left <= limit:
+            break
+        gone.add(tag)
+        left -= size
+    if not left:
+        return None, block
+    kept = chosen(block.table, frozenset(block.sizes) - gone)
+    moved = chosen(block.table, frozenset(gone))
+    return local_block(block.cluster, kept), local_block(block.cluster, moved)
 
 
 def widened(table: pa.Table, width: int) -> pa.Table:

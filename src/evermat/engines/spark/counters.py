@@ -20,9 +20,11 @@ from evermat.engines.spark.blocks import (
     common,
     key_columns,
     local_block,
+    parted,
     summed,
     without,
 )
+from evermat.engines.spark.lookups import Lookups
 from evermat.engines.spark.rows import (
     BROADCAST,
     Rows,
@@ -86,6 +88,7 @@ class CounterLog:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.numbers = Numbers()
+        self.lookups: Lookups | None = None
 
     def add(self, counts: Counts) -> None:
         """Raise the numbers by the counts."""
@@ -137,19 +140,45 @@ class CounterLog:
         local = self.numbers.local
         if local is not None:
             parts.append(local.table if facts is None else common(local.table, facts))
-        for level in self.numbers.levels:
-            if tags is None or not tags.isdisjoint(level.block.sizes):
-                width, rows = level.width, None
-                if facts is not None:
-                    rows = local_rows(self.cluster, facts)
-                    width = max(width, rows.width)
-                sql = level.query(width, tags)
-                if rows is not None:
-                    sql = _join(sql, rows, width, "SEMI")
-                parts.append(self.cluster.collect(sql))
+        if self.numbers.levels:
+            parts.append(self._stored(tags) if facts is None else self._look_up(facts))
         if not parts:
             return _no_numbers()
         return summed(appended(parts))
+
+    def _stored(self, tags: frozenset[int] | None) -> pa.Table:
+        """The numbers on the cluster."""
+        width = self.stored_width()
+        levels = [
+            level.query(width, tags)
+            for level in self.numbers.levels
+            if tags is None or not tags.isdisjoint(level.block.sizes)
+        ]
+        if not levels:
+            return _no_numbers()
+        return self.cluster.collect(" UNION ALL ".join(levels))
+
+    def _look_up(self, facts: pa.Table) -> pa.Table:
+        """The numbers of some facts on the cluster."""
+        if self.lookups is None:
+            self.lookups = Lookups(self.cluster, (self,))
+        return self.lookups.find(self, facts)
+
+    def stored_levels(self) -> tuple[object, ...]:
+        """What is on the cluster."""
+        return self.numbers.levels
+
+    def stored_width(self) -> int:
+        """How many columns the facts on the cluster have."""
+        return max((level.width for level in self.numbers.levels), default=1)
+
+    def stored_queries(self, width: int, tags: frozenset[int]) -> list[str]:
+        """Queries for the numbers on the cluster."""
+        return [
+            level.query(width, tags)
+            for level in self.numbers.levels
+            if not tags.isdisjoint(level.block.sizes)
+        ]
 
     def of(self, rows: Rows) -> Numbers:
         """The numbers of some facts alone."""
@@ -189,8 +218,9 @@ class CounterLog:
             tables = [table] if local is None else [local.table, table]
             local = local_block(self.cluster, summed(appended(tables)))
         if local is not None and local.size > self.cluster.small:
-            level = Level(local, 1, no_rows(self.cluster))
-            levels, local = (*levels, self._added_up((level,))), None
+            local, large = parted(local)
+            level = Level(large, 1, no_rows(self.cluster))
+            levels = (*levels, self._added_up((level,)))
         if len(levels) > MANY_LEVELS:
             levels = (self._added_up(levels),)
         self.numbers = Numbers(levels, local)

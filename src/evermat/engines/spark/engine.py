@@ -33,6 +33,7 @@ from evermat.engines.spark.closure_starts import region_of
 from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
+from evermat.engines.spark.lookups import Lookups
 from evermat.engines.spark.rows import (
     block_rows,
     partitioned,
@@ -121,6 +122,10 @@ class SparkEngine(EqualityOperators):
         self._explicit = Stored(Heap(cluster))
         self._counters = (CounterLog(cluster), CounterLog(cluster))
         self._saved: _Saved | None = None
+        stored = (self._materialised.heap, self._explicit.heap, *self._counters)
+        lookups = Lookups(cluster, stored)
+        for each in stored:
+            each.lookups = lookups
 
     # ------------------------------------------------------------------- relations
 

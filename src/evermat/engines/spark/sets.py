@@ -28,9 +28,11 @@ from evermat.algebra import (
 from evermat.engines.spark.blocks import (
     Block,
     appended,
+    common,
     key_columns,
     key_names,
     local_block,
+    parted,
 )
 from evermat.engines.spark.rows import (
     BROADCAST,
@@ -40,11 +42,13 @@ from evermat.engines.spark.rows import (
     concatenated,
     difference,
     intersection,
+    local_rows,
     no_rows,
     partitioned,
     settled_block,
     union,
     within,
+    work_out,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Facts, Region
     from evermat.engines.spark.blocks import Cluster, Pending
+    from evermat.engines.spark.lookups import Lookups
 
 MANY_LEVELS = 16
 """Levels beyond which all but the largest are merged."""
@@ -94,6 +99,7 @@ class Heap:
         self.contents = Contents()
         self.serial = next(_serials)
         self.version = 0
+        self.lookups: Lookups | None = None
 
     @property
     def moment(self) -> tuple[int, int]:
@@ -117,6 +123,43 @@ class Heap:
             parts.append(block_rows(local, tags))
         parts = [part for part in parts if part.bound]
         return concatenated(parts) if parts else no_rows(self.cluster)
+
+    def find(self, rows: Rows) -> Rows:
+        """Those of some rows on the driver that are there."""
+        wanted, local = rows.table, self.contents.local
+        parts = [] if local is None else [common(wanted, local.table)]
+        if self.contents.levels and self.lookups is not None:
+            found = self.lookups.find(self, wanted)
+            parts.append(common(wanted, found))
+        elif self.contents.levels:
+            tags = _tags_in(rows)
+            levels = [level.rows(tags) for level in self.contents.levels]
+            levels = [level for level in levels if level.bound]
+            if levels:
+                parts.append(work_out(intersection(rows, concatenated(levels))))
+        if not parts:
+            return no_rows(self.cluster)
+        return local_rows(self.cluster, appended(parts))
+
+    def stored_levels(self) -> tuple[object, ...]:
+        """What is on the cluster."""
+        return self.contents.levels
+
+    def stored_width(self) -> int:
+        """How many columns the rows on the cluster have."""
+        widths = (
+            max(level.block.width, level.holes.width) for level in self.contents.levels
+        )
+        return max(widths, default=1)
+
+    def stored_queries(self, width: int, tags: frozenset[int]) -> list[str]:
+        """Queries for the rows on the cluster, each with the number one."""
+        levels = [
+            level.rows(tags)
+            for level in self.contents.levels
+            if not tags.isdisjoint(level.block.sizes)
+        ]
+        return [f"SELECT *, 1L AS n FROM ({each.query(width)})" for each in levels]  # noqa: S608
 
     def has_holes(self) -> bool:
         """Whether sizes of levels are only bounds."""
@@ -147,8 +190,9 @@ class Heap:
             tables = [block.table] if local is None else [local.table, block.table]
             local = block if local is None else self._appended(tables)
             if local.size > self.cluster.small:
-                level = Level(partitioned(block_rows(local)), no_rows(self.cluster))
-                levels, local = (*levels, level), None
+                local, large = parted(local)
+                level = Level(partitioned(block_rows(large)), no_rows(self.cluster))
+                levels = (*levels, level)
         self.set(self._merged(Contents(levels, local)))
 
     def _appended(self, tables: list[pa.Table]) -> Block:
@@ -293,13 +337,41 @@ def rows_of(facts: Facts, cluster: Cluster, tags: Tags = None) -> Rows:
     raise _foreign(facts)
 
 
-def _rows_beside(rows: Rows, facts: Facts, tags: Tags) -> Rows:
-    """The rows of a view that can be among some rows."""
+def _found_in(rows: Rows, facts: Facts) -> Rows:
+    """Those of some rows on the driver that a view has, on the driver as well.
+
+    Large sets are looked into for the few rows, instead of being worked out.
+    """
     if not rows.bound:
         return rows
-    if rows.block is not None:
-        tags = frozenset(rows.block.sizes)
-    return rows_of(facts, rows.cluster, tags)
+    match facts:
+        case Growing() | Stored():
+            return facts.heap.find(rows)
+        case Union(left=left, right=right):
+            found = _found_in(rows, left)
+            return union(found, _found_in(difference(rows, found), right))
+        case Difference(left=left, right=right):
+            found = _found_in(rows, left)
+            return difference(found, _found_in(found, right))
+        case Intersection(left=left, right=right):
+            return _found_in(_found_in(rows, left), right)
+        case Within(facts=inner, region=region):
+            return _found_in(within(rows, region), inner)
+    found = intersection(rows, rows_of(facts, rows.cluster, _tags_in(rows)))
+    return local_rows(rows.cluster, work_out(found))
+
+
+def _tags_in(rows: Rows) -> Tags:
+    return None if rows.block is None else frozenset(rows.block.sizes)
+
+
+def _rows_beside(rows: Rows, facts: Facts, tags: Tags) -> Rows:
+    """The rows of a view that can be among some rows."""
+    if rows.table is not None:
+        return _found_in(rows, facts)
+    if not rows.bound:
+        return rows
+    return rows_of(facts, rows.cluster, _tags_in(rows) or tags)
 
 
 def _rows_within(facts: Facts, region: Region, cluster: Cluster, tags: Tags) -> Rows:

@@ -1,0 +1,270 @@
+"""The suite `spark`: the Spark engine, plain loops, and Spark's own recursion.
+
+Every measurement has a process and a session of its own, on two cores, with one
+gigabyte for the executor. The baselines are written as one would write them by hand;
+they keep no counters and cut their plans by local checkpoints, while the engine counts
+and writes reliable ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evermat.bench.plans import ending, say
+from evermat.bench.processes import measure
+from evermat.bench.report import (
+    Table,
+    count_text,
+    megabytes_text,
+    ratio_text,
+    seconds_text,
+)
+
+if TYPE_CHECKING:
+    from evermat.bench.plans import Options
+    from evermat.bench.processes import Measured, Record
+
+NAMES = ("dag", "lubm", "folded", "tiny", "growth")
+GROWTH = (0.125, 0.25, 0.5, 1.0)
+"""Shares of the universities at which time and shuffled bytes are compared."""
+
+CLOSURE_GAIN = 3
+LUBM_GAIN = 5
+UPDATE_GAIN = 5
+JOBS_PER_ROUND = 3
+FOLDED_RATIO = 1.5
+ROUND_SECONDS = 0.4
+EVEN = 1.25
+"""What is even within the noise of single runs."""
+MEGABYTE = 1e6
+
+
+@dataclass(slots=True)
+class Found:
+    """All records, by the name of the measurement."""
+
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    endings: dict[str, str] = field(default_factory=dict)
+
+    def step(self, name: str, step: str) -> Record | None:
+        """What was measured for a step."""
+        for record in self.records.get(name, []):
+            if record["step"] == step:
+                return record
+        return None
+
+
+def run(options: Options) -> Found:
+    """Measure everything that is wanted."""
+    found = Found()
+    plan: list[tuple[str, str, dict[str, object]]] = []
+    if options.wants("dag"):
+        ways = ["evermat", *(["loop", "recursive"] if options.peers else [])]
+        plan += [("dag", f"dag {by}", {"by": by}) for by in ways]
+    if options.wants("lubm"):
+        ways = ["evermat", *(["loop"] if options.peers else [])]
+        plan += [("lubm", f"lubm {by}", {"by": by, "updates": True}) for by in ways]
+    for name in ("folded", "tiny"):
+        if options.wants(name):
+            plan.append((name, name, {}))
+    if options.wants("growth"):
+        plan += [
+            ("lubm", f"growth {share}", {"by": "evermat", "updates": False, "x": share})
+            for share in GROWTH
+        ]
+    for part, name, more in plan:
+        _measure(found, part, name, options, more)
+    return found
+
+
+def _measure(
+    found: Found, part: str, name: str, options: Options, more: dict[str, object]
+) -> None:
+    share = more.pop("x", 1.0)
+    scale = options.scale * float(str(share))
+    task = {"task": "spark", "part": part, "scale": scale, **more}
+    say(f"spark: {name}")
+    measured: Measured = measure(task, time_limit=options.time_limit)
+    found.records[name] = measured.of("step")
+    found.endings[name] = ending(measured, options.time_limit)
+    if measured.message:
+        say(f"spark: {name}: {measured.message}")
+
+
+# ------------------------------------------------------------------------- tables
+
+
+def tables(found: Found, options: Options) -> list[Table]:
+    """What was found, with the goals."""
+    made = []
+    if options.wants("dag"):
+        made.append(_closure_table(found))
+    if options.wants("lubm"):
+        made += [_lubm_table(found), _update_table(found)]
+    if options.wants("folded") or options.wants("tiny"):
+        made.append(_round_table(found))
+    if options.wants("growth"):
+        made.append(_growth_table(found))
+    return made
+
+
+def _figures(found: Found, name: str, step: str) -> tuple[str, ...]:
+    record = found.step(name, step)
+    if record is None:
+        return (found.endings.get(name, "–"), "–", "–", "–")
+    return (
+        seconds_text(record["seconds"]),
+        count_text(record.get("facts")),
+        str(record["jobs"]),
+        megabytes_text(record["shuffled"] / MEGABYTE),
+    )
+
+
+def _gain(found: Found, slow: str, fast: str, step: str, goal: float) -> str:
+    """How many times faster, and whether that is enough."""
+    one, other = found.step(slow, step), found.step(fast, step)
+    if other is None:
+        return "–"
+    if one is None:
+        # What did not end in its time took longer than that.
+        return f"does not finish: {found.endings.get(slow, '–')}"
+    return _reached(one["seconds"] / other["seconds"], goal)
+
+
+def _reached(ratio: float, goal: float) -> str:
+    return f"{ratio:.1f}× ({'yes' if ratio >= goal else 'no'}: ≥ {goal:g}×)"
+
+
+def _within(value: float | None, limit: float, unit: str = "") -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2f}{unit} ({'yes' if value <= limit else 'no'}: ≤ {limit:g}{unit})"
+
+
+def _closure_table(found: Found) -> Table:
+    titles = {
+        "evermat": "Evermat, with counters",
+        "loop": "plain loop",
+        "recursive": "`WITH RECURSIVE`",
+    }
+    rows = []
+    for by, title in titles.items():
+        gain = "–"
+        if by != "evermat":
+            gain = _gain(found, f"dag {by}", "dag evermat", "closure", CLOSURE_GAIN)
+        rows.append((title, *_figures(found, f"dag {by}", "closure"), gain))
+    header = ("closure", "time", "facts", "jobs", "shuffled", "Evermat is faster")
+    return Table("Closure of a random DAG, 2k nodes and 20k edges", header, tuple(rows))
+
+
+def _lubm_table(found: Found) -> Table:
+    step, rows = "materialise and publish", []
+    for by, title in (("evermat", "Evermat, with counters"), ("loop", "plain loop")):
+        name = f"lubm {by}"
+        record, gain, per_round = found.step(name, step), "–", "–"
+        if by == "loop":
+            gain = _gain(found, name, "lubm evermat", step, LUBM_GAIN)
+        elif record is not None:
+            per_round = _within(
+                record["jobs"] / max(1, record["rounds"]), JOBS_PER_ROUND
+            )
+        rows.append((title, *_figures(found, name, step), per_round, gain))
+    return Table(
+        "Ten universities, about 100 rules, from tables to Parquet",
+        (
+            *("materialise", "time", "facts", "jobs", "shuffled"),
+            *("jobs a round", "Evermat is faster"),
+        ),
+        tuple(rows),
+        ("Jobs include loading and publishing.",),
+    )
+
+
+def _update_table(found: Found) -> Table:
+    again, rows = found.step("lubm evermat", "rematerialise"), []
+    for step in ("delete", "reinsert", "rematerialise"):
+        record = found.step("lubm evermat", step)
+        if record is None:
+            rows.append((step, "–", "–", "–", "–", "–"))
+            continue
+        gain = "–"
+        if again is not None and step != "rematerialise":
+            gain = _reached(again["seconds"] / record["seconds"], UPDATE_GAIN)
+        rows.append(
+            (
+                step,
+                seconds_text(record["seconds"]),
+                str(record["jobs"]),
+                str(record["rounds"]),
+                record.get("algorithm", "–"),
+                gain,
+            )
+        )
+    return Table(
+        "Ten universities, 1,000 facts deleted and reinserted",
+        ("update", "time", "jobs", "rounds", "algorithm", "faster than from scratch"),
+        tuple(rows),
+    )
+
+
+def _round_table(found: Found) -> Table:
+    rows = []
+    folded = {each["rules"]: each for each in found.records.get("folded", [])}
+    for rules, record in folded.items():
+        ratio = "–"
+        if rules != min(folded):
+            ratio = _within(
+                record["seconds"] / folded[min(folded)]["seconds"], FOLDED_RATIO, "×"
+            )
+        rows.append((f"{rules:,} folded rules", *_round(record), ratio))
+    for record in found.records.get("tiny", []):
+        each = record["seconds"] / max(1, record["rounds"])
+        goal = _within(each, ROUND_SECONDS, " s")
+        rows.append((f"tiny data {record['step']}", *_round(record), goal))
+    header = ("rounds", "time", "rounds", "jobs a round", "cost, and the goal")
+    return Table("What rules and rounds cost", header, tuple(rows))
+
+
+def _round(record: Record) -> tuple[str, ...]:
+    rounds = max(1, record["rounds"])
+    each = f"{record['jobs'] / rounds:.1f}"
+    return seconds_text(record["seconds"]), str(record["rounds"]), each
+
+
+def _growth_table(found: Found) -> Table:
+    step, rows = "materialise and publish", []
+    first: Record | None = None
+    for share in GROWTH:
+        name = f"growth {share}"
+        record = found.step(name, step)
+        if record is None:
+            ended = found.endings.get(name, "–")
+            rows.append((f"{share / GROWTH[0]:g}×", ended, *["–"] * 6))
+            continue
+        first = first or record
+        size = record["facts"] / first["facts"]
+        growth = record["seconds"] / first["seconds"] / size
+        shuffled = record["shuffled"] / record["facts"]
+        at_first = max(1.0, first["shuffled"] / first["facts"])
+        rows.append(
+            (
+                f"{share / GROWTH[0]:g}×",
+                seconds_text(record["seconds"]),
+                count_text(record["facts"]),
+                _within(growth, EVEN),
+                f"{shuffled:.0f} B",
+                _within(max(shuffled, 1.0) / at_first, EVEN),
+                megabytes_text(record["peak_heap"] / MEGABYTE),
+                ratio_text(record["seconds"], record["facts"] / 1e6),
+            )
+        )
+    return Table(
+        "Growing data: universities",
+        (
+            *("data", "time", "facts", "time for growth", "shuffled a fact"),
+            *("compared with 1×", "peak heap", "seconds a million"),
+        ),
+        tuple(rows),
+        ("Time for growth is time, in units of the first, for data, likewise.",),
+    )
