@@ -664,12 +664,10 @@ class EmbeddedEngine:
             kept = (relation.status[: relation.count] & EXPLICIT).astype(np.bool_)
             kept[unwanted.get(name, NO_ROWS)] = False
             kept[wanted.get(name, NO_ROWS)] = True
-            rows = np.flatnonzero(kept)
-            if rows.size:
+            if kept.any():
                 fresh.declare(name, relation.arity)
-                twin = fresh.store.relations[name]
-                table = relation.table[:, rows]
-                fresh.give(Settled({name: intern_rows(twin, table)}))
+                new = relation.copy_rows(kept, fresh.store.relations[name])
+                fresh.give(Settled({name: new}))
 
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
         """Take over the contents of a fresh engine; return what left and what came."""

@@ -19,6 +19,8 @@ from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
 
 MATERIALISED = 1
@@ -194,6 +196,18 @@ class Relation:
             new[0] = keys >> np.uint64(32)
         self._status[first : self.count] = 0
         self.primary.add_sorted(keys, np.arange(first, self.count, dtype=np.int32))
+
+    def copy_rows(self, kept: npt.NDArray[np.bool_], empty: Relation) -> Rows:
+        """Copy some rows into an empty relation; what is sorted here is sorted there.
+
+        Args:
+            kept: for each row whether it is copied.
+            empty: a relation with as many columns.
+        """
+        for run in self.primary.runs:
+            chosen = kept[run.rows]
+            empty.append(run.keys[chosen], self._table[:, run.rows[chosen]])
+        return np.arange(empty.count, dtype=np.int32)
 
     def show(self, rows: Rows) -> None:
         """Make rows materialised."""

@@ -53,15 +53,14 @@ def _missing(relation: Relation, twin: Relation | None) -> Ids:
     for run in relation.primary.runs:
         alive = (relation.status[run.rows] & MATERIALISED) != 0
         keys, rows = run.keys[alive], run.rows[alive]
-        table = relation.table[:, rows]
         if twin is not None and twin.count:
             found = (
                 twin.find_sorted(keys)
                 if relation.arity <= WIDEST_EXACT_KEY
-                else twin.find_wide_sorted(table, keys)
+                else twin.find_wide_sorted(relation.table[:, rows], keys)
             )
             there = found >= 0
             there[there] = (twin.status[found[there]] & MATERIALISED) != 0
-            table = table[:, ~there]
-        parts.append(table)
+            rows = rows[~there]
+        parts.append(relation.table[:, rows])
     return np.concatenate(parts, axis=1)
