@@ -228,7 +228,10 @@ class _Graph:
         firsts, seconds = component[sources], component[targets]
         differ = firsts != seconds
         self.links = _Links.of(firsts[differ], seconds[differ], self.count)
-        if paths.seeds is paths.edges:
+        if not paths.seeds.size:
+            self.seeds = _Links(np.zeros(count + 1, np.int32), np.empty(0, np.int32))
+            self.is_alone = np.zeros(count, np.bool_)
+        elif paths.seeds is paths.edges:
             # Every node leads where its component does, but not to itself unless
             # there is a way back.
             self.seeds = _Links(np.arange(count + 1, dtype=np.int32), component)

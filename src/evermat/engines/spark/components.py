@@ -39,8 +39,10 @@ def stars(pairs: Rows) -> Block:
 
 
 def _written(cluster: Cluster, sql: str) -> Block:
+    # The sum of the numbers comes with the size, so that no job has to compare edges.
+    number = "pmod(xxhash64(c0, c1), 2147483647L) AS n"
     return cluster.checkpoint(
-        f"SELECT 0L AS tag, c0, c1 FROM ({sql}) GROUP BY c0, c1",  # noqa: S608
+        f"SELECT 0L AS tag, c0, c1, {number} FROM ({sql}) GROUP BY c0, c1",  # noqa: S608
         width=2,
     )
 
@@ -66,6 +68,4 @@ def _small_stars(edges: str) -> str:
 
 def _state(edges: Block) -> tuple[int, int]:
     """Something that differs, almost surely, where the edges differ."""
-    cluster = edges.cluster
-    digest = cluster.collect(f"SELECT bit_xor(xxhash64(c0, c1)) AS x FROM {edges.view}")  # noqa: S608
-    return edges.size, digest["x"][0].as_py() or 0
+    return edges.size, sum(edges.numbers.values())
