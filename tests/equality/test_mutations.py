@@ -1,0 +1,100 @@
+"""Planted bugs that random programs with equality must find; see docs/testing.md."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from equality_scenarios import play, scenario_of
+from evermat.engines import make_engine
+from evermat.errors import StratificationError
+from evermat.lang.equality import EqualityError
+from mutants import Mutant, plant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evermat.algebra import EqualityEngine
+
+EXAMPLES = 60
+"""Scenarios that are tried; most mutants fall within the first thirty."""
+
+MUTANTS = (
+    Mutant(
+        "B/F^≈ takes facts for proved whose cliques are not",
+        "equality",
+        "        if broken.is_empty():\n            return found\n",
+        "        return found\n",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ forgets facts that mention a doubtful clique",
+        "equality",
+        "return engine.settle(derived | mentioned.within(self.region))",
+        "return derived",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ does not restore what was merged",
+        "equality",
+        "            engine.restore(after, members, self.new)\n",
+        "",
+        "bf",
+    ),
+    Mutant(
+        "deleted facts still prove others",
+        "equality_state",
+        "return engine.settle(given_among(engine, facts) - self.deletions)",
+        "return given_among(engine, facts)",
+        "bf",
+    ),
+    Mutant(
+        "insertion keeps facts of constants that lost their status",
+        "equality_insertion",
+        "setting.run.take_back(engine.settle(outdated.within(before.region)))",
+        "pass",
+        "bf",
+    ),
+    Mutant(
+        "insertion does not apply rules again whose constants were merged",
+        "equality_insertion",
+        "        if after is not before:\n",
+        "        if False:\n",
+        "bf",
+    ),
+    Mutant(
+        "other rules do not see that constants in them have changed",
+        "equality_update",
+        "RuleChange(tuple(old - new), tuple(new - old))",
+        "RuleChange()",
+        "bf",
+    ),
+    Mutant(
+        "given facts of a split clique keep their old form",
+        "equality_update",
+        "affected = engine.settle(given.before(found) | given.deletions)",
+        "affected = given.deletions",
+        "bf",
+    ),
+)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_planted_bug_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(mutant, monkeypatch)
+    assert is_found(mutant.algorithm)
+
+
+def is_found(algorithm: str) -> bool:
+    """Whether random scenarios show a difference to the oracle, or an error."""
+    new_engine = cast("Callable[[], EqualityEngine]", partial(make_engine, "reference"))
+    for number in range(EXAMPLES):
+        try:
+            play(scenario_of(number), (algorithm,), new_engine)
+        except (EqualityError, StratificationError):
+            continue
+        except Exception:  # noqa: BLE001  any failure is a finding
+            return True
+    return False
