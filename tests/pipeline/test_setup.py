@@ -51,6 +51,8 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
     monkeypatch.setattr(starting, "missing_part", lambda: None)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    # A session that another test left behind would be taken as it is.
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     settings = EngineSettings(master="spark://127.0.0.1:1")
     with (
         pytest.raises(SparkSetupError, match=r"no Spark master answers at") as raised,

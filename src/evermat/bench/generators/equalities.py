@@ -156,8 +156,7 @@ def ontology_equalities(rules: int, things: int, *, seed: int = 1) -> Problem:
     of classes without members. One thing in ten has other names.
 
     Classes come in fields of a hundred, so that what follows for a thing does not grow
-    with the number of all classes: some fifty facts for each that is given, as in
-    OpenCyc.
+    with the number of all classes: about fifteen facts for each that is given.
     """
     random = np.random.default_rng(seed)
     used = max(10, rules // 100)

@@ -24,7 +24,8 @@ MERGE_RATIO = 3
 """Runs are merged unless the longer one is more than this many times as long."""
 
 FEW = 16
-"""One goal for so many keys is looked up by itself, not by walking along the keys."""
+"""One goal for so many keys is looked up by itself, not by walking along the keys,
+where there is a directory. To make one only for that would cost more than it saves."""
 
 HALF = np.uint64(32)
 WIDEST_EXACT_KEY = 2
@@ -93,7 +94,7 @@ class Run:
 
     def find_sorted(self, goals: Keys, found: Rows) -> int:
         """Like `find_rows`, where the goals are in order."""
-        if goals.size * FEW < self.keys.size:
+        if self._directory.size and goals.size * FEW < self.keys.size:
             return self.find_rows(goals, found)
         return kernels.find_sorted(goals, self.keys, self.rows, found)
 
