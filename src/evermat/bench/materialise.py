@@ -156,20 +156,20 @@ def _row(
     say(f"{name} ×{scale:g}, {system}: {seconds_text(seconds) if records else ending}")
     if measured.message:
         say(f"  {measured.message}")
-    last = records[-1] if records else {}
+    first = records[0] if records else {}
     return Row(
         workload=name,
         scale=scale,
         system=system,
         status=str(status),
         ending=ending,
-        given=last.get("given"),
-        facts=last.get("facts"),
-        instances=last.get("instances"),
+        given=first.get("given"),
+        facts=first.get("facts"),
+        instances=first.get("instances"),
         seconds=seconds,
         rule_seconds=plans.median(records, "rule_seconds"),
         load_seconds=plans.median(records, "load_seconds"),
-        peak_megabytes=last.get("peak_megabytes"),
+        peak_megabytes=first.get("peak_megabytes"),
         message=measured.message,
     )
 

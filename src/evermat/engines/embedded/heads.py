@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from evermat.engines.embedded import kernels, kernels_rows
+from evermat.engines.embedded.arrays import NO_KEYS
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.sorting import sort_hashes
 
@@ -158,13 +159,17 @@ def _fitted(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
 def find_or_append(relation: Relation, heads: Counted) -> Rows:
     """The rows of distinct heads; heads never seen before get new ones.
 
-    The keys of the heads are of no use any more afterwards.
+    The keys of the heads are given away.
     """
     if heads.table is None:
-        rows = relation.find_sorted(heads.keys)
-        count = kernels_rows.number_new(heads.keys, rows, relation.count)
+        keys, heads.keys = heads.keys, NO_KEYS
+        rows = relation.find_sorted(keys)
+        count = kernels_rows.number_new(keys, rows, relation.count)
+        if count < keys.size:
+            # A copy: the index keeps the new keys, and should not keep the others.
+            keys = keys[:count].copy()
         if count:
-            relation.append_keys(_fitted(heads.keys, count))
+            relation.append_keys(keys)
         return rows
     rows = relation.find_wide_sorted(heads.table, heads.keys)
     new = np.flatnonzero(rows < 0)

@@ -39,7 +39,7 @@ _void = _types.void
 KEY_BITS = 64
 DIGIT_BITS = 11
 DIGIT_SIZE = 1 << DIGIT_BITS
-PIECE_BITS = 10
+PIECE_BITS = 8
 """Hashes are divided into this many pieces: one can write to so many at once."""
 SMALL = 48
 """Up to this many keys, insertion sort beats the passes of a radix sort."""
@@ -340,11 +340,15 @@ def merge_counts(
     return m
 
 
-@kernel(_void(_keys, _rows, _keys, _rows, _keys, _rows))
+@kernel(
+    "Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1], uint64[::1], int32[::1])"
+)
 def merge_runs(
-    left: Keys, left_rows: Rows, right: Keys, right_rows: Rows, keys: Keys, rows: Rows
-) -> None:
+    left: Keys, left_rows: Rows, right: Keys, right_rows: Rows
+) -> tuple[Keys, Rows]:
     """Merge two sorted lists of keys with their rows."""
+    keys = np.empty(left.size + right.size, np.uint64)
+    rows = np.empty(left.size + right.size, np.int32)
     i = j = 0
     for m in range(keys.size):
         if j == right.size or (i < left.size and left[i] <= right[j]):
@@ -353,6 +357,7 @@ def merge_runs(
         else:
             keys[m], rows[m] = right[j], right_rows[j]
             j += 1
+    return keys, rows
 
 
 # --------------------------------------------------------------------- look-ups

@@ -2,6 +2,7 @@
 
 Large arrays are made by NumPy and handed to the kernels. NumPy asks the system for huge
 pages, compiled code does not, and scattering keys over small pages takes twice as long.
+(Merging writes them in order, so it does without, and does not wait for such pages.)
 """
 
 from __future__ import annotations
@@ -24,14 +25,6 @@ def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
     spare_keys, spare_rows = np.empty_like(keys), np.empty_like(rows)
     if kernels.sort_pairs(keys, rows, spare_keys, spare_rows):
         return spare_keys, spare_rows
-    return keys, rows
-
-
-def merge_runs(left: tuple[Keys, Rows], right: tuple[Keys, Rows]) -> tuple[Keys, Rows]:
-    """Merge two sorted lists of keys with their rows."""
-    size = left[0].size + right[0].size
-    keys, rows = np.empty(size, np.uint64), np.empty(size, np.int32)
-    kernels.merge_runs(*left, *right, keys, rows)
     return keys, rows
 
 
