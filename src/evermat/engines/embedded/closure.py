@@ -21,13 +21,12 @@ from evermat.algebra import (
 from evermat.columns import TERM
 from evermat.engines.embedded import kernels, kernels_closure
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.closure_graphs import (
+from evermat.engines.embedded.closure_comparison import Comparison, has_pairs
+from evermat.engines.embedded.closure_pairs import (
     NO_PAIRS,
     NO_PATHS,
-    Comparison,
     Pairs,
     Paths,
-    has_pairs,
     pairs_of,
     paths_of,
 )
