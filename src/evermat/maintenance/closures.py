@@ -129,13 +129,12 @@ class ClosureModule:
             return engine.no_facts()
         gone = engine.settle(delta.within(self.region))
         external = self._external(stage, stage.positive)
-        lost = engine.close(
+        return engine.close(
             self.closure,
             external | gone | self._edges(stage.before),
             without=self._certain(stage, external) | self._edges(stage.positive),
             through=gone,
         )
-        return engine.settle(lost - gone)
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
         """Deleted facts to which the external facts that are left lead.
