@@ -330,6 +330,9 @@ class Sets:
 
     def test(self, facts: Facts, name: str, rows: Rows) -> Mask:
         """Which of some rows of a relation are in a view."""
+        if not isinstance(facts, (Growing, Stored)) and self.is_marked(facts):
+            status = self.relations[name].status[rows]
+            return self._marked(facts, name)[status].view(np.bool_)
         match facts:
             case Settled():
                 return self._test_settled(facts, name, rows)
