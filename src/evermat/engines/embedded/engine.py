@@ -529,7 +529,11 @@ class EmbeddedEngine:
 
     def snapshot(self, facts: Facts) -> Copy:
         """A copy that outlives the transaction."""
-        names = facts.rows if isinstance(facts, Settled) else list(self.store.relations)
+        if isinstance(facts, Settled):
+            # What a row holds never changes, so it need not be copied yet.
+            tables = {name: self.store.relations[name].table for name in facts.rows}
+            return Copy(self._dictionary, tables, facts.rows)
+        names = list(self.store.relations)
         tables = {name: self._table(facts, name) for name in names}
         return Copy(
             self._dictionary,
