@@ -322,6 +322,8 @@ class EqualityMaterialisation:
     @property
     def _is_first(self) -> bool:
         """Whether no facts were given so far."""
+        if self._history.given:
+            return False
         return not any(size["given"] for size in self.engine.statistics().values())
 
     def _read_rules(

@@ -24,6 +24,7 @@ from evermat.lang.equality import (
     rule_constants,
     without_equality,
 )
+from evermat.lang.shapes import shape_of
 from evermat.lang.strata import rules_behind
 from evermat.lang.syntax import Atom, Call, Condition
 from evermat.maintenance.closures import find_closure_modules
@@ -131,8 +132,16 @@ class NormalRules:
     @cached_property
     def region(self) -> Region:
         """The facts that the rules of the component speak of."""
-        rules = tuple(self._normal[r] for r in self._normal if r in self._component)
-        return region_of(rules_behind(rules, SAME)[1])
+        return region_of(rules_behind(self._together, SAME)[1])
+
+    @cached_property
+    def derivable(self) -> Region:
+        """The facts that the rules of the component can derive."""
+        return region_of(dict.fromkeys(shape_of(rule.head) for rule in self._together))
+
+    @cached_property
+    def _together(self) -> tuple[Rule, ...]:
+        return tuple(self._normal[r] for r in self._normal if r in self._component)
 
     def checking(self, chosen: frozenset[Rule]) -> RuleSet:
         """Rules of the component over facts in which all equal constants are merged.

@@ -408,10 +408,13 @@ class EmbeddedEngine:
                     for name, rows in facts.rows.items()
                 }
             )
+        sets = self.store.sets
         for name, relation in self.store.relations.items():
+            if not sets.sees_any(facts, name):
+                continue
             rows = rows_mentioning(relation, ids)
             if rows.size:
-                found[name] = rows[self.store.sets.test(facts, name, rows)]
+                found[name] = rows[sets.test(facts, name, rows)]
         return Settled(found)
 
     def nodes_of(
