@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Views
+from evermat.algebra import Views, has_distant_answers
 from evermat.columns import empty_table
 from evermat.lang.checks import require_valid
 from evermat.lang.normalise import normalise
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import Engine, Facts, Pattern, Query
+    from evermat.algebra import DistantRows, Engine, Facts, Pattern, Query
     from evermat.catalogue import Catalogue
     from evermat.lang.syntax import BodyElement
 
@@ -124,7 +124,7 @@ def query_of(rule: Rule) -> Query:
     return query
 
 
-def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table:
+def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table | DistantRows:
     """The distinct answers, as term columns; without columns, one empty row or none.
 
     Args:
@@ -141,7 +141,10 @@ def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table:
         engine.declare(relation, len(query.head.operands))
         rows = engine.answer(query, Views(positive=facts, negative=facts))
         negative = negative | engine.intern(relation, rows)
-    table = engine.answer(question.query, Views(positive=facts, negative=negative))
+    views = Views(positive=facts, negative=negative)
+    if question.columns and has_distant_answers(engine):
+        return engine.answer_distant(question.query, views)
+    table = engine.answer(question.query, views)
     return table if question.columns else table.select([])
 
 
