@@ -915,6 +915,10 @@ class DistantRows(Protocol):
     num_columns: int
 
     @property
+    def columns(self) -> list[str]:
+        """What the columns are called."""
+
+    @property
     def num_rows(self) -> int:
         """How many rows there are."""
 
@@ -926,6 +930,9 @@ class DistantRows(Protocol):
 
     def frame(self, names: Sequence[str], session: SparkSession) -> DataFrame:
         """The rows as a frame of Spark, with plain types."""
+
+    def terms(self) -> DataFrame:
+        """The same, with a struct of kind and text for each value."""
 
 
 class DistantSnapshot(Snapshot, Protocol):

@@ -73,8 +73,9 @@ def fact_tables(
     frames: dict[str, list[Any]] = {}
     given = [(name, part) for name, parts in data.items() for part in parts]
     for name, part in given:
-        if stage is not None and _is_frame(part):
-            frames.setdefault(name, []).append(part)
+        frame = None if stage is None else _frame(part)
+        if frame is not None:
+            frames.setdefault(name, []).append(frame)
             continue
         table = _read(part, name, catalogue)
         if table.num_columns or table.num_rows or catalogue.arity(name) == 0:
@@ -93,9 +94,12 @@ def fact_tables(
     return tables
 
 
-def _is_frame(part: object) -> bool:
-    """Whether something is a frame of Spark with columns."""
-    return hasattr(part, "toArrow") and bool(getattr(part, "columns", ()))
+def _frame(part: object) -> object | None:
+    """A frame of Spark with columns, or rows on a cluster, if that is what it is."""
+    if isinstance(part, Result):
+        return part.distant
+    has_columns = hasattr(part, "toArrow") and bool(getattr(part, "columns", ()))
+    return part if has_columns else None
 
 
 def _staged(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import evermat
+from collected import count_collected
 from evermat.engines.spark import ids as spark_ids
 from evermat.engines.spark.dictionary import DigestCollisionError
 from evermat.engines.spark.engine import SparkEngine
 from evermat.values import IRI, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -50,29 +50,10 @@ def frame(session: SparkSession, rows: list[Any], schema: str) -> DataFrame:
     return session.createDataFrame(rows, schema)
 
 
-@pytest.fixture
-def few_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Counts the rows that come to the driver, whichever way they come."""
-    from pyspark.sql.classic.dataframe import DataFrame as Frame  # noqa: PLC0415
-
-    counts: list[int] = []
-    for name in ("collect", "toArrow", "toPandas", "take", "head"):
-        original = getattr(Frame, name)
-
-        def counted(
-            self: DataFrame, *rest: Any, original: Any = original, **named: Any
-        ) -> Any:
-            found = original(self, *rest, **named)
-            counts.append(getattr(found, "num_rows", None) or len(found or ()))
-            return found
-
-        monkeypatch.setattr(Frame, name, counted)
-    yield counts
-
-
 def test_a_large_frame_goes_in_and_out_without_the_driver(
-    session: SparkSession, few_rows: list[int]
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    collected = count_collected(monkeypatch)
     numbers = session.range(2000).selectExpr("id AS x", "concat('n', id) AS y")
     kb = evermat.KnowledgeBase(
         "back(?y, ?x) :- edge(?x, ?y) .", engine=engine(small=50, limit=50)
@@ -82,7 +63,7 @@ def test_a_large_frame_goes_in_and_out_without_the_driver(
     out = kb.facts("back").to_spark(session)
     assert [kind for _, kind in out.dtypes] == ["string", "bigint"]
     assert out.toDF("y", "x").where("y = concat('n', x)").count() == 2000
-    assert max(few_rows) <= 50
+    assert max(collected) <= 50
 
 
 def test_updates_with_frames_are_those_with_rows(session: SparkSession) -> None:
@@ -111,7 +92,8 @@ def test_updates_with_frames_are_those_with_rows(session: SparkSession) -> None:
 
 
 def test_all_types_come_out_as_they_went_in(session: SparkSession) -> None:
-    day, moment = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 30)
+    day = datetime.date(2024, 2, 29)
+    moment = datetime.datetime(2024, 2, 29, 12, 30)  # noqa: DTZ001  without a zone
     columns = {
         "i int": [1, -2, 3, 4, 5],
         "l bigint": [2**62, -(2**63), 0, 7, 2**63 - 1],
@@ -196,9 +178,7 @@ def test_two_constants_with_one_digest_are_refused(
     assert kb.insert("edge", [("x", "n4")]).sizes == {"edge": (1, 0), "two": (1, 0)}
 
 
-def test_constants_that_clash_on_the_cluster_are_refused(
-    session: SparkSession,
-) -> None:
+def test_constants_that_clash_on_the_cluster_are_refused() -> None:
     made = engine()
     terms = made.cluster.terms
     big = spark_ids.FIRST_DIGEST

@@ -65,7 +65,7 @@ class Cluster:
     dictionary: Dictionary = field(init=False)
     tags: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
-    small: int = SMALL
+    small: int = field(default_factory=lambda: SMALL)
     jobs: int = 0
     waste: list[tuple[str, DataFrame | None]] = field(default_factory=list)
     _terms: tuple[int, str] | None = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from evermat.columns import Shape, as_terms, joined_shapes, shape_of
+from evermat.engines.spark.encoding import FACT
 from evermat.engines.spark.ids import FIRST_DIGEST
 from evermat.engines.spark.session import moved
 from evermat.engines.spark.snapshot import decoded
@@ -38,7 +39,7 @@ class ClusterRows:
     """The rows of one relation, as they were at one moment, on the cluster."""
 
     def __init__(self, cluster: Cluster, rows: Rows, tag: int, arity: int) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._rows = rows
         self._tag = tag
         self.num_columns = arity
@@ -51,9 +52,42 @@ class ClusterRows:
     @cached_property
     def num_rows(self) -> int:
         """How many rows there are."""
-        table = self._cluster.collect(f"SELECT count(1) AS n FROM ({self._query()})")  # noqa: S608
+        table = self.cluster.collect(f"SELECT count(1) AS n FROM ({self._query()})")  # noqa: S608
         number: int = table["n"][0].as_py()
         return number
+
+    @property
+    def columns(self) -> list[str]:
+        """What columns are called that have no names."""
+        return [str(at) for at in range(self.num_columns)]
+
+    def mentions(self, column: int, id_: int) -> bool:
+        """Whether an id occurs in a column."""
+        found = self.cluster.collect(
+            f"SELECT 1 FROM ({self._query()}) WHERE c{column} = {id_}L LIMIT 1"  # noqa: S608
+        )
+        return bool(found.num_rows)
+
+    def tagged(self, tag: int) -> Rows:
+        """The rows as facts of a relation."""
+        columns = ", ".join(f"c{at}" for at in range(self.num_columns))
+        sql = f"SELECT {tag}L AS tag, {columns} FROM ({self._query()})"  # noqa: S608
+        return replace(
+            self._rows,
+            width=self.num_columns,
+            block=None,
+            sql=sql,
+            keeps=self._rows.blocks,
+        )
+
+    def encoded(self) -> DataFrame:
+        """The rows in the layout of `encoding`; their constants are known."""
+        columns = ", ".join(f"c{at}" for at in range(self.num_columns))
+        return self.cluster.session.sql(
+            f"SELECT CAST({FACT} AS TINYINT) AS sort, {columns}, "  # noqa: S608
+            "CAST(NULL AS BIGINT) AS id, CAST(NULL AS INT) AS kind, "
+            f"CAST(NULL AS STRING) AS text FROM ({self._query()})"
+        )
 
     def split(self, other: ClusterRows, *, common: bool) -> ClusterRows:
         """The rows that others have as well, or those that they have not."""
@@ -64,21 +98,21 @@ class ClusterRows:
 
         chosen = intersection if common else difference
         rows = chosen(self._rows, other._rows)
-        return ClusterRows(self._cluster, rows, self._tag, self.num_columns)
+        return ClusterRows(self.cluster, rows, self._tag, self.num_columns)
 
     def read(self, limit: int | None = None) -> pa.Table:
         """The rows on the driver, or some of them, as columns of terms."""
         some = "" if limit is None else f" LIMIT {limit}"
-        table = self._cluster.collect(f"{self._query()}{some}")
-        return decoded(self._cluster, table, self.num_columns)
+        table = self.cluster.collect(f"{self._query()}{some}")
+        return decoded(self.cluster, table, self.num_columns)
 
     # ------------------------------------------------------------------------ frames
 
     def terms(self) -> DataFrame:
         """A frame with a struct of kind and text for each argument."""
         known = self._columns()
-        view = self._cluster.terms_view()
-        is_small = len(self._cluster.dictionary) <= BROADCAST
+        view = self.cluster.terms_view()
+        is_small = len(self.cluster.dictionary) <= BROADCAST
         sql = self._query()
         for at, column in enumerate(known):
             if not column.has_constants:
@@ -101,14 +135,14 @@ class ClusterRows:
         columns = ", ".join(
             f"{_term(at, column)} AS a{at}" for at, column in enumerate(known)
         )
-        return self._cluster.session.sql(f"SELECT {columns} FROM ({sql})")  # noqa: S608
+        return self.cluster.session.sql(f"SELECT {columns} FROM ({sql})")  # noqa: S608
 
     def _columns(self) -> list[_Column]:
         parts = ", ".join(
             f"max(c{at}) AS m{at}, approx_count_distinct(c{at}) AS d{at}"
             for at in range(self.num_columns)
         )
-        (row,) = self._cluster.collect(
+        (row,) = self.cluster.collect(
             f"SELECT {parts} FROM ({self._query()})"  # noqa: S608
         ).to_pylist()
         return [

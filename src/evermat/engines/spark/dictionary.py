@@ -91,12 +91,12 @@ class Dictionary:
 
     Args:
         elsewhere: where constants go that are too many; None to keep all of them.
-        limit: so many stay on the driver.
     """
 
-    def __init__(self, elsewhere: Elsewhere | None = None, limit: int = LIMIT) -> None:
+    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
         self.elsewhere = elsewhere
-        self.limit = limit
+        self.limit = LIMIT
+        """So many constants stay on the driver."""
         self._runs: list[_Run] = []
         self._fetched: list[_Run] = []
         """Copies of constants that are elsewhere."""

@@ -8,8 +8,9 @@ come to the driver, and rows where there are few.
 from __future__ import annotations
 
 import weakref
+from abc import ABC, abstractmethod
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from evermat.columns import ArityMismatchError, MissingValueError, as_terms, term_table
 from evermat.engines.spark.blocks import distinct, key_columns, local_block, width_of
+from evermat.engines.spark.decoding import ClusterRows
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.encoding import (
     FACT,
@@ -27,7 +29,7 @@ from evermat.engines.spark.encoding import (
     spark_schema,
 )
 from evermat.engines.spark.ids import constant_id
-from evermat.engines.spark.rows import brought_home
+from evermat.engines.spark.rows import brought_home, settled_block
 from evermat.engines.spark.session import moved
 from evermat.engines.spark.terms import term_structs
 from evermat.values import Constant, Kind
@@ -57,6 +59,16 @@ class EncodedFrame:
         """What the columns are called, as frames of Spark say it."""
         return list(self.names)
 
+    def union(self, other: EncodedFrame) -> EncodedFrame:
+        """The rows of both.
+
+        Raises:
+            ArityMismatchError: they have different numbers of columns.
+        """
+        if len(other.names) != len(self.names):
+            raise ArityMismatchError(len(self.names), len(other.names))
+        return EncodedFrame(self.frame.unionAll(other.frame), self.names)
+
     def toArrow(self) -> pa.Table:  # noqa: N802  as frames of Spark call it
         """The rows on the driver, as columns of terms: for other engines."""
         table = self.frame.where(f"sort <= {TERM}").toArrow()
@@ -67,14 +79,52 @@ class EncodedFrame:
         return pa.table([dictionary.decode(each) for each in ids], self.columns)
 
 
-class StagedRows:
-    """Rows of one relation on the cluster, encoded; each of them perhaps twice.
+class StagedRows(ABC):
+    """Rows of one relation on the cluster, as ids; each of them perhaps twice.
 
     Attributes:
         num_columns: how many arguments they have.
         num_rows: how many there are.
         kinds: for each column the kinds that it holds, with a constant of each.
     """
+
+    num_columns: int
+    num_rows: int
+    kinds: list[dict[Kind, Constant]]
+
+    @abstractmethod
+    def mentions(self, column: int, constant: Constant) -> bool:
+        """Whether a constant occurs in a column."""
+
+    @abstractmethod
+    def block(self, tag: int) -> Block:
+        """The rows as facts of a relation; their constants are made known.
+
+        Raises:
+            DigestCollisionError: two constants have the same id.
+        """
+
+
+class KnownRows(StagedRows):
+    """Rows of this engine itself, with constants that are known."""
+
+    def __init__(self, rows: ClusterRows) -> None:
+        self._rows = rows
+        self.num_columns = rows.num_columns
+        self.num_rows = rows.num_rows
+        self.kinds = [{} for _ in range(rows.num_columns)]
+
+    def mentions(self, column: int, constant: Constant) -> bool:
+        """Whether a constant occurs in a column."""
+        return self._rows.mentions(column, constant_id(constant))
+
+    def block(self, tag: int) -> Block:
+        """The rows as facts of a relation, perhaps of another one."""
+        return settled_block(self._rows.tagged(tag))
+
+
+class EncodedRows(StagedRows):
+    """Rows that come from elsewhere, encoded by tasks."""
 
     def __init__(
         self, cluster: Cluster, frame: DataFrame, names: Sequence[str]
@@ -93,12 +143,12 @@ class StagedRows:
             f"FROM {self._view} GROUP BY ALL"
         ).collect()
         counts = {row["sort"]: row["n"] for row in sums}
-        self.num_rows: int = counts.get(FACT, 0)
+        self.num_rows = counts.get(FACT, 0)
         self._term_rows: int = counts.get(TERM, 0)
         for row in sums:
             if row["sort"] == HOLE:
                 raise MissingValueError(None, names[row["column"]])
-        self.kinds: list[dict[Kind, Constant]] = [{} for _ in names]
+        self.kinds = [{} for _ in names]
         for row in sums:
             if row["sort"] == KIND:
                 kind = Kind(row["kind"])
@@ -113,11 +163,7 @@ class StagedRows:
         return bool(found.num_rows)
 
     def block(self, tag: int) -> Block:
-        """The rows as facts of a relation; their constants are made known.
-
-        Raises:
-            DigestCollisionError: two constants have the same id.
-        """
+        """The rows as facts of a relation; their constants are made known."""
         cluster, width = self._cluster, width_of(self.num_columns)
         if max(self.num_rows, self._term_rows) <= cluster.small:
             table = cluster.collect(f"SELECT * FROM {self._view} WHERE sort <= {TERM}")  # noqa: S608
@@ -153,7 +199,8 @@ def stage(cluster: Cluster, parts: Sequence[Any], name: str) -> StagedRows:
 
     Args:
         cluster: where to.
-        parts: frames of Spark, encoded frames and Arrow tables.
+        parts: frames of Spark, encoded frames and Arrow tables; or rows of an engine
+            on the same cluster.
         name: of the predicate.
 
     Raises:
@@ -161,26 +208,34 @@ def stage(cluster: Cluster, parts: Sequence[Any], name: str) -> StagedRows:
         ValueConversionError: a column has a type without constants.
         MissingValueError: a value is missing.
     """
+    if len(parts) == 1 and _is_ours(parts[0], cluster):
+        return KnownRows(parts[0])
     frames = [_encoded(cluster, part) for part in parts]
-    names = frames[0].names
-    for other in frames[1:]:
-        if len(other.names) != len(names):
-            raise ArityMismatchError(len(names), len(other.names), name=name)
-    together = reduce(
-        lambda one, two: one.unionAll(two), (each.frame for each in frames)
-    )
-    return StagedRows(cluster, together, names)
+    try:
+        together = reduce(EncodedFrame.union, frames)
+    except ArityMismatchError as error:
+        raise ArityMismatchError(error.expected, error.found, name=name) from error
+    return EncodedRows(cluster, together.frame, together.names)
 
 
 def _encoded(cluster: Cluster, part: Any) -> EncodedFrame:  # noqa: ANN401  see `stage`
     if isinstance(part, EncodedFrame):
         return part
+    if _is_ours(part, cluster):
+        return EncodedFrame(part.encoded(), part.columns)
+    if isinstance(part, ClusterRows):
+        part = part.terms()
     if isinstance(part, pa.Table):
-        part = cluster.session.createDataFrame(_spark_terms(part))
+        part = cluster.session.createDataFrame(spark_terms(part))
     _require_constants(part)
     names = part.columns
     read = partial(encoded_batches, len(names))
     return EncodedFrame(part.mapInArrow(read, spark_schema(len(names))), names)
+
+
+def _is_ours(part: object, cluster: Cluster) -> TypeGuard[ClusterRows]:
+    """Whether rows are those of an engine with the same dictionary."""
+    return isinstance(part, ClusterRows) and part.cluster is cluster
 
 
 def _require_constants(frame: DataFrame) -> None:
@@ -191,7 +246,7 @@ def _require_constants(frame: DataFrame) -> None:
         as_terms(pa.array([], to_arrow_type(field.dataType)), name=field.name)
 
 
-def _spark_terms(table: pa.Table) -> pa.Table:
+def spark_terms(table: pa.Table) -> pa.Table:
     """A table as columns of terms, in types that Spark has."""
     plain = pa.struct([("kind", pa.int32()), ("text", pa.string())])
     terms = term_table(table)
