@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.algebra import is_distant
 from evermat.columns import empty_table, rows_without_columns
+from evermat.distant_rows import is_distant
 from evermat.errors import EvermatError
 from evermat.lang.normalise import is_auxiliary
 from evermat.result import Result
@@ -16,8 +16,9 @@ from evermat.result import Result
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evermat.algebra import DistantRows, Snapshot
+    from evermat.algebra import Snapshot
     from evermat.catalogue import Catalogue
+    from evermat.distant_rows import DistantRows
     from evermat.maintenance.state import Outcome, Report
 
 Sort = Literal["all", "explicit", "derived"]

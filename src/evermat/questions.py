@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Views, has_distant_answers
+from evermat.algebra import Views
 from evermat.columns import empty_table
+from evermat.distant_rows import has_distant_answers
 from evermat.lang.checks import require_valid
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_query
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import DistantRows, Engine, Facts, Pattern, Query
+    from evermat.algebra import Engine, Facts, Pattern, Query
     from evermat.catalogue import Catalogue
+    from evermat.distant_rows import DistantRows
     from evermat.lang.syntax import BodyElement
 
 ANSWER = "~answer"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -186,6 +187,8 @@ def test_events_that_make_an_update_fail_are_dead_letters(
     lines += ["+,number,2", "+,number,x", "+,number,x", "-,number,5", "+,known,x"]
     (events / "2.csv").write_text("\n".join(lines) + "\n")
     (events / "3.csv").write_text("+,number,10\n")
+    for number in (1, 2, 3):
+        os.utime(events / f"{number}.csv", (number, number))
     update, calls = Batches.update, []
 
     def dies_once(self: Batches, number: int, some: list[GoodEvent]) -> object:
