@@ -47,7 +47,7 @@ class FactTypeError(EvermatError, TypeError):
     code: ClassVar[str] = "EM403"
 
 
-Stage = Callable[[Sequence[object], str], StagedRows]
+Stage = Callable[[Sequence[object], str], pa.Table | StagedRows]
 """Takes frames where they are, given with the name of their predicate."""
 
 
@@ -107,7 +107,7 @@ def _staged(
     tables: Mapping[str, pa.Table],
     catalogue: Catalogue,
     stage: Stage,
-) -> dict[str, StagedRows]:
+) -> dict[str, pa.Table | StagedRows]:
     """Frames, together with tables of the same predicates."""
     staged = {}
     for name, parts in frames.items():

@@ -100,8 +100,8 @@ def results(folder: Path) -> list[object]:
 def test_rows_go_from_sources_to_outputs_without_the_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.engines.spark.blocks.SMALL", SMALL)
-    monkeypatch.setattr("evermat.engines.spark.dictionary.LIMIT", SMALL)
+    for name in ("SMALL", "CONSTANTS"):
+        monkeypatch.setenv(f"EVERMAT_SPARK_{name}", str(SMALL))
     monkeypatch.setattr("evermat.pipeline.spark_outputs.ROWS_IN_A_FILE", 100)
     collected = count_collected(monkeypatch)
     found = []

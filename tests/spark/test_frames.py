@@ -11,6 +11,7 @@ import pytest
 import evermat
 from collected import count_collected
 from evermat.engines.spark import ids as spark_ids
+from evermat.engines.spark.adaptive import AdaptiveEngine
 from evermat.engines.spark.dictionary import DigestCollisionError
 from evermat.engines.spark.engine import SparkEngine
 from evermat.values import IRI, constant
@@ -213,3 +214,30 @@ def test_a_state_keeps_the_constants_of_the_cluster(
     twin.delete("edge", PAIRS[:3])
     last = evermat.KnowledgeBase.open(tmp_path)
     assert set(last.facts("two")) == set(twin.facts("two"))
+
+
+def test_frames_are_gathered_while_they_fit_and_spread_otherwise(
+    session: SparkSession,
+) -> None:
+    for limit, is_gathered in ((1000, True), (40, False)):
+        made = AdaptiveEngine(gathered=limit, small=3)
+        kb = evermat.KnowledgeBase(RULES, engine=made)
+        twin = evermat.KnowledgeBase(RULES)
+        kb.load({"edge": frame(session, PAIRS[:5], "x string, y string")})
+        assert made.is_gathered
+        kb.update(insert={"edge": frame(session, PAIRS, "x string, y string")})
+        twin.insert("edge", PAIRS)
+        assert made.is_gathered == is_gathered
+        for name in twin.predicates:
+            assert set(kb.counters(name)) == set(twin.counters(name))
+
+
+def test_results_of_one_knowledge_base_are_facts_of_another() -> None:
+    kb, other = (evermat.KnowledgeBase(engine=engine()) for _ in range(2))
+    kb.load({"edge": PAIRS})
+    other.load({"first": [("x", "n1")], "edge": kb.facts("edge")})
+    assert set(other.facts("edge")) == set(PAIRS)
+    # Those of its own need not be decoded and encoded again.
+    other.insert("copy", other.facts("edge"))
+    assert set(other.facts("copy")) == set(PAIRS)
+    assert other.delete("edge", other.facts("copy")).sizes == {"edge": (0, 30)}

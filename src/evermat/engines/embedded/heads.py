@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from evermat.engines.embedded import kernels, kernels_rows
+from evermat.engines.embedded import kernels, kernels_heads, kernels_rows
 from evermat.engines.embedded.arrays import NO_KEYS
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.sorting import sort_hashes
@@ -81,7 +81,8 @@ class Heads:
         if self._exact:
             keys = self._keys[0] if len(self._keys) == 1 else np.concatenate(self._keys)
             self._keys = []
-            self._counted.append(_count_keys(keys))
+            count = _count_ids if self.arity == 1 else _count_keys
+            self._counted.append(count(keys))
         else:
             table = np.concatenate(self._tables, axis=1)
             self._tables = []
@@ -110,7 +111,24 @@ def merged(parts: list[Counted]) -> Counted:
     return parts[0]
 
 
+def _count_ids(keys: Keys) -> Counted:
+    """Count heads of one column, which are few beside what they are derived from."""
+    half = np.uint64(32)
+    least = int(keys.min() >> half)
+    span = int(keys.max() >> half) - least + 1
+    if span > min(MOST_TALLIED, 8 * keys.size):
+        return _count_keys(keys)
+    tally = np.zeros(span, np.int32)
+    kernels_heads.tally_ids(keys, least, tally)
+    offsets = np.flatnonzero(tally)
+    found = (offsets + least).astype(np.uint64) << half
+    return Counted(found, tally[offsets], None)
+
+
 def _count_keys(keys: Keys) -> Counted:
+    if kernels_heads.is_ascending(keys):
+        # As after a rule that copies a relation.
+        return Counted(keys, np.ones(keys.size, np.int32), None)
     spare = np.empty_like(keys)
     ordered = kernels.sort_from_bit(keys, spare, HALF)
     spare = spare if ordered is keys else keys

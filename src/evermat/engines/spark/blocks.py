@@ -13,7 +13,6 @@ made.
 
 from __future__ import annotations
 
-import os
 import weakref
 from dataclasses import dataclass, field
 from itertools import count
@@ -29,12 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-
-SMALL = int(os.environ.get("EVERMAT_SPARK_SMALL", "200000"))
-"""Rows up to which a block stays on the driver.
-
-Tests set it to almost nothing, so that even a few facts are on the cluster.
-"""
 
 _names = count()
 
@@ -54,6 +47,8 @@ class Cluster:
     """What engines that exchange facts have in common.
 
     Attributes:
+        small: rows up to which a block stays on the driver.
+        constants: constants up to which the dictionary stays there.
         dictionary: the constants behind ids, and `terms` those that the driver has
             not room for.
         tags: the number of each relation that was ever named.
@@ -61,18 +56,19 @@ class Cluster:
     """
 
     session: SparkSession
+    small: int
+    constants: int
     terms: SpreadTerms = field(init=False)
     dictionary: Dictionary = field(init=False)
     tags: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
-    small: int = field(default_factory=lambda: SMALL)
     jobs: int = 0
     waste: list[tuple[str, DataFrame | None]] = field(default_factory=list)
     _terms: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
         self.terms = SpreadTerms(self)
-        self.dictionary = Dictionary(self.terms)
+        self.dictionary = Dictionary(self.terms, self.constants)
 
     def tag(self, relation: str) -> int:
         """The number of a relation."""

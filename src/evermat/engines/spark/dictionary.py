@@ -8,7 +8,6 @@ to show.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
     Ids = npt.NDArray[np.int64]
 
-
-LIMIT = int(os.environ.get("EVERMAT_SPARK_TERMS", "1000000"))
-"""Constants up to which the dictionary stays on the driver."""
 
 _DIGITS = 19
 """An integer with fewer characters is an id by itself."""
@@ -91,12 +87,12 @@ class Dictionary:
 
     Args:
         elsewhere: where constants go that are too many; None to keep all of them.
+        limit: so many stay on the driver.
     """
 
-    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
+    def __init__(self, elsewhere: Elsewhere | None = None, limit: int = 0) -> None:
         self.elsewhere = elsewhere
-        self.limit = LIMIT
-        """So many constants stay on the driver."""
+        self.limit = limit
         self._runs: list[_Run] = []
         self._fetched: list[_Run] = []
         """Copies of constants that are elsewhere."""

@@ -97,6 +97,10 @@ class StagedRows(ABC):
         """Whether a constant occurs in a column."""
 
     @abstractmethod
+    def table(self) -> pa.Table:
+        """The rows on the driver, as columns of terms."""
+
+    @abstractmethod
     def block(self, tag: int) -> Block:
         """The rows as facts of a relation; their constants are made known.
 
@@ -118,6 +122,10 @@ class KnownRows(StagedRows):
         """Whether a constant occurs in a column."""
         return self._rows.mentions(column, constant_id(constant))
 
+    def table(self) -> pa.Table:
+        """The rows on the driver, as columns of terms."""
+        return self._rows.read()
+
     def block(self, tag: int) -> Block:
         """The rows as facts of a relation, perhaps of another one."""
         return settled_block(self._rows.tagged(tag))
@@ -133,6 +141,7 @@ class EncodedRows(StagedRows):
         self.num_columns = len(names)
         # The checkpoint is what survives; it is read two or three times.
         kept = moved(frame, cluster.session).checkpoint(eager=True)
+        self._encoded = EncodedFrame(kept, names)
         self._view = cluster.register(kept)
         weakref.finalize(self, cluster.waste.append, (self._view, None))
         cluster.jobs += 2
@@ -161,6 +170,10 @@ class EncodedRows(StagedRows):
             f"c{column} = {constant_id(constant)}L LIMIT 1"
         )
         return bool(found.num_rows)
+
+    def table(self) -> pa.Table:
+        """The rows on the driver, as columns of terms."""
+        return self._encoded.toArrow()
 
     def block(self, tag: int) -> Block:
         """The rows as facts of a relation; their constants are made known."""
