@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     )
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
-    from evermat.engines.embedded.heads import Counted
     from evermat.engines.embedded.plan import Plan
+    from evermat.engines.embedded.wide import Counted
     from evermat.values import Kind
 
 REPLAN_FACTOR = 8
