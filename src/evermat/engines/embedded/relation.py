@@ -163,8 +163,9 @@ class Relation:
     def find_wide_sorted(self, facts: Ids, keys: Keys) -> Rows:
         """The row of each fact, or -1, where the keys are hashes in order.
 
-        Facts are given one after the other, in either order of memory. The first row with the same hash is next to always the fact. If one is not,
-        all are looked up again in the way that minds collisions.
+        Facts are given one after the other, in either order of memory. The first row
+        with the same hash is next to always the fact. If one is not, all are looked up
+        again in the way that minds collisions.
         """
         found = self.find_sorted(keys)
 
