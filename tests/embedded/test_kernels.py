@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.engines.embedded import kernels
-from evermat.engines.embedded.heads import Heads, merged
+from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.heads import Heads
 from evermat.engines.embedded.index import Index, Run, make_keys
 from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.wide import Counted, count_wide
 
 SMALL = st.integers(0, 40)
 WIDE = st.integers(0, 2**32 - 1)
@@ -49,12 +51,11 @@ def test_agree_heads_are_counted(batches: list[list[tuple[int, int]]]) -> None:
     heads = Heads(2)
     for batch in batches:
         heads.add_keys(keys_of(batch))
-    parts = heads.parts()
     expected = Counter(key for batch in batches for key in keys_of(batch).tolist())
-    if not parts:
+    counted = heads.counted()
+    if counted is None:
         assert not expected
         return
-    counted = merged(parts)
     assert counted.keys.tolist() == sorted(expected)
     assert counted.counts.tolist() == [expected[key] for key in sorted(expected)]
 
@@ -63,16 +64,14 @@ def test_agree_heads_are_counted(batches: list[list[tuple[int, int]]]) -> None:
 def test_agree_wide_heads_are_counted(
     batches: list[list[tuple[int, int, int]]],
 ) -> None:
-    parts = []
+    heads = Heads(3)
     for batch in batches:
-        heads = Heads(3)
         columns = np.array(batch, np.uint32).reshape(-1, 3).T
         heads.add_columns(list(columns), columns.shape[1])
-        parts += heads.parts()
     expected = Counter(row for batch in batches for row in batch)
     found: Counter[tuple[int, ...]] = Counter()
-    if parts:
-        counted = merged(parts)
+    counted = heads.counted()
+    if counted is not None:
         rows = [tuple(row) for row in counted.facts.tolist()]
         assert counted.keys.tolist() == sorted(counted.keys.tolist())
         found = Counter(dict(zip(rows, counted.counts.tolist(), strict=True)))
@@ -82,13 +81,10 @@ def test_agree_wide_heads_are_counted(
 @pytest.mark.parametrize("cores", [1, 2, 3])
 def test_agree_many_wide_heads_are_divided_and_counted(cores: int) -> None:
     random = np.random.default_rng(7)
-    heads = Heads(3)
     batches = [random.integers(0, 40, (3, size), np.uint32) for size in (50_000, 9, 1)]
-    for batch in batches:
-        heads.add_columns(list(batch), batch.shape[1])
-    # A part that was counted before goes in with its counts.
-    parts = [*heads.parts(), merged(heads.parts(), cores=1)]
-    counted = merged(parts, cores)
+    parts = [Counted(make_keys(batch), NO_ROWS, batch.T) for batch in batches]
+    # What was counted before goes in with its counts.
+    counted = count_wide([*parts, count_wide(parts, 1)], cores)
     expected = Counter(map(tuple, np.concatenate(batches, axis=1).T.tolist()))
     rows = [tuple(row) for row in counted.facts.tolist()]
     assert len(rows) == len(set(rows))

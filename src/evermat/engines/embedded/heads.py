@@ -56,25 +56,30 @@ class Heads:
             self._counted.append(Counted(make_keys(table), NO_ROWS, table.T))
             self._grow(size)
 
+    def add_all(self, other: Heads) -> None:
+        """Add what was gathered elsewhere, and counted there."""
+        self._counted += other._counted
+
     def _grow(self, size: int) -> None:
         self._pending += size
         if self._pending > COMPACT_AT:
-            self._count_pending()
+            self.count_pending()
             if len(self._counted) > 1:
                 # Not shared: it may well be one of the cores that helps already.
                 self._counted = [merged(self._counted, cores=1)]
 
-    def _count_pending(self) -> None:
+    def count_pending(self) -> None:
+        """Count heads with exact keys; hashes are counted when all are there."""
         if self._keys:
             keys = self._keys[0] if len(self._keys) == 1 else np.concatenate(self._keys)
             self._keys = []
             self._counted.append(_count_keys(keys))
         self._pending = 0
 
-    def parts(self) -> list[Counted]:
-        """What was gathered, in pieces."""
-        self._count_pending()
-        return self._counted
+    def counted(self) -> Counted | None:
+        """All that was gathered, sorted and distinct, if there is anything."""
+        self.count_pending()
+        return merged(self._counted) if self._counted else None
 
 
 def merged(parts: list[Counted], cores: int | None = None) -> Counted:
@@ -143,10 +148,10 @@ def intern_rows(relation: Relation, table: Ids) -> Rows:
     """The sorted distinct rows of facts; facts never seen before get new ones."""
     heads = Heads(relation.arity)
     heads.add_columns(list(table), table.shape[1])
-    parts = heads.parts()
-    if not parts:
+    counted = heads.counted()
+    if counted is None:
         return np.empty(0, np.int32)
-    return distinct(find_or_append(relation, merged(parts)))
+    return distinct(find_or_append(relation, counted))
 
 
 def distinct(rows: Rows) -> Rows:
