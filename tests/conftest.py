@@ -39,6 +39,8 @@ settings.register_profile(
     max_examples=2000,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+# Few facts would all be gathered by the embedded engine, and Spark would do nothing.
+os.environ.setdefault("EVERMAT_SPARK_GATHERED", "0")
 settings.load_profile(os.environ.get("EVERMAT_TEST_PROFILE", "default"))
 
 

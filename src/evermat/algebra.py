@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard, TypeVar, cast
 
 from evermat.errors import EvermatError
 from evermat.values import Constant, Kind
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+Found = TypeVar("Found")
 
 # ---------------------------------------------------------------- sets of facts
 
@@ -932,3 +933,25 @@ class FixpointEngine(Engine, Protocol):
 def has_fixpoints(engine: Engine) -> TypeGuard[FixpointEngine]:
     """Whether an engine can apply some sets of rules until nothing new follows."""
     return hasattr(engine, "fixpoint")
+
+
+class RoomyEngine(Engine, Protocol):
+    """An engine that moves its facts when an update outgrows the place they are in."""
+
+    place: str
+    """Where the facts are, in words."""
+
+    def with_room(self, work: Callable[[], Found]) -> Found:
+        """Do an update, perhaps twice: after failing for want of room, with more."""
+
+
+def with_room(engine: Engine, work: Callable[[], Found]) -> Found:
+    """Do an update of an engine, which must leave it as it was where it fails."""
+    if hasattr(engine, "with_room"):
+        return cast("RoomyEngine", engine).with_room(work)
+    return work()
+
+
+def place_of(engine: Engine) -> str:
+    """Where an engine has its facts, in words."""
+    return str(getattr(engine, "place", "in this process"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
 import pyarrow as pa
 
-from evermat.algebra import Region, Views
+from evermat.algebra import Region, Views, place_of, with_room
 from evermat.catalogue import Catalogue
 from evermat.change import Change, check_sort, read_relation, split
 from evermat.columns import (
@@ -81,6 +81,7 @@ class Stats(TypedDict):
     """Sizes; those of a predicate are `facts`, `given`, `bytes` and `indexes`."""
 
     engine: str
+    place: str
     rules: int
     strata: int
     facts: int
@@ -312,13 +313,15 @@ class KnowledgeBase:
         self._slot.require_free()
         checked = self._check(_request(insert, delete, add_rules, remove_rules))
         kept, algorithm = self._prepared(checked, algorithm)
-        outcome = kept.plan(
+        plan = partial(
+            kept.plan,
             delete=checked.delete,
             insert=checked.insert,
             remove_rules=checked.remove_rules,
             add_rules=self._with_axioms(checked),
             algorithm=algorithm,
         )
+        outcome = with_room(kept.engine, plan)
         return self._report(outcome, checked.catalogue, applied=False)
 
     def transaction(self, *, algorithm: str | None = None) -> Transaction:
@@ -329,7 +332,8 @@ class KnowledgeBase:
         """Derive everything again from the given facts."""
         self._slot.require_free()
         with self._announced(self._catalogue, self._prefixes):
-            outcome = self._materialisation.rematerialise()
+            kept = self._materialisation
+            outcome = with_room(kept.engine, kept.rematerialise)
         return self._report(outcome, self._catalogue)
 
     # ---------------------------------------------------------------- questions
@@ -507,6 +511,7 @@ class KnowledgeBase:
         sizes = self._sizes()
         return {
             "engine": self.engine,
+            "place": place_of(self._engine),
             "rules": len(self.rules),
             "strata": len(self._materialisation.strata),
             "facts": sum(size["facts"] for size in sizes.values()),
@@ -515,10 +520,10 @@ class KnowledgeBase:
         }
 
     def explain_plan(self) -> str:
-        """How the engine runs each rule: join order, indexes, estimates."""
+        """Where the facts are, and how each rule is run: join order, estimates."""
         everything = self._engine.materialised
         views = Views(positive=everything, negative=everything)
-        lines = []
+        lines = [f"facts: {place_of(self._engine)}"]
         for stratum in self._materialisation.strata:
             lines.append(f"stratum {stratum.index}")
             for query in stratum.rules.full.queries:
@@ -570,13 +575,15 @@ class KnowledgeBase:
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
         with self._announced(checked.catalogue, checked.prefixes, batch):
-            outcome = kept.update(
+            update = partial(
+                kept.update,
                 delete=checked.delete,
                 insert=checked.insert,
                 remove_rules=checked.remove_rules,
                 add_rules=self._with_axioms(checked),
                 algorithm=algorithm,
             )
+            outcome = with_room(kept.engine, update)
         self._materialisation = kept
         self._catalogue = checked.catalogue
         self._prefixes = checked.prefixes

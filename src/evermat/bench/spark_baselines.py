@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_program
 from evermat.lang.syntax import Term, Variable
+from evermat.lang.terms import RDF_TYPE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.bench.problem import Problem
     from evermat.lang.syntax import Atom, Rule
+
+_LINE = r"^(\\S+) (\\S+) (.*) \\.$"
+"""A line of N-Triples, as a text within SQL."""
 
 RECURSION = """
     WITH RECURSIVE reach(source, target) AS (
@@ -49,19 +55,22 @@ def closure_by_recursion(session: SparkSession, edges: pa.Table) -> int:
     return int(session.sql(RECURSION).collect()[0]["n"])
 
 
-def materialise_by_loop(session: SparkSession, problem: Problem) -> DataFrame:
+def materialise_by_loop(
+    session: SparkSession, text: str, files: Sequence[Path], published: Path
+) -> tuple[int, int]:
     """All rules in one union a round, over one frame of all facts.
 
     The frame has the name of the predicate as `p` and two columns for arguments. Rules
     have no negation and no built-ins, which is all that is needed here.
+
+    Returns:
+        How many facts there are, and after how many rounds.
     """
-    rules = normalise(parse_program(problem.rules).rules)
-    facts = reduce(
-        lambda left, right: left.union(right),
-        (_frame(session, name, table) for name, table in problem.facts.items()),
-    ).localCheckpoint()
-    delta = facts
+    rules = normalise(parse_program(text).rules)
+    facts = _read_triples(session, files).localCheckpoint()
+    delta, rounds = facts, 0
     while not delta.isEmpty():
+        rounds += 1
         parts = [
             _matches(rule, place, delta, facts)
             for rule in rules
@@ -74,16 +83,22 @@ def materialise_by_loop(session: SparkSession, problem: Problem) -> DataFrame:
             .localCheckpoint()
         )
         facts = facts.union(delta).localCheckpoint()
-    return facts
+    facts.write.partitionBy("p").parquet(str(published))
+    return facts.count(), rounds
 
 
-def _frame(session: SparkSession, name: str, table: pa.Table) -> DataFrame:
-    import pyarrow as pa  # noqa: PLC0415  slow to load
-
-    texts = [column.cast(pa.string()) for column in table.columns]
-    texts += [pa.array([""] * table.num_rows)] * (2 - len(texts))
-    names = pa.array([name] * table.num_rows, pa.string())
-    return session.createDataFrame(pa.table([names, *texts], names=["p", "a0", "a1"]))
+def _read_triples(session: SparkSession, files: Sequence[Path]) -> DataFrame:
+    """Lines of N-Triples as facts: types are classes, the rest are properties."""
+    lines = session.read.text([str(file) for file in files])
+    parts = [f"regexp_extract(value, '{_LINE}', {group})" for group in (1, 2, 3)]
+    triples = lines.selectExpr(
+        *(f"{e} AS {n}" for e, n in zip(parts, "spo", strict=True))
+    )
+    is_type = f"p = '<{RDF_TYPE.text}>'"
+    name = f"regexp_extract(if({is_type}, o, p), '([^/>]+)>$', 1)"
+    return triples.selectExpr(
+        f"{name} AS p", "s AS a0", f"if({is_type}, '', o) AS a1"
+    ).distinct()
 
 
 def _matches(rule: Rule, place: int, delta: DataFrame, facts: DataFrame) -> DataFrame:

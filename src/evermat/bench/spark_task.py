@@ -13,7 +13,15 @@ from evermat.bench.generators import updates
 from evermat.bench.generators.graphs import linear_closure
 from evermat.bench.generators.ontologies import ontology_rules
 from evermat.bench.generators.universities import universities
+from evermat.bench.generators.university_triples import (
+    triple_rules,
+    triples,
+    write_triples,
+)
+from evermat.bench.spark import PUBLISH
 from evermat.bench.spark_meter import Meter, start_session
+from evermat.engines import make_engine
+from evermat.lang.syntax import TRIPLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,17 +55,26 @@ def measure_spark(task: dict[str, Any], tell: Callable[..., None]) -> None:
 
 def _warm_up(session: SparkSession) -> None:
     """Start the workers and load what they need, as every program does once."""
-    kb = KnowledgeBase(
-        linear_closure(3, 2).rules, engine="spark", spark=session, modules=False
-    )
-    engine = kb._engine  # noqa: SLF001  the threshold is no setting of its own
-    small, engine.cluster.small = engine.cluster.small, 1  # type: ignore[attr-defined]
-    kb.load(linear_closure(40, 80).facts)
-    engine.cluster.small = small  # type: ignore[attr-defined]
+    for spread in (False, True):
+        rules = linear_closure(3, 2).rules
+        base = _base(session, rules, spread=spread, small=1 if spread else None)
+        base.load(linear_closure(40, 80).facts)
 
 
-def _spark_base(session: SparkSession, rules: str) -> KnowledgeBase:
-    return KnowledgeBase(rules, engine="spark", spark=session, modules=False)
+def _base(
+    session: SparkSession, rules: str, *, spread: bool = False, small: int | None = None
+) -> KnowledgeBase:
+    """A knowledge base without modules, which the other ways do not have either.
+
+    Args:
+        session: where facts are spread.
+        rules: the program.
+        spread: spread all facts from the first one on.
+        small: facts up to which a set of spread facts is on the driver.
+    """
+    gathered = 0 if spread else None
+    engine = make_engine("spark", session=session, gathered=gathered, small=small)
+    return KnowledgeBase(rules, engine=engine, modules=False)
 
 
 # ------------------------------------------------------------------------- closure
@@ -69,8 +86,8 @@ def _dag(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
     edges = problem.facts["edge"]
     with meter.step("closure") as told:
         match task["by"]:
-            case "evermat":
-                base = _spark_base(session, problem.rules)
+            case "evermat" | "spread":
+                base = _base(session, problem.rules, spread=task["by"] == "spread")
                 base.load(problem.facts)
                 told["facts"] = base.count("reach")
             case "loop":
@@ -95,43 +112,49 @@ def _updated(scale: float) -> int:
 def _lubm(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
     problem = _universities(task["scale"])
     with TemporaryDirectory(prefix="evermat-bench-") as folder:
+        files = write_triples(problem, Path(folder))
+        published = Path(folder, "published.parquet")
         if task["by"] == "loop":
-            with meter.step("materialise and publish") as told:
-                facts = baselines.materialise_by_loop(session, problem)
-                told["facts"] = facts.count()
-                facts.write.partitionBy("p").parquet(str(Path(folder, "published")))
+            with meter.step(PUBLISH) as told:
+                told["facts"], told["rounds"] = baselines.materialise_by_loop(
+                    session, problem.rules, files, published
+                )
             return
-        with meter.step("materialise and publish") as told:
-            base = _spark_base(session, problem.rules)
-            report = base.load(problem.facts).report
-            told["facts"] = base.stats()["facts"]
-            told["rounds"] = report.rounds
-            for name in base.predicates:
-                base.facts(name).write(Path(folder, f"{name}.parquet"))
-        if not task["updates"]:
-            return
-        rows = updates.sample(problem, _updated(task["scale"]), seed=1)
-        with meter.step("delete") as told:
-            report = base.update(delete=rows).report
-            told["rounds"], told["algorithm"] = report.rounds, report.algorithm
-        with meter.step("reinsert") as told:
-            report = base.update(insert=rows).report
-            told["rounds"], told["algorithm"] = report.rounds, report.algorithm
-        with meter.step("rematerialise") as told:
-            told["rounds"] = base.materialise().report.rounds
+        spread = task["by"] == "spread"
+        with meter.step(PUBLISH) as told:
+            base = _base(session, triple_rules(), spread=spread)
+            report = base.load(rdf=files).report
+            base.facts(TRIPLE).write(published)
+            told["facts"], told["rounds"] = base.stats()["facts"], report.rounds
+        if task["updates"]:
+            _update(base, meter, problem, _updated(task["scale"]))
+
+
+def _update(base: KnowledgeBase, meter: Meter, problem: Problem, count: int) -> None:
+    rows = triples(updates.sample(problem, count, seed=1))
+    with meter.step("delete") as told:
+        report = base.delete(TRIPLE, rows).report
+        told["rounds"], told["algorithm"] = report.rounds, report.algorithm
+    with meter.step("reinsert") as told:
+        report = base.insert(TRIPLE, rows).report
+        told["rounds"], told["algorithm"] = report.rounds, report.algorithm
+    with meter.step("rematerialise") as told:
+        report = base.materialise().report
+        told["rounds"], told["algorithm"] = report.rounds, report.algorithm
 
 
 # ------------------------------------------------------------------ rules and rounds
 
 
 def _folded(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
-    triples = max(100, round(FOLDED_TRIPLES * task["scale"]))
-    for rules in (100, 1000):
-        problem = ontology_rules(rules, triples)
-        with meter.step("folded", rules=rules) as told:
-            base = _spark_base(session, problem.rules)
-            report = base.load(problem.facts).report
-            told["rounds"], told["facts"] = report.rounds, base.stats()["facts"]
+    size = max(100, round(FOLDED_TRIPLES * task["scale"]))
+    for spread in (False, True):
+        for rules in (100, 1000):
+            problem = ontology_rules(rules, size)
+            base = _base(session, problem.rules, spread=spread)
+            with meter.step("folded", rules=rules, spread=spread) as told:
+                report = base.load(problem.facts).report
+                told["rounds"], told["facts"] = report.rounds, base.stats()["facts"]
 
 
 def _tiny(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
@@ -141,11 +164,12 @@ def _tiny(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
         "node": [(number,) for number in range(CHAIN + 1)],
         "stop": [(0,)],
     }
-    for name, small in (("on the driver", None), ("on the cluster", 0)):
-        base = _spark_base(session, CHAIN_RULES)
-        engine = base._engine  # noqa: SLF001  see above
-        if small is not None:
-            engine.cluster.small = small  # type: ignore[attr-defined]
+    for name, spread, small in (
+        ("gathered", False, None),
+        ("spread, small sets on the driver", True, None),
+        ("spread, all on the cluster", True, 0),
+    ):
+        base = _base(session, CHAIN_RULES, spread=spread, small=small)
         with meter.step(name) as told:
             told["rounds"] = base.load(facts).report.rounds
 

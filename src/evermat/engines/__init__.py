@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ENGINES = {
     "reference": ("evermat.engines.reference", "ReferenceEngine"),
     "embedded": ("evermat.engines.embedded.engine", "EmbeddedEngine"),
-    "spark": ("evermat.engines.spark.engine", "SparkEngine"),
+    "spark": ("evermat.engines.spark.adaptive", "AdaptiveEngine"),
 }
 """Where the class of each engine is; modules are loaded when an engine is asked for."""
 

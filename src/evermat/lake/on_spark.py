@@ -28,7 +28,7 @@ MANY = 1_000_000
 
 
 def is_spark(engine: Engine) -> TypeGuard[SparkEngine]:
-    """Whether an engine keeps its facts on Spark."""
+    """Whether an engine can keep its facts on Spark."""
     return hasattr(engine, "cluster")
 
 
@@ -68,7 +68,11 @@ def _written(frame: DataFrame, table: StateTable, *, is_change: bool) -> list[Da
 
 def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
     """Whether there are too many rows to restore them through the driver."""
-    return is_spark(engine) and sum(file.rows for file in files) > engine.cluster.small
+    if not is_spark(engine):
+        return False
+    rows = sum(file.rows for file in files)
+    engine.make_room(rows)
+    return not engine.is_gathered and rows > engine.cluster.small
 
 
 def restore(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> int:

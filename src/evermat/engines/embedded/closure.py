@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from evermat.algebra import (
     ClosureKind,
@@ -18,16 +15,15 @@ from evermat.algebra import (
     Within,
     is_bounded,
 )
-from evermat.columns import TERM
-from evermat.engines.embedded import kernels, kernels_closure
+from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_FACTS, NO_ROWS
-from evermat.engines.embedded.closure_graphs import (
+from evermat.engines.embedded.captured import CapturedPaths
+from evermat.engines.embedded.closure_comparison import Comparison, has_pairs
+from evermat.engines.embedded.closure_pairs import (
     NO_PAIRS,
     NO_PATHS,
-    Comparison,
     Pairs,
     Paths,
-    has_pairs,
     pairs_of,
     paths_of,
 )
@@ -35,15 +31,14 @@ from evermat.engines.embedded.heads import distinct, find_or_append
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 from evermat.engines.embedded.sets import Settled
-from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.sorting import sort_pairs
 from evermat.engines.embedded.wide import Counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from evermat.algebra import Captured, Closure, Facts, Monitor, Pattern, Snapshot
-    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
+    from evermat.algebra import Closure, Facts, Monitor, Pattern
+    from evermat.engines.embedded.arrays import Ids, Keys, Rows
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.store import Store
@@ -134,17 +129,22 @@ class Closer:
     def capture(self, closure: Closure, facts: Facts) -> CapturedPaths:
         """The closure of facts, to be read when the facts have long changed."""
         constants = self._constants(closure.pattern)
-        external = self._chosen(closure.pattern, facts)
-        edges = None
-        if closure.edges is not None:
-            edges = self._chosen(closure.edges, facts)
+        external = self._remembered(closure.pattern, facts)
+        edges = self._remembered(closure.edges, facts)
         return CapturedPaths(self._dictionary, closure, constants, external, edges)
 
-    def _chosen(self, pattern: Pattern, facts: Facts) -> _Chosen | None:
-        relation = self._store.relations.get(pattern.relation)
-        if relation is None:
-            return None
-        return _Chosen(pattern, relation.table, self._rows(pattern, facts))
+    def _remembered(self, pattern: Pattern | None, facts: Facts) -> Callable[[], Pairs]:
+        """Finds what `_pairs` would find now, at any time."""
+        name = "" if pattern is None else pattern.relation
+        if pattern is None or name not in self._store.relations:
+            return lambda: NO_PAIRS
+        # What a row holds never changes.
+        table = self._store.relations[name].table
+        if self._constants(pattern):
+            rows = self._rows(pattern, facts)
+            return lambda: _columns(pattern, table, rows)
+        find = self._store.sets.remembered_rows(facts, name)
+        return lambda: _columns(pattern, table, find())
 
     # ---------------------------------------------------------------------- graphs
 
@@ -154,7 +154,10 @@ class Closer:
         return paths_of(closure, external, edges)
 
     def _pairs(self, pattern: Pattern, facts: Facts) -> Pairs:
-        return _pairs_of(self._chosen(pattern, facts))
+        relation = self._store.relations.get(pattern.relation)
+        if relation is None:
+            return NO_PAIRS
+        return _columns(pattern, relation.table, self._rows(pattern, facts))
 
     def _rows(self, pattern: Pattern, facts: Facts) -> Rows:
         """The rows of a view that a pattern fits.
@@ -260,121 +263,3 @@ def _table(pattern: Pattern, constants: Mapping[int, int], keys: Keys) -> Ids:
     for at in range(len(pattern.operands)):
         table[at] = constants[at] if at in constants else next(pairs)
     return table
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Chosen:
-    """Some rows of a table, which never change what they hold."""
-
-    pattern: Pattern
-    table: Ids
-    rows: Rows
-
-
-def _pairs_of(chosen: _Chosen | None) -> Pairs:
-    if chosen is None:
-        return NO_PAIRS
-    return _columns(chosen.pattern, chosen.table, chosen.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class CapturedPaths:
-    """A closure, held by the rows that it starts from."""
-
-    dictionary: Dictionary
-    closure: Closure
-    constants: Mapping[int, int]
-    external: _Chosen | None
-    edges: _Chosen | None
-
-    @cached_property
-    def paths(self) -> Paths:
-        """What the closure is made of."""
-        pairs = _pairs_of(self.external), _pairs_of(self.edges)
-        return paths_of(self.closure, *pairs)
-
-    def paths_beside(self, other: CapturedPaths) -> Paths:
-        """The same, walking as another closure does."""
-        mine = self.closure.kind is ClosureKind.RIGHT_LINEAR
-        theirs = other.closure.kind is ClosureKind.RIGHT_LINEAR
-        if mine == theirs:
-            return self.paths
-        # One of the two walks backwards: the pairs are turned, one by one.
-        pairs = pairs_of(Comparison(self.paths).keys()).flipped()
-        return Paths(pairs, NO_PAIRS)
-
-    def minus(self, other: Captured | None) -> Snapshot:
-        """What the closure has and another one has not."""
-        return LazyCopy(self, other if isinstance(other, CapturedPaths) else None)
-
-
-class _Terms:
-    """A column of terms, to be taken from again and again."""
-
-    def __init__(self, terms: pa.StructArray) -> None:
-        self._kinds: Flags = terms.field(0).to_numpy(zero_copy_only=False)
-        texts = terms.field(1)
-        _, ends, data = texts.buffers()
-        first = texts.offset
-        self._ends: Rows = np.frombuffer(ends, np.int32)[first : first + len(texts) + 1]
-        self._texts: Flags = np.frombuffer(data or b"", np.uint8)
-
-    def take(self, numbers: Ids) -> pa.StructArray:
-        """The terms with some numbers."""
-        offsets = np.empty(numbers.size + 1, np.int32)
-        size = kernels_closure.text_offsets(numbers, self._ends, offsets)
-        texts = np.empty(size, np.uint8)
-        kernels_closure.copy_texts(numbers, self._ends, self._texts, texts)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(texts)]
-        column = pa.StringArray.from_buffers(numbers.size, *buffers[1:])
-        kinds = pa.array(self._kinds[numbers])
-        return pa.StructArray.from_arrays([kinds, column], fields=list(TERM))
-
-
-class LazyCopy:
-    """A copy of facts that is written out only when it is read."""
-
-    def __init__(self, captured: CapturedPaths, less: CapturedPaths | None) -> None:
-        self._captured = captured
-        self._less = less
-
-    @cached_property
-    def _size(self) -> int:
-        return self._compare().size()
-
-    def _compare(self) -> Comparison:
-        captured, less = self._captured, self._less
-        without = NO_PATHS if less is None else less.paths_beside(captured)
-        return Comparison(captured.paths, without)
-
-    def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
-        name = self._captured.closure.pattern.relation
-        return {name: self._size} if self._size else {}
-
-    def read(self, relation: str) -> pa.Table:
-        """The rows of a relation."""
-        captured = self._captured
-        comparison = self._compare()
-        # Few constants make many facts: each is looked up once.
-        terms = _Terms(captured.dictionary.decode(comparison.nodes))
-        pieces = [self._columns(terms, pairs) for pairs in comparison.numbered()]
-        if not pieces:
-            table = np.empty((len(captured.closure.pattern.operands), 0), np.uint32)
-            return Copy(captured.dictionary, {relation: table}).read(relation)
-        columns = [pa.chunked_array(list(parts)) for parts in zip(*pieces, strict=True)]
-        return pa.table(columns, names=[str(at) for at in range(len(columns))])
-
-    def _columns(self, terms: _Terms, pairs: Pairs) -> list[pa.StructArray]:
-        """The columns of some rows, from the terms of all nodes."""
-        captured = self._captured
-        if captured.closure.kind is ClosureKind.RIGHT_LINEAR:
-            pairs = pairs.flipped()
-        columns = []
-        for at, operand in enumerate(captured.closure.pattern.operands):
-            if isinstance(operand, Column):
-                columns.append(terms.take(pairs[operand.index]))
-            else:
-                ids = np.full(pairs.size, captured.constants[at], np.uint32)
-                columns.append(captured.dictionary.decode(ids))
-        return columns

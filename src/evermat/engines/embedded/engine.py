@@ -100,8 +100,8 @@ class EmbeddedEngine:
         self.monitor: Monitor | None = None
         self.matches = 0
         self.journal: Journal | None = None
-        self._inline = InlineTables(Dictionary()) if inline is None else inline
-        self._dictionary = self._inline.dictionary
+        self.inline = InlineTables(Dictionary()) if inline is None else inline
+        self._dictionary = self.inline.dictionary
         self._plans: dict[Query, Prepared] = {}
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
@@ -186,7 +186,7 @@ class EmbeddedEngine:
         arity = len(query.head.operands)
         relation = Relation(query.head.relation, arity)
         self._declare_patterns(query)
-        prepared = Prepared(self._new_plan(query), self._inline)
+        prepared = Prepared(self._new_plan(query), self.inline)
         heads = Heads(arity)
         with self._marker() as marker:
             self._evaluate(prepared, views, marker, heads)
@@ -262,7 +262,7 @@ class EmbeddedEngine:
         if prepared is None or self._is_outdated(prepared.plan):
             self.declare(query.head.relation, len(query.head.operands))
             self._declare_patterns(query)
-            prepared = Prepared(self._new_plan(query), self._inline)
+            prepared = Prepared(self._new_plan(query), self.inline)
             self._plans[query] = prepared
         return prepared
 
@@ -533,7 +533,11 @@ class EmbeddedEngine:
 
     def snapshot(self, facts: Facts) -> Copy:
         """A copy that outlives the transaction."""
-        names = facts.rows if isinstance(facts, Settled) else list(self.store.relations)
+        if isinstance(facts, Settled):
+            # What a row holds never changes, so it need not be copied yet.
+            tables = {name: self.store.relations[name].table for name in facts.rows}
+            return Copy(self._dictionary, tables, facts.rows)
+        names = list(self.store.relations)
         tables = {name: self._table(facts, name) for name in names}
         return Copy(
             self._dictionary,
@@ -628,7 +632,7 @@ class EmbeddedEngine:
 
     def fresh(self) -> EmbeddedEngine:
         """An empty engine for the same constants."""
-        engine = EmbeddedEngine(self._inline)
+        engine = EmbeddedEngine(self.inline)
         for name, arity in self.relations().items():
             engine.declare(name, arity)
         return engine

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from evermat.engines.embedded import kernels, kernels_rows
+from evermat.engines.embedded import kernels, kernels_heads, kernels_rows
 from evermat.engines.embedded.arrays import NO_FACTS, NO_KEYS, NO_ROWS
 from evermat.engines.embedded.cores import core_count
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
@@ -70,10 +70,11 @@ class Heads:
 
     def count_pending(self) -> None:
         """Count heads with exact keys; hashes are counted when all are there."""
-        if self._keys:
+        if self._pending and self._exact:
             keys = self._keys[0] if len(self._keys) == 1 else np.concatenate(self._keys)
             self._keys = []
-            self._counted.append(_count_keys(keys))
+            count = _count_ids if self.arity == 1 else _count_keys
+            self._counted.append(count(keys))
         self._pending = 0
 
     def counted(self) -> Counted | None:
@@ -94,7 +95,24 @@ def merged(parts: list[Counted], cores: int | None = None) -> Counted:
     return parts[0]
 
 
+def _count_ids(keys: Keys) -> Counted:
+    """Count heads of one column, which are few beside what they are derived from."""
+    half = np.uint64(32)
+    least = int(keys.min() >> half)
+    span = int(keys.max() >> half) - least + 1
+    if span > min(MOST_TALLIED, 8 * keys.size):
+        return _count_keys(keys)
+    tally = np.zeros(span, np.int32)
+    kernels_heads.tally_ids(keys, least, tally)
+    offsets = np.flatnonzero(tally)
+    found = (offsets + least).astype(np.uint64) << half
+    return Counted(found, tally[offsets], NO_FACTS)
+
+
 def _count_keys(keys: Keys) -> Counted:
+    if kernels_heads.is_ascending(keys):
+        # As after a rule that copies a relation.
+        return Counted(keys, np.ones(keys.size, np.int32), NO_FACTS)
     spare = np.empty_like(keys)
     ordered = kernels.sort_from_bit(keys, spare, HALF)
     spare = spare if ordered is keys else keys

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from evermat.engines.embedded.arrays import Flags, Keys, Rows
+    from evermat.engines.embedded.arrays import Flags, Keys, Rows, Status
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Relation
 
@@ -309,11 +309,27 @@ class Sets:
         """All rows of any view, found by looking at every row of the relation."""
         relation = self.relations[name]
         if self.is_marked(facts):
-            visible = self._visible(self._code(facts, name, Marker(self)))
             status = relation.status[: relation.count]
-            return np.flatnonzero(visible[status]).astype(np.int32)
+            return _seen_rows(self._marked(facts, name), status)
         every = np.arange(relation.count, dtype=np.int32)
         return every[self.test(facts, name, every)]
+
+    def remembered_rows(self, facts: Facts, name: str) -> Callable[[], Rows]:
+        """Finds what `stored_rows` would find now, at any time.
+
+        To copy the status of all rows costs far less than to look at it.
+        """
+        if self.is_marked(facts):
+            relation = self.relations[name]
+            visible = self._marked(facts, name)
+            status = relation.status[: relation.count].copy()
+            return lambda: _seen_rows(visible, status)
+        rows = self.stored_rows(facts, name)
+        return lambda: rows
+
+    def _marked(self, facts: Facts, name: str) -> Flags:
+        """For each status whether a row that has it is in a view; see `is_marked`."""
+        return self._visible(self._code(facts, name, Marker(self)))
 
     def is_marked(self, facts: Facts) -> bool:
         """Whether the status of a row tells if a view has it."""
@@ -480,6 +496,11 @@ def _filtered(
 ) -> dict[str, Rows]:
     kept = {name: keep(name, some) for name, some in rows.items() if some.size}
     return {name: some for name, some in kept.items() if some.size}
+
+
+def _seen_rows(visible: Flags, status: Status) -> Rows:
+    """The rows whose status is visible."""
+    return np.flatnonzero(visible[status]).astype(np.int32)
 
 
 def _operation(facts: Facts) -> tuple[str, Facts, Facts]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evermat.engines.embedded import (
     kernels,
     kernels_closure,
+    kernels_heads,
     kernels_reach,
     kernels_rows,
     kernels_texts,
@@ -18,6 +19,7 @@ if __name__ == "__main__":
         for module in (
             kernels,
             kernels_closure,
+            kernels_heads,
             kernels_reach,
             kernels_rows,
             kernels_texts,

@@ -13,7 +13,6 @@ made.
 
 from __future__ import annotations
 
-import os
 import weakref
 from dataclasses import dataclass, field
 from itertools import count
@@ -28,12 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-
-SMALL = int(os.environ.get("EVERMAT_SPARK_SMALL", "200000"))
-"""Rows up to which a block stays on the driver.
-
-Tests set it to almost nothing, so that even a few facts are on the cluster.
-"""
 
 _names = count()
 
@@ -53,15 +46,16 @@ class Cluster:
     """What engines that exchange facts have in common.
 
     Attributes:
+        small: rows up to which a block stays on the driver.
         tags: the number of each relation that was ever named.
         jobs: how many times Spark was asked to compute something.
     """
 
     session: SparkSession
+    small: int
     dictionary: Dictionary = field(default_factory=Dictionary)
     tags: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
-    small: int = SMALL
     jobs: int = 0
     waste: list[tuple[str, DataFrame | None]] = field(default_factory=list)
     _terms: tuple[int, str] | None = None

@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.algebra import Column
-from evermat.engines.embedded.closure_graphs import (
+from evermat.engines.embedded.closure_comparison import Comparison, has_pairs
+from evermat.engines.embedded.closure_pairs import (
     NO_PAIRS,
     NO_PATHS,
-    Comparison,
     Pairs,
     Paths,
-    has_pairs,
     pairs_of,
 )
 from evermat.engines.spark.blocks import local_block

@@ -1,4 +1,4 @@
-"""The Spark engine: large relations on the cluster, small ones on the driver.
+"""Spread facts: large relations on the cluster, small ones on the driver.
 
 See `evermat.algebra.Engine` for the methods. Facts are rows of blocks (`blocks`), sets
 are heaps of blocks (`sets`), views become SQL where they are large (`rows`), and rules
@@ -33,6 +33,7 @@ from evermat.engines.spark.closure_starts import region_of
 from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
+from evermat.engines.spark.limits import limits_of
 from evermat.engines.spark.lookups import Lookups
 from evermat.engines.spark.rows import (
     block_rows,
@@ -97,19 +98,34 @@ class _Saved:
 
 
 class SparkEngine(EqualityOperators):
-    """Relations as data frames of ids.
+    """Relations as data frames of ids, spread from the first fact on.
 
     Args:
         session: a Spark session; by default the active one, or a new local one.
+        small: facts up to which a set is on the driver.
     """
 
     name = "spark"
+    is_gathered = False
+    place = "spread over the cluster"
 
-    def __init__(self, session: SparkSession | None = None) -> None:
-        if session is None:
-            session = find_session()
-        cluster = Cluster(own_session(session))
+    def __init__(
+        self, session: SparkSession | None = None, *, small: int | None = None
+    ) -> None:
+        session = find_session() if session is None else session
+        limits = limits_of(session, small=small)
+        cluster = Cluster(own_session(session), limits.small)
         self._set_up(cluster, Evaluation(cluster))
+
+    @classmethod
+    def on(cls, cluster: Cluster) -> Self:
+        """An engine that shares what it needs to exchange facts with others."""
+        engine = cls.__new__(cls)
+        engine._set_up(cluster, Evaluation(cluster))  # noqa: SLF001  it is our own
+        return engine
+
+    def make_room(self, facts: int) -> None:
+        """Get ready for so many more facts: there is always room."""
 
     def _set_up(self, cluster: Cluster, evaluation: Evaluation) -> None:
         self.monitor: Monitor | None = None

@@ -1,0 +1,30 @@
+"""Compiled loops over heads that need no sorting to be counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engines.embedded.kernels import kernel
+
+if TYPE_CHECKING:
+    from evermat.engines.embedded.arrays import Keys, Rows
+
+_HALF = np.uint64(32)
+
+
+@kernel("boolean(uint64[::1])")
+def is_ascending(keys: Keys) -> bool:
+    """Whether each key is greater than the one before it."""
+    at = 1
+    while at < keys.size and keys[at - 1] < keys[at]:
+        at += 1
+    return at >= keys.size
+
+
+@kernel("void(uint64[::1], int64, int32[::1])")
+def tally_ids(keys: Keys, least: int, tally: Rows) -> None:
+    """Count each of the ids in the upper halves."""
+    for key in keys:
+        tally[np.int64(key >> _HALF) - least] += 1

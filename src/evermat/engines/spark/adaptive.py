@@ -1,0 +1,178 @@
+"""The engine called `spark`: facts gathered on the driver while they fit, then spread.
+
+It begins with the embedded engine (`gathered`). An update that outgrows it is undone,
+the facts are moved to the cluster (`engine`), and the update is done again there. They
+stay there: moving back and forth would cost more than it brings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from evermat.engines.embedded.store import Store
+from evermat.engines.embedded.stored import replaced
+from evermat.engines.spark.blocks import Cluster
+from evermat.engines.spark.engine import SparkEngine
+from evermat.engines.spark.gathered import (
+    GatheredEngine,
+    OutgrownError,
+    Scale,
+    Weighing,
+)
+from evermat.engines.spark.limits import limits_of
+from evermat.engines.spark.session import find_session, own_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from evermat.algebra import (
+        Engine,
+        Facts,
+        Journal,
+        Monitor,
+        Representatives,
+        Snapshot,
+    )
+
+    Found = TypeVar("Found")
+
+
+class AdaptiveEngine:
+    """An engine that has its facts where they are handled best.
+
+    All that is not mentioned here is done by the engine that has the facts: see
+    `evermat.algebra.Engine`.
+
+    Args:
+        session: a Spark session; by default the active one, or a new local one.
+        gathered: facts up to which all are on the driver; 0 to spread them always.
+        small: facts up to which a set of spread facts is on the driver.
+
+    Attributes:
+        cluster: where facts are spread.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self,
+        session: SparkSession | None = None,
+        *,
+        gathered: int | None = None,
+        small: int | None = None,
+    ) -> None:
+        session = find_session() if session is None else session
+        limits = limits_of(session, gathered=gathered, small=small)
+        self.cluster = Cluster(own_session(session), small=limits.small)
+        self._scale = Scale(limits.gathered)
+        self._facts: SparkEngine | GatheredEngine
+        if limits.gathered:
+            self._facts = GatheredEngine(self._scale)
+        else:
+            self._facts = SparkEngine.on(self.cluster)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  all there may be
+        return getattr(self._facts, name)
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether the facts are all on the driver."""
+        return isinstance(self._facts, GatheredEngine)
+
+    @property
+    def place(self) -> str:
+        """Where the facts are, in words."""
+        if not isinstance(self._facts, GatheredEngine):
+            return self._facts.place
+        known, limit = self._facts.row_count(), self._scale.limit
+        return f"gathered on the driver, {known:,} of at most {limit:,} facts"
+
+    # ---------------------------------------------------------------------- moving
+
+    def with_room(self, work: Callable[[], Found]) -> Found:
+        """Do an update; if it outgrows the driver, move the facts and do it again.
+
+        An update that fails must leave the engine as it was.
+        """
+        if not self.is_gathered or self._scale.is_watched:
+            return work()
+        self._scale.start()
+        try:
+            return work()
+        except OutgrownError:
+            self.spread()
+        finally:
+            self._scale.is_watched = False
+        return work()
+
+    def make_room(self, facts: int) -> None:
+        """Spread the facts if so many more do not fit: not in a transaction."""
+        gathered = self._facts
+        if (
+            isinstance(gathered, GatheredEngine)
+            and gathered.row_count() + facts > self._scale.limit
+        ):
+            self.spread()
+
+    def spread(self) -> None:
+        """Move the facts to the cluster: not in a transaction."""
+        gathered = self._facts
+        if not isinstance(gathered, GatheredEngine):
+            return
+        spread = SparkEngine.on(self.cluster)
+        for relation, arity in gathered.relations().items():
+            spread.declare(relation, arity)
+        dictionary = gathered.inline.dictionary
+        facts = replaced(Store(dictionary), gathered.store, dictionary)
+        spread.reinstate((name, facts.read(name)) for name in facts.relations())
+        spread.matches, spread.journal = gathered.matches, gathered.journal
+        spread.monitor = self.monitor
+        self._facts = spread
+
+    # -------------------------------------------------------- what both have their own
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """Is told of the matches of rules."""
+        monitor = self._facts.monitor
+        return monitor.monitor if isinstance(monitor, Weighing) else monitor
+
+    @monitor.setter
+    def monitor(self, monitor: Monitor | None) -> None:
+        gathered = self.is_gathered
+        self._facts.monitor = Weighing(self._scale, monitor) if gathered else monitor
+
+    @property
+    def journal(self) -> Journal | None:
+        """Is told what is about to change."""
+        return self._facts.journal
+
+    @journal.setter
+    def journal(self, journal: Journal | None) -> None:
+        self._facts.journal = journal
+
+    def fresh(self) -> Engine:
+        """An empty engine for the same constants, to materialise into."""
+        engine = type(self).__new__(type(self))
+        engine.cluster, engine._scale = self.cluster, self._scale  # noqa: SLF001
+        engine._facts = self._facts.fresh()  # noqa: SLF001  it is our own
+        return cast("Engine", engine)
+
+    def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
+        """Load the given facts, without some and with others, into a fresh engine."""
+        self._facts.copy_explicit(_facts_of(target), without=without, also=also)
+
+    def adopt(self, other: Engine) -> tuple[Snapshot, Snapshot]:
+        """Take over the contents of a fresh engine; return what left and what came."""
+        return self._facts.adopt(_facts_of(other))
+
+    def representatives(self) -> Representatives:
+        """Cliques of equal constants; they are made for facts that are spread."""
+        self.spread()
+        return cast("SparkEngine", self._facts).representatives()
+
+
+def _facts_of(engine: Engine) -> Engine:
+    return cast("Engine", cast("AdaptiveEngine", engine)._facts)  # noqa: SLF001

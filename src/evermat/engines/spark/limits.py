@@ -1,0 +1,67 @@
+"""How many facts are kept together: settings of the session, or of the environment.
+
+Both are numbers of facts. A session says `spark.evermat.gathered` and
+`spark.evermat.small`; where it does not, EVERMAT_SPARK_GATHERED and EVERMAT_SPARK_SMALL
+are taken, and then what is written here.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GATHERED = 5_000_000
+"""Facts up to which all of them are kept by the embedded engine on the driver.
+
+A fact takes some 100 to 300 bytes there, with both counters, indexes and texts.
+"""
+SMALL = 200_000
+"""Facts up to which a set stays on the driver, once the others are spread."""
+
+
+class SparkLimitError(EvermatError, ValueError):
+    """A limit that is no number of facts."""
+
+    code = "EM607"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Numbers of facts.
+
+    Attributes:
+        gathered: up to so many, all facts are on the driver; 0 to spread them always.
+        small: up to so many, a set of spread facts is on the driver.
+    """
+
+    gathered: int
+    small: int
+
+
+def limits_of(
+    session: SparkSession, *, gathered: int | None = None, small: int | None = None
+) -> Limits:
+    """The limits of a session, unless they are given."""
+    return Limits(
+        _limit(session, "gathered", GATHERED) if gathered is None else gathered,
+        _limit(session, "small", SMALL) if small is None else small,
+    )
+
+
+def _limit(session: SparkSession, name: str, usual: int) -> int:
+    setting = f"spark.evermat.{name}"
+    text = session.conf.get(setting, None)
+    if text is None:
+        setting = f"EVERMAT_SPARK_{name.upper()}"
+        text = os.environ.get(setting, str(usual))
+    if not text.isdecimal():
+        raise SparkLimitError(
+            f"`{setting}` is `{text}`", help="it is a number of facts, 0 or more"
+        )
+    return int(text)
