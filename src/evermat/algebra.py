@@ -913,6 +913,41 @@ def can_rewrite(engine: Engine) -> TypeGuard[EqualityEngine]:
     return hasattr(engine, "representatives")
 
 
+class StagedRows(Protocol):
+    """Rows of a relation that are not in this process.
+
+    Attributes:
+        num_columns: how many columns they have.
+        num_rows: how many there are; some may be there twice.
+        kinds: for each column the kinds that it holds, with a constant of each.
+    """
+
+    num_columns: int
+    num_rows: int
+    kinds: Sequence[Mapping[Kind, Constant]]
+
+    def mentions(self, column: int, constant: Constant) -> bool:
+        """Whether a constant occurs in a column."""
+
+
+class StagingEngine(Engine, Protocol):
+    """An engine that takes frames without having them in this process.
+
+    Where other engines take tables, it takes what `stage` gives as well.
+    """
+
+    def stage(self, parts: Sequence[object], name: str) -> pa.Table | StagedRows:
+        """Frames and tables of one relation, checked for values that are missing.
+
+        Not in a transaction: facts may have to be moved to make room.
+        """
+
+
+def can_stage(engine: Engine) -> TypeGuard[StagingEngine]:
+    """Whether an engine takes frames where they are."""
+    return hasattr(engine, "stage")
+
+
 class FixpointEngine(Engine, Protocol):
     """An engine that can apply some sets of rules until nothing new follows."""
 

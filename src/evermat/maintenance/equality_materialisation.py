@@ -297,7 +297,8 @@ class EqualityMaterialisation:
         fresh = cast("EqualityEngine", engine.fresh())
         fresh.monitor = watch.monitor
         inserted = engine.snapshot(job.insertions)
-        if not self._is_first:
+        is_first = self._is_first
+        if not is_first:
             implied = engine.no_facts() if self._is_foreign else engine.marked()
             engine.copy_explicit(
                 fresh,
@@ -307,7 +308,8 @@ class EqualityMaterialisation:
         else:
             fresh.load(request.insert.items())
             inserted = fresh.snapshot(fresh.explicit)
-        return rebuild(fresh, Old(engine, self.representatives, job, inserted), watch)
+        old = Old(engine, self.representatives, job, inserted, is_first)
+        return rebuild(fresh, old, watch)
 
     def _accept(self, plan: _Plan, representatives: Representatives) -> None:
         self._book = plan.book
@@ -322,6 +324,8 @@ class EqualityMaterialisation:
     @property
     def _is_first(self) -> bool:
         """Whether no facts were given so far."""
+        if self._history.given:
+            return False
         return not any(size["given"] for size in self.engine.statistics().values())
 
     def _read_rules(

@@ -412,10 +412,13 @@ class EmbeddedEngine:
                     for name, rows in facts.rows.items()
                 }
             )
+        sets = self.store.sets
         for name, relation in self.store.relations.items():
+            if not sets.sees_any(facts, name):
+                continue
             rows = rows_mentioning(relation, ids)
             if rows.size:
-                found[name] = rows[self.store.sets.test(facts, name, rows)]
+                found[name] = rows[sets.test(facts, name, rows)]
         return Settled(found)
 
     def nodes_of(
@@ -537,25 +540,33 @@ class EmbeddedEngine:
             # What a row holds never changes, so it need not be copied yet.
             tables = {name: self.store.relations[name].table for name in facts.rows}
             return Copy(self._dictionary, tables, facts.rows)
-        names = list(self.store.relations)
-        tables = {name: self._table(facts, name) for name in names}
+        names = self.store.relations
+        return self._copy({name: self._chosen(facts, name) for name in names})
+
+    def _copy(self, chosen: Mapping[str, Rows | None]) -> Copy:
+        """Some rows of relations, or all of them."""
+        relations = self.store.relations
         return Copy(
             self._dictionary,
-            {name: table for name, table in tables.items() if table.shape[1]},
+            {
+                name: relations[name].whole_table()
+                for name, rows in chosen.items()
+                if (relations[name].count if rows is None else rows.size)
+            },
+            {name: rows for name, rows in chosen.items() if rows is not None},
         )
 
-    def _table(self, facts: Facts, name: str) -> Ids:
-        """The facts of a view in one relation, by column."""
+    def _chosen(self, facts: Facts, name: str) -> Rows | None:
+        """The rows of a view in one relation, None for all there are."""
         relation = self.store.relations[name]
         match facts:
             case Within(facts=inner, region=region) if name in region.relations:
-                return self._table(inner, name)
+                return self._chosen(inner, name)
             case Within(region=region) if not region.touches(name):
-                return relation.table[:, :0]
-            case Stored() if facts is self.store.materialised:
-                if relation.alive == relation.count:
-                    return relation.whole_table()
-        return relation.table[:, self._rows(facts, name)]
+                return NO_ROWS
+            case Stored() if self.size(facts, name) == relation.count:
+                return None
+        return self._rows(facts, name)
 
     def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
         """The materialised rows of a relation and their `c_nr` and `c_r`."""
@@ -680,8 +691,8 @@ class EmbeddedEngine:
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
         """Take over the contents of a fresh engine; return what left and what came."""
         fresh = cast("EmbeddedEngine", other)
-        left = Copy(self._dictionary, self.store.missing_from(fresh.store))
-        came = Copy(self._dictionary, fresh.store.missing_from(self.store))
+        left = self._copy(self.store.missing_from(fresh.store))
+        came = fresh._copy(fresh.store.missing_from(self.store))  # noqa: SLF001  one of us
         if self.journal is not None:
             self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches

@@ -33,6 +33,9 @@ NONRECURSIVE, RECURSIVE = 0, 1
 
 MOST_ROWS = 2**31 - 1
 
+_SLACK = 8
+"""One row in so many is room for rows to come."""
+
 SAMPLE = 2048
 """Rows looked at to estimate how many different values a column has."""
 
@@ -263,7 +266,8 @@ class Relation:
                 f"{MOST_ROWS:,}",
                 help="divide the data, or derive less",
             )
-        room = max(size, self._status.size * 2)
+        # Memory that is not written to costs nothing, and few rows follow many.
+        room = max(size + size // _SLACK, self._status.size * 2)
         table: Ids = np.empty((self.arity, room), np.uint32)
         table[:, : self.count] = self._table[:, : self.count]
         self._table = table

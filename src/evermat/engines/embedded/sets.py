@@ -288,7 +288,7 @@ class Sets:
             return rows
 
         def without(name: str, some: Rows) -> Rows:
-            if not self._sees_any(facts, name):
+            if not self.sees_any(facts, name):
                 return some
             if isinstance(facts, (Growing, Stored)):
                 some = np.ascontiguousarray(some)
@@ -410,7 +410,7 @@ class Sets:
     def sight(self, facts: Facts, name: str, marker: Marker) -> Sight:
         """What a pattern over a relation may see of a view."""
         relation = self.relations[name]
-        if not self._sees_any(facts, name):
+        if not self.sees_any(facts, name):
             return self.nothing
         if relation.alive == relation.count:
             range_ = self._range(facts, name)
@@ -450,17 +450,17 @@ class Sets:
             case _:
                 return None
 
-    def _sees_any(self, facts: Facts, name: str) -> bool:
+    def sees_any(self, facts: Facts, name: str) -> bool:
         """False if a view surely has no facts of a relation."""
         match facts:
             case Settled() | Growing():
                 return name in facts.rows
             case Union(left=left, right=right):
-                return self._sees_any(left, name) or self._sees_any(right, name)
+                return self.sees_any(left, name) or self.sees_any(right, name)
             case Difference(left=left):
-                return self._sees_any(left, name)
+                return self.sees_any(left, name)
             case Within(facts=inner, region=region):
-                return region.touches(name) and self._sees_any(inner, name)
+                return region.touches(name) and self.sees_any(inner, name)
             case _:
                 return True
 
