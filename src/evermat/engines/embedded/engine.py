@@ -26,10 +26,10 @@ from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
 from evermat.engines.embedded.heads import (
+    Heads,
     find_known,
     find_or_append,
     intern_rows,
-    merged,
 )
 from evermat.engines.embedded.plan import describe, make_plan
 from evermat.engines.embedded.relation import (
@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     )
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
-    from evermat.engines.embedded.heads import Counted
     from evermat.engines.embedded.plan import Plan
+    from evermat.engines.embedded.wide import Counted
     from evermat.values import Kind
 
 REPLAN_FACTOR = 8
@@ -187,10 +187,12 @@ class EmbeddedEngine:
         relation = Relation(query.head.relation, arity)
         self._declare_patterns(query)
         prepared = Prepared(self._new_plan(query), self.inline)
+        heads = Heads(arity)
         with self._marker() as marker:
-            parts = self._evaluate(query, views, prepared, marker)
-        if parts:
-            find_or_append(relation, merged(parts))
+            self._evaluate(prepared, views, marker, heads)
+        found = heads.counted()
+        if found is not None:
+            find_or_append(relation, found)
         return Copy(self._dictionary, {"": relation.table[:, : relation.count]}).read(
             ""
         )
@@ -202,13 +204,16 @@ class EmbeddedEngine:
         return describe(self._new_plan(query))
 
     def _run(self, queries: QuerySet, views: Views) -> dict[str, Counted]:
-        parts: dict[str, list[Counted]] = {}
+        gathered: dict[str, Heads] = {}
         with self._marker() as marker:
             for query in self._affected(queries, views):
-                found = self._evaluate(query, views, self._prepared(query), marker)
-                if found:
-                    parts.setdefault(query.head.relation, []).extend(found)
-        return {name: merged(pieces) for name, pieces in parts.items()}
+                head = query.head
+                heads = gathered.get(head.relation)
+                if heads is None:
+                    heads = gathered[head.relation] = Heads(len(head.operands))
+                self._evaluate(self._prepared(query), views, marker, heads)
+        counted = ((name, heads.counted()) for name, heads in gathered.items())
+        return {name: some for name, some in counted if some is not None}
 
     def _affected(self, queries: QuerySet, views: Views) -> Iterator[Query]:
         """The queries that can yield anything: the change has what they read."""
@@ -231,14 +236,13 @@ class EmbeddedEngine:
             marker.clear()
 
     def _evaluate(
-        self, query: Query, views: Views, prepared: Prepared, marker: Marker
-    ) -> list[Counted]:
+        self, prepared: Prepared, views: Views, marker: Marker, heads: Heads
+    ) -> None:
         evaluation = Evaluation(
             prepared, lambda pattern: self._source(pattern, views, marker), self.monitor
         )
         try:
-            heads = evaluation.run(len(query.head.operands))
-            return [part for some in heads for part in some.parts()]
+            evaluation.run(heads)
         finally:
             self.matches += evaluation.matches
 

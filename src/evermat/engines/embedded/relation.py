@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded import kernels, kernels_rows
+from evermat.engines.embedded import kernels, kernels_rows, kernels_wide
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.sorting import sort_pairs
@@ -163,17 +163,20 @@ class Relation:
         in_slices(keys.size, find)
         return found
 
-    def find_wide_sorted(self, table: Ids, keys: Keys) -> Rows:
+    def find_wide_sorted(self, facts: Ids, keys: Keys) -> Rows:
         """The row of each fact, or -1, where the keys are hashes in order.
 
-        The first row with the same hash is next to always the fact. If one is not,
-        all are looked up again in the way that minds collisions.
+        Facts are given one after the other, in either order of memory. The first row
+        with the same hash is next to always the fact. If one is not, all are looked up
+        again in the way that minds collisions.
         """
         found = self.find_sorted(keys)
-        hits = np.flatnonzero(found >= 0)
-        for mine, theirs in zip(self._table, table, strict=True):
-            if (mine[found[hits]] != theirs[hits]).any():
-                return self.find(table, keys)
+
+        def count_different(part: slice) -> int:
+            return kernels_wide.count_different(facts[part], self._table, found[part])
+
+        if in_slices(keys.size, count_different):
+            return self.find(facts.T, keys)
         return found
 
     def append(self, keys: Keys, table: Ids) -> Rows:
@@ -186,6 +189,19 @@ class Relation:
         rows = np.arange(first, self.count, dtype=np.int32)
         self.primary.add_sorted(keys, rows)
         return rows
+
+    def append_wide(self, facts: Ids, keys: Keys, rows: Rows) -> None:
+        """Give rows to those facts that have none; the keys are hashes in order."""
+        new = int(np.count_nonzero(rows < 0))
+        if not new:
+            return
+        first = self.count
+        self._reserve(first + new)
+        new_keys = np.empty(new, np.uint64)
+        kernels_wide.number_new(keys, facts, rows, first, new_keys, self._table)
+        self.count += new
+        self._status[first : self.count] = 0
+        self.primary.add_sorted(new_keys, np.arange(first, self.count, dtype=np.int32))
 
     def append_keys(self, keys: Keys) -> None:
         """Like `append`, for exact keys, which say what the columns are."""

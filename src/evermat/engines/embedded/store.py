@@ -59,7 +59,7 @@ def _missing(relation: Relation, twin: Relation | None) -> Rows | None:
         found = (
             twin.find_sorted(keys)
             if relation.arity <= WIDEST_EXACT_KEY
-            else twin.find_wide_sorted(relation.table[:, rows], keys)
+            else twin.find_wide_sorted(relation.table[:, rows].T, keys)
         )
         there = found >= 0
         there[there] = (twin.status[found[there]] & MATERIALISED) != 0
