@@ -14,10 +14,7 @@ import numpy as np
 from evermat.engines.embedded import kernels
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Ids, Keys, Rows
-
-MOST_IN_CACHE = 1 << 15
-"""Up to this many facts are sorted by hash where they are."""
+    from evermat.engines.embedded.arrays import Keys, Rows
 
 
 def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
@@ -26,28 +23,3 @@ def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
     if kernels.sort_pairs(keys, rows, spare_keys, spare_rows):
         return spare_keys, spare_rows
     return keys, rows
-
-
-def sort_hashes(hashes: Keys, table: Ids, counts: Rows) -> tuple[Keys, Rows, Ids, Rows]:
-    """Sort facts by their hashes.
-
-    Hashes are spread evenly, which other keys are not. Dividing them by their upper
-    bits therefore gives pieces of about the same size: facts are moved into such pieces
-    once, and what is left to do happens in the cache.
-
-    Returns:
-        the sorted hashes, the place of each fact in the table, and the table and the
-        counts, in an order of their own.
-    """
-    n = hashes.size
-    keys, order = np.empty(n, np.uint64), np.empty(n, np.int32)
-    if n > MOST_IN_CACHE:
-        moved, moved_counts = np.empty_like(hashes), np.empty_like(counts)
-        moved_table = np.empty_like(table)
-        kernels.divide_hashes(
-            hashes, table, counts, moved, moved_table, moved_counts, order
-        )
-        hashes, table, counts = moved, moved_table, moved_counts
-    bits = max(1, (n - 1).bit_length())
-    kernels.sort_hashes(hashes, bits, np.zeros((1 << bits) + 1, np.int32), keys, order)
-    return keys, order, table, counts
