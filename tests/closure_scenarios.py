@@ -66,6 +66,12 @@ OTHERS = """
     n(?x) :- t(?x, k, ?x) .
 """
 
+ENTANGLED = """
+    r(?x, ?z) :- r(?x, ?y), r(?y, ?z) .
+    r(?x, ?z) :- r(?x, y1), f(?x, ?z) .
+"""
+"""Of these, entangled programs have both to begin with."""
+
 
 def _predicates(rule: Rule) -> set[str]:
     """The relations of a rule, those of negated atoms apart."""
@@ -74,14 +80,14 @@ def _predicates(rule: Rule) -> set[str]:
 
 
 _ENTANGLED = {"r", "s", "e", "f", "a", "b"}
-_NODES = ["y1", "y2", "y3", "y4", "y5"]
+_NODES = ["y1", "y2", "y3", "y4", "y5", "y6"]
 _RULES = tuple(list(parse_rules(text)) for text in (CLOSURES, OTHERS))
 _ENTANGLED_RULES = tuple(
     [rule for rule in rules if _ENTANGLED.issuperset(_predicates(rule))]
     for rules in _RULES
 )
 _FACTS = ["e", "e", "e", "r", "s", "q", "l", "f", "a", "b", "T", "t"]
-_ENTANGLED_FACTS = ["e", "e", "f", "f", "r", "r", "s", "a", "b"]
+_ENTANGLED_FACTS = ["e", "f", "f", "f", "f", "r", "r", "r", "to y1", "to y1", "s"]
 
 
 def closure_scenario(seed: int, *, change_rules: bool, updates: int = 3) -> Scenario:
@@ -90,7 +96,8 @@ def closure_scenario(seed: int, *, change_rules: bool, updates: int = 3) -> Scen
     is_entangled = seed % 3 == 0
     rules = _ENTANGLED_RULES if is_entangled else _RULES
     names = _ENTANGLED_FACTS if is_entangled else _FACTS
-    current = _add(chance, rules, [], chance.randint(1, 4), chance.randint(1, 6))
+    first = list(parse_rules(ENTANGLED)) if is_entangled else []
+    current = _add(chance, rules, first, chance.randint(1, 4), chance.randint(1, 6))
     program = tuple(current)
     present = {_fact(chance, names) for _ in range(chance.choice([3, 8, 14]))}
     facts = frozenset(present)
@@ -137,6 +144,8 @@ def _fact(chance: random.Random, names: list[str]) -> Fact:
     predicate = chance.choice(names)
     x, y = chance.choice(_NODES), chance.choice(_NODES)
     match predicate:
+        case "to y1":
+            return "r", (constant(x), constant("y1"))
         case "a" | "b":
             return predicate, (constant(x),)
         case "T":
@@ -147,3 +156,29 @@ def _fact(chance: random.Random, names: list[str]) -> Fact:
             return predicate, (constant(x), constant(middle), constant(y))
         case _:
             return predicate, (constant(x), constant(y))
+
+
+def second_paths() -> Scenario:
+    """A path is lost, and another one leads through a fact that a rule derives."""
+    return _story(
+        "r(y2, y1) f(y2, y3) r(y3, y4) r(y2, y5) r(y5, y4)", ("r(y2, y5)", "")
+    )
+
+
+def lost_start() -> Scenario:
+    """A fact loses the rule that derived it and the path that led there at once."""
+    return _story("r(y2, y1) f(y2, y3)", ("", "r(y1, y3)"), ("r(y2, y1)", ""))
+
+
+def _story(facts: str, *updates: tuple[str, str]) -> Scenario:
+    steps = [Update(_facts(less), _facts(more), (), ()) for less, more in updates]
+    rules = tuple(parse_rules(ENTANGLED + "seen(?y) :- r(y2, ?y) ."))
+    return Scenario(rules, _facts(facts), tuple(steps))
+
+
+def _facts(text: str) -> frozenset[Fact]:
+    atoms = [part.strip(" (") for part in text.split(")") if part.strip()]
+    return frozenset(
+        (name, tuple(constant(value.strip()) for value in values.split(",")))
+        for name, values in (atom.split("(") for atom in atoms)
+    )
