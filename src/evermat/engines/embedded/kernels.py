@@ -252,13 +252,13 @@ def merge_counts(
 
 
 @kernel("Tuple((uint64[::1], int32[::1]))(int64)")
-def empty_run(size: int) -> tuple[Keys, Rows]:
+def empty_pairs(size: int) -> tuple[Keys, Rows]:
     """Memory for keys and rows, without huge pages."""
     return np.empty(size, np.uint64), np.empty(size, np.int32)
 
 
 @kernel(_void(_keys, _rows, _keys, _rows, _keys, _rows))
-def merge_runs(
+def merge_pairs(
     left: Keys,
     left_rows: Rows,
     right: Keys,
