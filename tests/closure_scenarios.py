@@ -170,9 +170,18 @@ def lost_start() -> Scenario:
     return _story("r(y2, y1) f(y2, y3)", ("", "r(y1, y3)"), ("r(y2, y1)", ""))
 
 
-def _story(facts: str, *updates: tuple[str, str]) -> Scenario:
+def lost_loops() -> Scenario:
+    """A fact goes with a path to its end, and its loops have to go with it."""
+    return _story(
+        "r(y2, y1)",
+        ("r(y2, y1)", ""),
+        also="r(?x, ?x) :- r(?x, _) . r(?y, ?y) :- r(_, ?y) . r(?x, y3) :- r(?x, y2) .",
+    )
+
+
+def _story(facts: str, *updates: tuple[str, str], also: str = "") -> Scenario:
     steps = [Update(_facts(less), _facts(more), (), ()) for less, more in updates]
-    rules = tuple(parse_rules(ENTANGLED + "seen(?y) :- r(y2, ?y) ."))
+    rules = tuple(parse_rules(ENTANGLED + also + "seen(?y) :- r(y2, ?y) ."))
     return Scenario(rules, _facts(facts), tuple(steps))
 
 

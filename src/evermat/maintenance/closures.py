@@ -123,6 +123,10 @@ class ClosureModule:
 
         Edges that are lost below are still walked along: a path may lose a deleted
         fact here and an edge there, and must not be missed on both occasions.
+
+        An external fact may be among what is returned. Paths along it then lead through
+        the deleted facts as well, but its loops do not, so that with loops nothing
+        stays that is not certain.
         """
         engine = stage.engine
         if not self._touches(delta):
@@ -133,7 +137,7 @@ class ClosureModule:
             self.closure,
             external | gone | self._edges(stage.before),
             without=self._certain(stage, external) | self._edges(stage.positive),
-            through=gone,
+            through=None if self.closure.loops else gone,
         )
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
