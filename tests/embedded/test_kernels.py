@@ -129,12 +129,12 @@ def test_agree_sorted_goals_are_found(
     ]
 
 
-def test_agree_long_runs_are_merged_by_several_cores() -> None:
+def test_agree_long_runs_are_sorted_and_merged_by_several_cores() -> None:
     random = np.random.default_rng(7)
-    keys = random.permutation(np.arange(300_000, dtype=np.uint64) << np.uint64(20))
+    keys = random.permutation(np.arange(600_000, dtype=np.uint64) << np.uint64(20))
     rows = np.arange(keys.size, dtype=np.int32)
     index = Index((0, 1))
-    for part in (slice(0, 200_000), slice(200_000, 300_000)):
+    for part in (slice(0, 400_000), slice(400_000, 600_000)):
         index.add(keys[part].copy(), rows[part].copy())
     (run,) = index.runs
     assert (run.keys == np.sort(keys)).all()

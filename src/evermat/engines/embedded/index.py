@@ -13,8 +13,7 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.cores import in_slices
-from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.sorting import merge_pairs, sort_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -154,7 +153,9 @@ class Index:
         for at in range(len(runs) - 1, 0, -1):
             if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
                 right, left = runs.pop(at), runs[at - 1]
-                runs[at - 1] = _merged(left, right)
+                runs[at - 1] = Run(
+                    *merge_pairs(left.keys, left.rows, right.keys, right.rows)
+                )
 
     def rows_for(self, goals: Ids) -> Rows:
         """The rows for one goal: an id, a pair of ids or what a hash is made of."""
@@ -178,27 +179,3 @@ class Index:
     def nbytes(self) -> int:
         """Memory in use."""
         return sum(run.nbytes for run in self.runs)
-
-
-def _merged(left: Run, right: Run) -> Run:
-    """Both runs as one; cores share the work by the places of the left one."""
-    keys, rows = kernels.empty_run(len(left) + len(right))
-
-    def merge(mine: slice) -> int:
-        low, high = (
-            0 if at == 0 else len(right) if at == len(left) else place(left.keys[at])
-            for at in (mine.start, mine.stop)
-        )
-        whole = slice(mine.start + low, mine.stop + high)
-        kernels.merge_runs(
-            *(left.keys[mine], left.rows[mine]),
-            *(right.keys[low:high], right.rows[low:high]),
-            *(keys[whole], rows[whole]),
-        )
-        return 0
-
-    def place(key: np.uint64) -> int:
-        return int(np.searchsorted(right.keys, key))
-
-    in_slices(len(left), merge)
-    return Run(keys, rows)

@@ -252,13 +252,13 @@ def merge_counts(
 
 
 @kernel("Tuple((uint64[::1], int32[::1]))(int64)")
-def empty_run(size: int) -> tuple[Keys, Rows]:
+def empty_pairs(size: int) -> tuple[Keys, Rows]:
     """Memory for keys and rows, without huge pages."""
     return np.empty(size, np.uint64), np.empty(size, np.int32)
 
 
 @kernel(_void(_keys, _rows, _keys, _rows, _keys, _rows))
-def merge_runs(
+def merge_pairs(
     left: Keys,
     left_rows: Rows,
     right: Keys,
@@ -278,6 +278,18 @@ def merge_runs(
 
 
 # --------------------------------------------------------------------- look-ups
+
+
+@kernel(int64(_keys, int64, int64, uint64))
+def first_from(keys: Keys, low: int, high: int, goal: np.uint64) -> int:
+    """The first place in [low, high) whose key is not below the goal, or else high."""
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < goal:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel(_void(_keys, int64, int64, _rows))
@@ -317,14 +329,7 @@ def find_halves(
         low = directory[bucket]
         high = directory[bucket + 1]
         if shift > 0:
-            goal = uint64(ids[i]) << _HALF
-            end = high
-            while low < end:
-                middle = (low + end) >> 1
-                if keys[middle] < goal:
-                    low = middle + 1
-                else:
-                    end = middle
+            low = first_from(keys, low, high, uint64(ids[i]) << _HALF)
             end = low
             while end < high and keys[end] >> _HALF == uint64(ids[i]):
                 end += 1
@@ -355,14 +360,7 @@ def find_keys(
             first[i] = 0
             last[i] = 0
             continue
-        low = directory[bucket]
-        end = directory[bucket + 1]
-        while low < end:
-            middle = (low + end) >> 1
-            if keys[middle] < goal:
-                low = middle + 1
-            else:
-                end = middle
+        low = first_from(keys, directory[bucket], directory[bucket + 1], goal)
         first[i] = low
         while low < keys.size and keys[low] == goal:
             low += 1
@@ -392,14 +390,7 @@ def find_rows(
         bucket = (int64(goal >> _HALF) - base) >> shift
         if found[i] >= 0 or bucket < 0 or bucket >= buckets:
             continue
-        low = directory[bucket]
-        end = directory[bucket + 1]
-        while low < end:
-            middle = (low + end) >> 1
-            if keys[middle] < goal:
-                low = middle + 1
-            else:
-                end = middle
+        low = first_from(keys, directory[bucket], directory[bucket + 1], goal)
         if low < keys.size and keys[low] == goal:
             found[i] = rows[low]
             hits += 1
@@ -418,14 +409,7 @@ def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
     hits = 0
     if goals.size > 0:
         # The goals may be the second half of a list: start where they start.
-        low, high = 0, n
-        while low < high:
-            middle = (low + high) >> 1
-            if keys[middle] < goals[0]:
-                low = middle + 1
-            else:
-                high = middle
-        place = low
+        place = first_from(keys, 0, n, goals[0])
     for i in range(goals.size):
         goal = goals[i]
         if place < n and keys[place] < goal:
@@ -433,14 +417,7 @@ def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
             while place + step < n and keys[place + step] < goal:
                 place += step
                 step <<= 1
-            end = min(place + step, n)
-            place += 1
-            while place < end:
-                middle = (place + end) >> 1
-                if keys[middle] < goal:
-                    place = middle + 1
-                else:
-                    end = middle
+            place = first_from(keys, place + 1, min(place + step, n), goal)
         if place < n and keys[place] == goal and found[i] < 0:
             found[i] = rows[place]
             hits += 1
