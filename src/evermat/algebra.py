@@ -357,19 +357,28 @@ class Region:
 
     A fact lies in the region if its relation is one of `relations`, or if it matches
     one of `shapes`, which use constants and distinct columns only.
+
+    Attributes:
+        relations: those that lie in the region as a whole.
+        shapes: the facts of other relations that do.
+        names: all relations of which facts can lie in the region.
     """
 
     relations: frozenset[str] = frozenset()
     shapes: tuple[Pattern, ...] = ()
+    names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A region can have a shape for every class of an ontology.
+        names = self.relations | {shape.relation for shape in self.shapes}
+        object.__setattr__(self, "names", names)
 
     def __or__(self, other: Region) -> Region:
         return Region(self.relations | other.relations, self.shapes + other.shapes)
 
     def touches(self, relation: str) -> bool:
         """Whether any fact of a relation can lie in the region."""
-        return relation in self.relations or any(
-            shape.relation == relation for shape in self.shapes
-        )
+        return relation in self.names
 
     def contains(self, relation: str, row: Sequence[Constant]) -> bool:
         """Whether a fact lies in the region."""
