@@ -518,7 +518,7 @@ def _without_bit(status: Status, rows: Rows, bit: int) -> Rows:
 
 def _seen_rows(visible: Flags, status: Status) -> Rows:
     """The rows whose status is visible."""
-    return np.flatnonzero(visible[status]).astype(np.int32)
+    return np.flatnonzero(visible[status].view(np.bool_)).astype(np.int32)
 
 
 def _operation(facts: Facts) -> tuple[str, Facts, Facts]:
