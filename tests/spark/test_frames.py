@@ -67,6 +67,7 @@ def test_a_large_frame_goes_in_and_out_without_the_driver(
     assert max(collected) <= 50
 
 
+@pytest.mark.slow
 def test_updates_with_frames_are_those_with_rows(session: SparkSession) -> None:
     kb = evermat.KnowledgeBase(RULES, engine=engine())
     twin = evermat.KnowledgeBase(RULES)
@@ -160,7 +161,7 @@ def test_what_is_wrong_with_a_frame_is_said_and_changes_nothing(
     assert (kb.count("edge"), kb.count("two")) == before
 
 
-@pytest.mark.parametrize("limit", [3, 1000])
+@pytest.mark.parametrize("limit", [3, pytest.param(1000, marks=pytest.mark.slow)])
 def test_two_constants_with_one_digest_are_refused(
     session: SparkSession, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +197,7 @@ def test_constants_that_clash_on_the_cluster_are_refused() -> None:
     assert len(terms) == 1
 
 
+@pytest.mark.slow
 def test_a_state_keeps_the_constants_of_the_cluster(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_state_keeps_the_constants_of_the_cluster(
     assert set(last.facts("two")) == set(twin.facts("two"))
 
 
+@pytest.mark.slow
 def test_frames_are_gathered_while_they_fit_and_spread_otherwise(
     session: SparkSession,
 ) -> None:
@@ -232,6 +235,7 @@ def test_frames_are_gathered_while_they_fit_and_spread_otherwise(
             assert set(kb.counters(name)) == set(twin.counters(name))
 
 
+@pytest.mark.slow
 def test_results_of_one_knowledge_base_are_facts_of_another() -> None:
     kb, other = (evermat.KnowledgeBase(engine=engine()) for _ in range(2))
     kb.load({"edge": PAIRS})
