@@ -25,7 +25,7 @@ from evermat.engines.spark.computations import (
     value_function,
 )
 from evermat.engines.spark.ids import constant_id
-from evermat.engines.spark.rows import BROADCAST
+from evermat.engines.spark.rows import BROADCAST, FEW, join_hint
 from evermat.values import Constant
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class Planner:
         self._made: list[int] = []
         """Columns whose values may be new constants."""
         self._sql = "SELECT 0L AS unit"
+        self._estimate = 0
 
     def plan(self) -> QueryPlan | None:
         """The plan, or None if the query certainly has no match."""
@@ -174,26 +175,27 @@ class Planner:
         return str(knowledge.inline)
 
     def _join(self, leaves: list[_Leaf]) -> None:
-        estimate = 0
         while leaves:
             leaf = min(leaves, key=self._rank)
             leaves.remove(leaf)
             if not self._bound and not self._steps:
-                self._sql, estimate = leaf.sql, leaf.bound
+                self._sql, self._estimate = leaf.sql, leaf.bound
                 self._steps.append(f"scan {leaf.name}, {leaf.bound:,} rows")
             else:
-                estimate = self._join_one(leaf, estimate)
+                self._join_one(leaf)
             self._bound |= leaf.columns
 
     def _rank(self, leaf: _Leaf) -> tuple[bool, bool, int]:
         connected = bool(leaf.columns & self._bound)
         return not leaf.is_change, not connected, leaf.bound
 
-    def _join_one(self, leaf: _Leaf, estimate: int) -> int:
+    def _join_one(self, leaf: _Leaf) -> None:
+        estimate = self._estimate
         shared = sorted(leaf.columns & self._bound)
-        if leaf.bound <= BROADCAST:
+        few = bool(shared) and max(leaf.bound, estimate) <= FEW
+        if leaf.bound <= BROADCAST and not few:
             hint, how = "/*+ BROADCAST(r) */", "broadcast"
-        elif estimate <= SMALL_CHANGE:
+        elif estimate <= SMALL_CHANGE and not few:
             hint, how = "/*+ BROADCAST(l) */", "broadcast what was found"
         else:
             hint, how = "/*+ SHUFFLE_HASH(r) */", "shuffle"
@@ -206,7 +208,7 @@ class Planner:
         self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
         keys = ", ".join(f"?{index}" for index in shared) or "nothing"
         self._steps.append(f"join {leaf.name} on {keys}, {leaf.bound:,} rows, {how}")
-        return estimate * 10
+        self._estimate = estimate * 10
 
     # ------------------------------------------------------------------ negation
 
@@ -234,10 +236,9 @@ class Planner:
             right = f"SELECT {names} FROM {rows}"  # noqa: S608
         else:
             right, on = f"SELECT 1 AS one FROM {rows} LIMIT 1", "true"  # noqa: S608
-        is_small = source.bound <= BROADCAST or not columns
-        hint = "/*+ BROADCAST(r) */" if is_small else "/*+ SHUFFLE_HASH(r) */"
+        hint = join_hint(self._estimate, source.bound) if columns else "BROADCAST"
         self._sql = (
-            f"SELECT {hint} l.* FROM ({self._sql}) l "  # noqa: S608
+            f"SELECT /*+ {hint}(r) */ l.* FROM ({self._sql}) l "  # noqa: S608
             f"LEFT ANTI JOIN ({right}) r ON {on}"
         )
         self._steps.append(f"reject {pattern.relation}, {source.bound:,} rows")
