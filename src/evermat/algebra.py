@@ -357,19 +357,28 @@ class Region:
 
     A fact lies in the region if its relation is one of `relations`, or if it matches
     one of `shapes`, which use constants and distinct columns only.
+
+    Attributes:
+        relations: those that lie in the region as a whole.
+        shapes: the facts of other relations that do.
+        names: all relations of which facts can lie in the region.
     """
 
     relations: frozenset[str] = frozenset()
     shapes: tuple[Pattern, ...] = ()
+    names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A region can have a shape for every class of an ontology.
+        names = self.relations | {shape.relation for shape in self.shapes}
+        object.__setattr__(self, "names", names)
 
     def __or__(self, other: Region) -> Region:
         return Region(self.relations | other.relations, self.shapes + other.shapes)
 
     def touches(self, relation: str) -> bool:
         """Whether any fact of a relation can lie in the region."""
-        return relation in self.relations or any(
-            shape.relation == relation for shape in self.shapes
-        )
+        return relation in self.names
 
     def contains(self, relation: str, row: Sequence[Constant]) -> bool:
         """Whether a fact lies in the region."""
@@ -902,6 +911,41 @@ class EqualityEngine(Engine, Protocol):
 def can_rewrite(engine: Engine) -> TypeGuard[EqualityEngine]:
     """Whether an engine keeps representatives of equal constants."""
     return hasattr(engine, "representatives")
+
+
+class StagedRows(Protocol):
+    """Rows of a relation that are not in this process.
+
+    Attributes:
+        num_columns: how many columns they have.
+        num_rows: how many there are; some may be there twice.
+        kinds: for each column the kinds that it holds, with a constant of each.
+    """
+
+    num_columns: int
+    num_rows: int
+    kinds: Sequence[Mapping[Kind, Constant]]
+
+    def mentions(self, column: int, constant: Constant) -> bool:
+        """Whether a constant occurs in a column."""
+
+
+class StagingEngine(Engine, Protocol):
+    """An engine that takes frames without having them in this process.
+
+    Where other engines take tables, it takes what `stage` gives as well.
+    """
+
+    def stage(self, parts: Sequence[object], name: str) -> pa.Table | StagedRows:
+        """Frames and tables of one relation, checked for values that are missing.
+
+        Not in a transaction: facts may have to be moved to make room.
+        """
+
+
+def can_stage(engine: Engine) -> TypeGuard[StagingEngine]:
+    """Whether an engine takes frames where they are."""
+    return hasattr(engine, "stage")
 
 
 class FixpointEngine(Engine, Protocol):

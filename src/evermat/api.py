@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
 import pyarrow as pa
 
-from evermat.algebra import Region, Views, place_of, with_room
+from evermat.algebra import Region, Views, can_stage, place_of, with_room
 from evermat.catalogue import Catalogue
-from evermat.change import Change, check_sort, read_relation, split
+from evermat.change import (
+    Change,
+    check_sort,
+    distant_relation,
+    read_relation,
+    split,
+)
 from evermat.columns import (
     as_terms,
     constants,
@@ -392,12 +398,13 @@ class KnowledgeBase:
         }
         region = Region(frozenset({predicate}))
         snapshot = engine.snapshot(chosen[sort].within(region))
+        rest = [] if sort == "explicit" else list(kept.reading.rest(predicate))
+        distant = None if rest else distant_relation(snapshot, predicate)
+        if distant is not None:
+            return Result(distant, known.columns)
         table = read_relation(snapshot, predicate, known.arity)
-        if sort != "explicit":
-            rest = kept.reading.rest(predicate)
-            parts = [read_relation(each, predicate, known.arity) for each in rest]
-            table = joined_tables([table, *parts])
-        return Result(table, known.columns)
+        parts = [read_relation(each, predicate, known.arity) for each in rest]
+        return Result(joined_tables([table, *parts]), known.columns)
 
     def _expanded_facts(self, known: Predicate, sort: Sort) -> Result:
         engine = require_rewriting(self._engine)
@@ -551,8 +558,12 @@ class KnowledgeBase:
         return sizes
 
     def _check(self, request: Request) -> CheckedRequest:
+        engine = self._engine
         return check_request(
-            request, catalogue=self._catalogue, prefixes=self._prefixes
+            request,
+            catalogue=self._catalogue,
+            prefixes=self._prefixes,
+            stage=engine.stage if can_stage(engine) else None,
         )
 
     def _change(

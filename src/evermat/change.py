@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import empty_table, rows_without_columns
+from evermat.distant_rows import is_distant
 from evermat.errors import EvermatError
 from evermat.lang.normalise import is_auxiliary
 from evermat.result import Result
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Snapshot
     from evermat.catalogue import Catalogue
+    from evermat.distant_rows import DistantRows
     from evermat.maintenance.state import Outcome, Report
 
 Sort = Literal["all", "explicit", "derived"]
@@ -109,11 +111,14 @@ class Change:
     ) -> Result:
         predicate = self._catalogue.require(name)
         check_sort(sort)
-        table = read_relation(facts, name, predicate.arity)
-        if sort != "all" and explicit is not None:
-            given = read_relation(explicit, name, predicate.arity)
-            table = split(table, given, sort)
-        return Result(table, predicate.columns)
+        chosen = None if sort == "all" else explicit
+        rows = _where_they_are(facts, chosen, name, sort)
+        if rows is None:
+            rows = read_relation(facts, name, predicate.arity)
+            if chosen is not None:
+                given = read_relation(chosen, name, predicate.arity)
+                rows = split(rows, given, sort)
+        return Result(rows, predicate.columns)
 
     def __repr__(self) -> str:
         parts = [
@@ -122,6 +127,25 @@ class Change:
         ]
         kind = "Change" if self.applied else "Planned change"
         return f"<{kind} {', '.join(parts) or 'nothing'}>"
+
+
+def _where_they_are(
+    facts: Snapshot, explicit: Snapshot | None, name: str, sort: Sort
+) -> DistantRows | None:
+    """The rows of a snapshot, if they are too many to be read without being asked."""
+    if not is_distant(facts) or not facts.is_large(name):
+        return None
+    rows = facts.distant(name)
+    if explicit is None:
+        return rows
+    if not is_distant(explicit) or not explicit.relations().get(name):
+        return None
+    return rows.split(explicit.distant(name), common=sort == "explicit")
+
+
+def distant_relation(facts: Snapshot, name: str) -> DistantRows | None:
+    """The rows of a relation where they are, if they are many."""
+    return _where_they_are(facts, None, name, "all")
 
 
 def read_relation(facts: Snapshot, name: str, arity: int) -> pa.Table:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.algebra import can_rewrite
@@ -25,9 +26,7 @@ from evermat.values import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import pyarrow as pa
-
-    from evermat.algebra import Engine, EqualityEngine
+    from evermat.algebra import Engine, EqualityEngine, StagedRows
     from evermat.catalogue import Catalogue
     from evermat.lang.syntax import Rule
     from evermat.update_requests import CheckedRequest
@@ -77,9 +76,11 @@ def asks_for_equality(request: CheckedRequest) -> bool:
     return triples is not None and _has_same_as(triples)
 
 
-def _has_same_as(triples: pa.Table) -> bool:
+def _has_same_as(triples: pa.Table | StagedRows) -> bool:
     if triples.num_columns != 3:  # noqa: PLR2004  subject, predicate, object
         return False
+    if not isinstance(triples, pa.Table):
+        return triples.mentions(1, OWL_SAME_AS)
     terms = as_terms(triples.column(1))
     is_same = pc.and_(
         pc.equal(pc.struct_field(terms, [0]), int(Kind.IRI)),

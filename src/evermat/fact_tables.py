@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.algebra import StagedRows
 from evermat.catalogue import ArityClashError
 from evermat.columns import (
     ArityMismatchError,
@@ -26,10 +28,11 @@ from evermat.lang.syntax import Term
 from evermat.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from evermat.catalogue import Catalogue, Predicate
     from evermat.lang.syntax import Atom
+    from evermat.values import Constant
 
 
 class FactError(EvermatError, ValueError):
@@ -44,36 +47,79 @@ class FactTypeError(EvermatError, TypeError):
     code: ClassVar[str] = "EM403"
 
 
+Stage = Callable[[Sequence[object], str], pa.Table | StagedRows]
+"""Takes frames where they are, given with the name of their predicate."""
+
+
 def fact_tables(
-    data: Mapping[str, Sequence[object]], facts: Iterable[Atom], catalogue: Catalogue
-) -> dict[str, pa.Table]:
+    data: Mapping[str, Sequence[object]],
+    facts: Iterable[Atom],
+    catalogue: Catalogue,
+    stage: Stage | None = None,
+) -> dict[str, pa.Table | StagedRows]:
     """One table for each predicate that is mentioned.
 
     Args:
         data: pieces of data by predicate: frames, tables, rows, paths of files.
         facts: facts of programs.
         catalogue: knows the arity and the declared types of predicates.
+        stage: takes frames of Spark, if the engine does.
 
     Raises:
         ArityClashError: rows that are too long or too short.
         FactTypeError: a value that a declaration rules out.
     """
     pieces: dict[str, list[pa.Table]] = {}
-    for name, parts in data.items():
-        for part in parts:
-            table = _read(part, name, catalogue)
-            if table.num_columns or table.num_rows or catalogue.arity(name) == 0:
-                pieces.setdefault(name, []).append(table)
+    frames: dict[str, list[Any]] = {}
+    given = [(name, part) for name, parts in data.items() for part in parts]
+    for name, part in given:
+        frame = None if stage is None else _frame(part)
+        if frame is not None:
+            frames.setdefault(name, []).append(frame)
+            continue
+        table = _read(part, name, catalogue)
+        if table.num_columns or table.num_rows or catalogue.arity(name) == 0:
+            pieces.setdefault(name, []).append(table)
     for name, rows in _fact_rows(facts).items():
         table = table_of_rows(rows, len(rows[0]))
         pieces.setdefault(name, []).append(table)
     tables = {name: together(name, parts) for name, parts in pieces.items()}
+    if stage is not None:
+        tables |= _staged(frames, tables, catalogue, stage)
     for name, table in tables.items():
         catalogue.check(name, table.num_columns)
         known = catalogue.get(name)
         if known is not None and known.types:
             _check_types(table, known)
     return tables
+
+
+def _frame(part: object) -> object | None:
+    """A frame of Spark with columns, or rows on a cluster, if that is what it is."""
+    if isinstance(part, Result):
+        return part.distant
+    has_columns = hasattr(part, "toArrow") and bool(getattr(part, "columns", ()))
+    return part if has_columns else None
+
+
+def _staged(
+    frames: Mapping[str, list[Any]],
+    tables: Mapping[str, pa.Table],
+    catalogue: Catalogue,
+    stage: Stage,
+) -> dict[str, pa.Table | StagedRows]:
+    """Frames, together with tables of the same predicates."""
+    staged = {}
+    for name, parts in frames.items():
+        for frame in parts:
+            catalogue.check(name, len(frame.columns))
+        also = [tables[name]] if name in tables else []
+        try:
+            staged[name] = stage([*parts, *also], name)
+        except ArityMismatchError as error:
+            known, found = error.expected, error.found
+            raise ArityClashError(name, known=known, found=found) from error
+    return staged
 
 
 def together(name: str, tables: Sequence[pa.Table]) -> pa.Table:
@@ -130,8 +176,11 @@ def _constant(fact: Atom, argument: object) -> object:
     )
 
 
-def _check_types(table: pa.Table, predicate: Predicate) -> None:
+def _check_types(table: pa.Table | StagedRows, predicate: Predicate) -> None:
     """Refuse values that the declaration of a predicate rules out."""
+    if not isinstance(table, pa.Table):
+        _check_kinds(table, predicate)
+        return
     for column, name, type_name in zip(
         table.columns, predicate.columns, predicate.types, strict=True
     ):
@@ -143,9 +192,23 @@ def _check_types(table: pa.Table, predicate: Predicate) -> None:
         fits = pc.is_in(terms.field(0), value_set=numbers)
         row = int(pc.index(fits, value=False).as_py())
         (wrong,) = constants(terms.slice(row, 1))
-        raise FactTypeError(
-            f"{wrong} in row {row + 1} of `{predicate.name}` is not of type "
-            f"`{type_name}`",
-            law=f"column `{name}` of `{predicate.name}` is declared `{type_name}`",
-            help="correct the value, or the declaration",
-        )
+        raise _wrong_type(wrong, f" in row {row + 1}", predicate, name, type_name)
+
+
+def _check_kinds(staged: StagedRows, predicate: Predicate) -> None:
+    """The same for rows that are not in this process."""
+    for kinds, name, type_name in zip(
+        staged.kinds, predicate.columns, predicate.types, strict=True
+    ):
+        for wrong in set(kinds) - COLUMN_TYPES[type_name]:
+            raise _wrong_type(kinds[wrong], "", predicate, name, type_name)
+
+
+def _wrong_type(
+    wrong: Constant, where: str, predicate: Predicate, column: str, type_name: str
+) -> FactTypeError:
+    return FactTypeError(
+        f"{wrong}{where} of `{predicate.name}` is not of type `{type_name}`",
+        law=f"column `{column}` of `{predicate.name}` is declared `{type_name}`",
+        help="correct the value, or the declaration",
+    )

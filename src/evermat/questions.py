@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evermat.algebra import Views
 from evermat.columns import empty_table
+from evermat.distant_rows import has_distant_answers
 from evermat.lang.checks import require_valid
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_query
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, Facts, Pattern, Query
     from evermat.catalogue import Catalogue
+    from evermat.distant_rows import DistantRows
     from evermat.lang.syntax import BodyElement
 
 ANSWER = "~answer"
@@ -124,7 +126,7 @@ def query_of(rule: Rule) -> Query:
     return query
 
 
-def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table:
+def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table | DistantRows:
     """The distinct answers, as term columns; without columns, one empty row or none.
 
     Args:
@@ -141,7 +143,10 @@ def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table:
         engine.declare(relation, len(query.head.operands))
         rows = engine.answer(query, Views(positive=facts, negative=facts))
         negative = negative | engine.intern(relation, rows)
-    table = engine.answer(question.query, Views(positive=facts, negative=negative))
+    views = Views(positive=facts, negative=negative)
+    if question.columns and has_distant_answers(engine):
+        return engine.answer_distant(question.query, views)
+    table = engine.answer(question.query, views)
     return table if question.columns else table.select([])
 
 

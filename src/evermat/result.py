@@ -6,6 +6,7 @@ changes, whatever happens later to the knowledge base it came from.
 
 from __future__ import annotations
 
+from functools import cached_property
 from importlib import import_module
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.algebra import Representatives
+    from evermat.distant_rows import DistantRows
     from evermat.values import Constant, Value
 
 _SHOWN = 10
@@ -68,27 +70,38 @@ class Result:
 
     def __init__(
         self,
-        table: pa.Table,
+        rows: pa.Table | DistantRows,
         columns: Sequence[str],
         representatives: Representatives | None = None,
     ) -> None:
         """Wrap a table of term columns.
 
         Args:
-            table: the rows.
+            rows: the rows; those that are elsewhere are fetched when they are read.
             columns: the names to show.
             representatives: if given, each row stands for all rows that differ from
                 it in equal constants; they are made when they are read.
         """
         self.columns = tuple(columns)
-        self._short = table.rename_columns(list(columns)) if columns else table
+        self.distant = None if isinstance(rows, pa.Table) else rows
+        """The rows where they are, if they are not in this process."""
+        self._given = rows
         self._representatives = representatives
         self._whole: pa.Table | None = None
-        self._rows: int = (
-            table.num_rows
-            if representatives is None
-            else representatives.expanded_size(table)
-        )
+
+    @cached_property
+    def _rows(self) -> int:
+        if self._representatives is None:
+            return int(self._given.num_rows)
+        return self._representatives.expanded_size(self._short)
+
+    @cached_property
+    def _short(self) -> pa.Table:
+        """The rows as they were found."""
+        table = self._given
+        if not isinstance(table, pa.Table):
+            table = table.read()
+        return table.rename_columns(list(self.columns)) if self.columns else table
 
     @property
     def _table(self) -> pa.Table:
@@ -114,7 +127,7 @@ class Result:
 
     def renamed(self, columns: Sequence[str]) -> Result:
         """The same rows with other names for the columns."""
-        return Result(self._short, columns, self._representatives)
+        return Result(self._given, columns, self._representatives)
 
     def __len__(self) -> int:
         return self._rows
@@ -166,8 +179,13 @@ class Result:
         return frame
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
-        """The rows as a frame of Spark, in the active session or in a given one."""
+        """The rows as a frame of Spark, in the active session or in a given one.
+
+        Rows that are on a cluster stay there.
+        """
         spark = session or _require("pyspark.sql", "spark").SparkSession.active()
+        if self.distant is not None and self._representatives is None:
+            return self.distant.frame(self.columns, spark)
         frame: DataFrame = spark.createDataFrame(self.to_arrow())
         return frame
 
@@ -192,7 +210,10 @@ class Result:
     def __repr__(self) -> str:
         count = f"{self._rows:,} row" + ("" if self._rows == 1 else "s")
         lines = [f"<Result {', '.join(self.columns) or 'without columns'}: {count}>"]
-        shown = islice(self.constants(), _SHOWN)
+        first = self
+        if self.distant is not None and self._representatives is None:
+            first = Result(self.distant.read(_SHOWN), self.columns)
+        shown = islice(first.constants(), _SHOWN)
         lines += ["  " + ", ".join(map(str, row)) for row in shown]
         if self._rows > _SHOWN:
             lines.append(f"  … and {self._rows - _SHOWN:,} more")

@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     from evermat.values import Constant
 
 
+_Family = dict[tuple["Constant", ...], "Rule"]
+"""Rules that differ in their constants only, by these."""
+
+
 @dataclass(frozen=True, eq=False)
 class RuleSet:
     """Rules and the queries that evaluate them; each sort is built when first used.
@@ -75,7 +79,31 @@ class RuleSet:
     def full(self) -> QuerySet:
         """All instances: one query for each rule or family of rules."""
         with collection_paused():
-            return QuerySet(tuple(_fold(self.rules, self.is_local)))
+            families = self.families.items()
+            return QuerySet(tuple(_family_query(*family) for family in families))
+
+    @cached_property
+    def families(self) -> dict[_RuleShape, _Family]:
+        """The rules, those together that differ only in constants of atoms."""
+        families: dict[_RuleShape, _Family] = {}
+        with collection_paused():
+            for rule in self.rules:
+                reader = _RuleReader(rule, self.is_local)
+                # A program is a set of rules: the same rule twice counts once.
+                family = families.setdefault(reader.shape, {})
+                family.setdefault(reader.constants, rule)
+        return families
+
+    def without(self, unwanted: frozenset[Rule]) -> RuleSet:
+        """The rules but for some; those that stay are not looked at again."""
+        rules = tuple(rule for rule in self.rules if rule not in unwanted)
+        others = RuleSet(rules, self.is_local)
+        if "families" in self.__dict__:
+            families = _without(self.families, unwanted)
+            # Of rules that are the same but for their variables, families know one.
+            if sum(map(len, families.values())) == len(rules):
+                others.__dict__["families"] = families
+        return others
 
     @cached_property
     def delta(self) -> QuerySet:
@@ -324,20 +352,19 @@ class _RuleReader:
         return Apply(call.function, arguments)
 
 
-def _fold(
-    rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
-) -> Iterator[Query]:
-    """One query for each family of rules that differ only in constants of atoms."""
-    families: dict[_RuleShape, dict[tuple[Constant, ...], Rule]] = {}
-    for rule in rules:
-        reader = _RuleReader(rule, is_local)
-        # A program is a set of rules: the same rule twice counts once.
-        families.setdefault(reader.shape, {}).setdefault(reader.constants, rule)
+def _without(
+    families: dict[_RuleShape, _Family], unwanted: frozenset[Rule]
+) -> dict[_RuleShape, _Family]:
+    found = {}
     for shape, family in families.items():
-        yield _family_query(shape, family)
+        kept = {key: rule for key, rule in family.items() if rule not in unwanted}
+        if kept:
+            found[shape] = kept
+    return found
 
 
-def _family_query(shape: _RuleShape, family: dict[tuple[Constant, ...], Rule]) -> Query:
+def _family_query(shape: _RuleShape, family: _Family) -> Query:
+    """One query for all rules of a family."""
     operands, inline = _parameters(tuple(family), shape.variable_count)
     places = iter(operands)
 

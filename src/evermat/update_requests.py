@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from evermat.algebra import StagedRows
     from evermat.catalogue import Catalogue
+    from evermat.fact_tables import Stage
     from evermat.lang.syntax import Program, Rule
     from evermat.rule_inputs import RuleInput
 
@@ -70,8 +72,8 @@ class CheckedRequest:
         prefixes: the prefixes that are known afterwards.
     """
 
-    insert: Mapping[str, pa.Table]
-    delete: Mapping[str, pa.Table]
+    insert: Mapping[str, pa.Table | StagedRows]
+    delete: Mapping[str, pa.Table | StagedRows]
     add_rules: tuple[Rule, ...]
     remove_rules: tuple[Rule, ...]
     catalogue: Catalogue
@@ -95,9 +97,19 @@ class _Side:
 
 @collection_paused()
 def check_request(
-    request: Request, *, catalogue: Catalogue, prefixes: Mapping[str, str]
+    request: Request,
+    *,
+    catalogue: Catalogue,
+    prefixes: Mapping[str, str],
+    stage: Stage | None = None,
 ) -> CheckedRequest:
     """Read and check everything a request holds.
+
+    Args:
+        request: what is asked for.
+        catalogue: the predicates that are known.
+        prefixes: the prefixes that are known.
+        stage: takes frames where they are, if the engine does.
 
     Raises:
         EvermatError: whatever is wrong with it; nothing has changed then.
@@ -115,13 +127,13 @@ def check_request(
             catalogue.check(atom.predicate, atom.arity, span=atom.span)
     _require_valid(coming, catalogue)
     later = catalogue.extended(_mentioned(coming))
-    insert = fact_tables(coming.data, coming.facts, later)
+    insert = fact_tables(coming.data, coming.facts, later, stage)
     later = later.extended(
         Declaration(name, table.num_columns) for name, table in insert.items()
     )
     return CheckedRequest(
         insert=insert,
-        delete=fact_tables(going.data, going.facts, later),
+        delete=fact_tables(going.data, going.facts, later, stage),
         add_rules=coming.rules,
         remove_rules=going.rules,
         catalogue=later,

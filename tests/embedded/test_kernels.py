@@ -3,13 +3,16 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.engines.embedded import kernels
-from evermat.engines.embedded.heads import Heads, merged
-from evermat.engines.embedded.index import Run
+from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.heads import Heads
+from evermat.engines.embedded.index import Index, Run, make_keys
 from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.wide import Counted, count_wide
 
 SMALL = st.integers(0, 40)
 WIDE = st.integers(0, 2**32 - 1)
@@ -48,12 +51,11 @@ def test_agree_heads_are_counted(batches: list[list[tuple[int, int]]]) -> None:
     heads = Heads(2)
     for batch in batches:
         heads.add_keys(keys_of(batch))
-    parts = heads.parts()
     expected = Counter(key for batch in batches for key in keys_of(batch).tolist())
-    if not parts:
+    counted = heads.counted()
+    if counted is None:
         assert not expected
         return
-    counted = merged(parts)
     assert counted.keys.tolist() == sorted(expected)
     assert counted.counts.tolist() == [expected[key] for key in sorted(expected)]
 
@@ -62,20 +64,33 @@ def test_agree_heads_are_counted(batches: list[list[tuple[int, int]]]) -> None:
 def test_agree_wide_heads_are_counted(
     batches: list[list[tuple[int, int, int]]],
 ) -> None:
-    parts = []
+    heads = Heads(3)
     for batch in batches:
-        heads = Heads(3)
         columns = np.array(batch, np.uint32).reshape(-1, 3).T
         heads.add_columns(list(columns), columns.shape[1])
-        parts += heads.parts()
     expected = Counter(row for batch in batches for row in batch)
     found: Counter[tuple[int, ...]] = Counter()
-    if parts:
-        counted = merged(parts)
-        assert counted.table is not None
-        rows = [tuple(row) for row in counted.table.T.tolist()]
+    counted = heads.counted()
+    if counted is not None:
+        rows = [tuple(row) for row in counted.facts.tolist()]
+        assert counted.keys.tolist() == sorted(counted.keys.tolist())
         found = Counter(dict(zip(rows, counted.counts.tolist(), strict=True)))
     assert found == expected
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_agree_many_wide_heads_are_divided_and_counted(cores: int) -> None:
+    random = np.random.default_rng(7)
+    batches = [random.integers(0, 40, (3, size), np.uint32) for size in (50_000, 9, 1)]
+    parts = [Counted(make_keys(batch), NO_ROWS, batch.T) for batch in batches]
+    # What was counted before goes in with its counts.
+    counted = count_wide([*parts, count_wide(parts, 1)], cores)
+    expected = Counter(map(tuple, np.concatenate(batches, axis=1).T.tolist()))
+    rows = [tuple(row) for row in counted.facts.tolist()]
+    assert len(rows) == len(set(rows))
+    found = dict(zip(rows, counted.counts.tolist(), strict=True))
+    assert found == {row: 2 * times for row, times in expected.items()}
+    assert counted.keys.tolist() == sorted(make_keys(counted.facts.T).tolist())
 
 
 @given(PAIRS, st.lists(st.one_of(SMALL, WIDE), max_size=50))
@@ -112,3 +127,15 @@ def test_agree_sorted_goals_are_found(
     assert found.tolist() == [
         known.index(key) if key in known else -1 for key in wanted
     ]
+
+
+def test_agree_long_runs_are_sorted_and_merged_by_several_cores() -> None:
+    random = np.random.default_rng(7)
+    keys = random.permutation(np.arange(600_000, dtype=np.uint64) << np.uint64(20))
+    rows = np.arange(keys.size, dtype=np.int32)
+    index = Index((0, 1))
+    for part in (slice(0, 400_000), slice(400_000, 600_000)):
+        index.add(keys[part].copy(), rows[part].copy())
+    (run,) = index.runs
+    assert (run.keys == np.sort(keys)).all()
+    assert (keys[run.rows] == run.keys).all()

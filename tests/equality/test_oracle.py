@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+import equality_skeletons
 from equality_scenarios import TrackedEquality, play, scenario_of
 from evermat.algebra import UnequalValuesError
 from evermat.engines import make_engine
@@ -31,6 +32,12 @@ def test_oracle_merges_and_splits(seed: int, engine_name: str, stories: slice) -
             play(scenario_of(number), ("bf",), _maker(engine_name))
         except (EqualityError, StratificationError):
             continue  # equality depends on a negation: refused, and rightly so
+
+
+@pytest.mark.parametrize("seed", range(0, 70, 7))
+def test_oracle_hard_programs(seed: int, engine_name: str, stories: slice) -> None:
+    for number in range(seed, seed + 7)[stories]:
+        play(equality_skeletons.scenario_of(number), ("bf",), _maker(engine_name))
 
 
 @pytest.mark.parametrize("algorithm", ["dred", "fp", "remat", "auto"])

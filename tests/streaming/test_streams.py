@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -18,10 +19,11 @@ import evermat
 import streams
 from evermat import lake
 from evermat.errors import EvermatError
-from evermat.pipeline.stream import StreamError, StreamSource, stream
+from evermat.pipeline.stream import Batches, StreamError, StreamSource, stream
 
 if TYPE_CHECKING:
     from evermat.pipeline.stream import StreamReport
+    from evermat.pipeline.stream_events import GoodEvent
 
 KILLED = -signal.SIGKILL
 
@@ -156,6 +158,63 @@ def test_a_failing_update_stops_the_stream_and_changes_nothing(tmp_path: Path) -
     kb.update(remove_rules="half(?x, ?y) :- number(?x), ?y = 10 / ?x .")
     assert run().batches == 1
     assert set(kb.facts("number")) == {(5,), (0,)}
+
+
+HALVES = """
+    @declare number(any) . @declare named(string) .
+    half(?x, ?y) :- number(?x), not known(?x), ?y = 10 / ?x .
+"""
+
+
+def numbers(folder: Path, engine: str) -> StreamReport:
+    return stream(
+        evermat.KnowledgeBase(HALVES, engine=engine, state=folder / "state"),
+        StreamSource("csv", str(folder / "events"), {"maxFilesPerTrigger": "1"}),
+        app_id="numbers",
+        checkpoint=folder / "checkpoint",
+        feed=folder / "feed",
+        dead_letters=folder / "dead",
+    )
+
+
+def test_events_that_make_an_update_fail_are_dead_letters(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    (events / "1.csv").write_text("+,number,5\n+,known,0\n+,number,0\n")
+    lines = ["+,number,1", "-,known,0", "?,number,9", "+,named,7", "+,number,0"]
+    lines += ["+,number,2", "+,number,x", "+,number,x", "-,number,5", "+,known,x"]
+    (events / "2.csv").write_text("\n".join(lines) + "\n")
+    (events / "3.csv").write_text("+,number,10\n")
+    for number in (1, 2, 3):
+        os.utime(events / f"{number}.csv", (number, number))
+    update, calls = Batches.update, []
+
+    def dies_once(self: Batches, number: int, some: list[GoodEvent]) -> object:
+        calls.append(number)
+        if calls.count(1) == 2:
+            calls.append(1)
+            message = "somebody pulled the plug"
+            raise OSError(message)
+        return update(self, number, some)
+
+    monkeypatch.setattr(Batches, "update", dies_once)
+    with pytest.raises(OSError, match="plug"):
+        numbers(tmp_path, engine)
+    report = numbers(tmp_path, engine)
+    assert (report.batches, report.bad) == (2, 3)
+    kb = evermat.KnowledgeBase.open(tmp_path / "state")
+    assert set(kb.facts("number")) == {(0,), (1,), (2,), ("x",), (10,)}
+    assert set(kb.facts("half")) == {(1, 10), (2, 5), (10, 1)}
+    assert kb.last_batch("numbers") == 2
+    dead = {row["position"]: row for row in rows(tmp_path / "dead")}
+    assert set(dead) == {1, 2, 3}
+    assert all(row["batch"] == 1 for row in dead.values())
+    assert dead[1]["event"] == "-,known,0"
+    assert "by zero" in str(dead[1]["reason"])
+    assert "not of type `string`" in str(dead[3]["reason"])
+    assert len(rows(tmp_path / "dead")) == 3
 
 
 def test_a_stream_runs_until_it_is_stopped(tmp_path: Path) -> None:

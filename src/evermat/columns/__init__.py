@@ -27,6 +27,7 @@ from evermat.columns.rows import (
     rows_without_columns,
     table_of_rows,
 )
+from evermat.columns.shapes import Shape, joined_shapes, shape_of
 from evermat.columns.syntax import ntriples_texts, shown_texts, term_texts
 from evermat.columns.terms import TERM, by_kind, kinds_in, terms_of_kind
 
@@ -34,6 +35,7 @@ __all__ = [
     "TERM",
     "ArityMismatchError",
     "MissingValueError",
+    "Shape",
     "TermSyntaxError",
     "as_terms",
     "by_kind",
@@ -41,6 +43,7 @@ __all__ = [
     "column_of",
     "constants",
     "empty_table",
+    "joined_shapes",
     "joined_tables",
     "kinds_in",
     "natural",
@@ -50,6 +53,7 @@ __all__ = [
     "refuse_nulls",
     "rows_without",
     "rows_without_columns",
+    "shape_of",
     "shown_texts",
     "table_of_rows",
     "term_table",

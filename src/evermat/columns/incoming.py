@@ -26,12 +26,13 @@ class MissingValueError(EvermatError, ValueError):
 
     code = "EM701"
 
-    def __init__(self, row: int, column: str | None = None) -> None:
+    def __init__(self, row: int | None, column: str | None = None) -> None:
+        """Say where; rows of a frame on a cluster have no numbers."""
         self.row = row
         self.column = column
         where = "" if column is None else f" in column `{column}`"
         super().__init__(
-            f"row {row} has no value{where}",
+            f"{'a row' if row is None else f'row {row}'} has no value{where}",
             law="every argument of a fact has a value; there are no nulls",
             help="drop the rows with missing values, or fill them in",
         )

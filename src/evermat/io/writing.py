@@ -17,9 +17,10 @@ from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.io.ntriples import ntriples_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from evermat.columns import Shape
     from evermat.io.delimited import Dialect
 
 
@@ -38,6 +39,7 @@ def write_table(  # noqa: PLR0913  the options of one call
     header: bool = False,
     terms: bool = False,
     predicate: str | None = None,
+    shapes: Sequence[Shape] | None = None,
 ) -> None:
     """Write facts to a file, in the format that its suffix says.
 
@@ -53,6 +55,7 @@ def write_table(  # noqa: PLR0913  the options of one call
         terms: write every value as a term (`<iri>`, `"text"`, `7`), which read back
             exactly with the type `term`; otherwise values are as plain as possible.
         predicate: for `.nt`, the name of the predicate of one or two columns.
+        shapes: of the whole columns, where the table is only a part of the rows.
 
     Raises:
         UnknownFormatError: the suffix says nothing, or nothing that can be written.
@@ -68,31 +71,54 @@ def write_table(  # noqa: PLR0913  the options of one call
                 sink,
                 dialect or DIALECTS[file.format],
                 header=header,
-                terms=terms,
+                as_text=_as_texts(shapes, terms=terms),
             )
         elif file.format == "nt":
             for block in ntriples_blocks(table, predicate or file.predicate):
                 sink.write(block)
         elif file.format in _WRITERS:
-            _WRITERS[file.format](table if terms else _natural_table(table), sink)
+            plain = table if terms else _natural_table(table, shapes)
+            _WRITERS[file.format](plain, sink)
         else:
             raise UnknownFormatError(file.path.name)
 
 
-def _natural_table(table: pa.Table) -> pa.Table:
-    columns = [natural(column) for column in table.columns]
+def _natural_table(table: pa.Table, shapes: Sequence[Shape] | None) -> pa.Table:
+    if shapes is None:
+        columns = list(map(natural, table.columns))
+    else:
+        pairs = zip(shapes, table.columns, strict=True)
+        columns = [shape.natural(column) for shape, column in pairs]
     return pa.table(columns, names=table.column_names)
 
 
+def _as_texts(
+    shapes: Sequence[Shape] | None, *, terms: bool
+) -> Callable[[pa.Table], list[pa.Array]]:
+    """What turns columns into texts."""
+
+    def texts(table: pa.Table) -> list[pa.Array]:
+        if terms or shapes is None:
+            return list(map(term_texts if terms else plain_texts, table.columns))
+        pairs = zip(shapes, table.columns, strict=True)
+        return [shape.plain_texts(column) for shape, column in pairs]
+
+    return texts
+
+
 def _write_delimited(
-    table: pa.Table, sink: pa.NativeFile, dialect: Dialect, *, header: bool, terms: bool
+    table: pa.Table,
+    sink: pa.NativeFile,
+    dialect: Dialect,
+    *,
+    header: bool,
+    as_text: Callable[[pa.Table], list[pa.Array]],
 ) -> None:
     if not table.num_columns:
         sink.write(b"()\n" * table.num_rows)
         return
-    as_text = term_texts if terms else plain_texts
     # Whole columns first: how a value is written depends on the others in its column.
-    texts = [as_text(column) for column in table.columns]
+    texts = as_text(table)
     protect = _quoted_where_needed if dialect.quoting else _refuse_structure
     columns = [protect(text, dialect.delimiter) for text in texts]
     if header:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from evermat.algebra import STORED_NUMBERS
 from evermat.lake.errors import step
-from evermat.lake.layout import FACTS, RELATION, arguments, width_of
+from evermat.lake.layout import FACTS, RELATION, TERMS, arguments, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,14 +56,58 @@ def write(change: Difference, table: StateTable) -> list[DataFile]:
     """Have Spark write a change; nobody sees the files before they are committed."""
     frame = change.frame()
     table.widen(width_of(frame.columns))
-    return _written(frame, table, is_change=True)
+    return _written(frame, table, FACTS, is_change=True)
 
 
-def _written(frame: DataFrame, table: StateTable, *, is_change: bool) -> list[DataFile]:
-    folder = table.new_path(FACTS)
+def write_terms(dictionary: Dictionary, table: StateTable) -> list[DataFile]:
+    """Have Spark write the constants that are new and not on the driver."""
+    elsewhere = dictionary.elsewhere
+    return [
+        file
+        for frame in ([] if elsewhere is None else elsewhere.unsaved)
+        for file in _written(frame, table, TERMS, is_change=True)
+    ]
+
+
+def terms_are_saved(dictionary: Dictionary) -> None:
+    """Take note that what was written is committed."""
+    if dictionary.elsewhere is not None:
+        dictionary.elsewhere.unsaved = []
+
+
+def _written(
+    frame: DataFrame, table: StateTable, part: str, *, is_change: bool
+) -> list[DataFile]:
+    folder = table.new_path(part)
     with step(f"write `{folder}` of the state at `{table.place}` with Spark"):
         frame.write.option("compression", "zstd").parquet(table.uri + folder)
-    return table.written(FACTS, folder, is_change=is_change)
+    return table.written(part, folder, is_change=is_change)
+
+
+def should_read_terms(engine: Engine, files: Sequence[DataFile]) -> bool:
+    """Whether there are too many constants for the driver."""
+    if not is_spark(engine):
+        return False
+    return sum(file.rows for file in files) > engine.cluster.dictionary.limit
+
+
+def restore_terms(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> None:
+    """Have Spark read all constants."""
+    if not is_spark(engine):
+        message = "only a Spark engine is restored by Spark"
+        raise TypeError(message)
+    cluster = engine.cluster
+    with step(f"read the constants of the state at `{table.place}` with Spark"):
+        view = cluster.register(_terms(cluster.session, table, files))
+        cluster.terms.add(f"TABLE {view}", is_saved=True)
+        cluster.waste.append((view, None))
+
+
+def _terms(
+    session: SparkSession, table: StateTable, files: Sequence[DataFile]
+) -> DataFrame:
+    paths = [table.uri + file.path for file in files]
+    return session.read.schema("id bigint, kind int, text string").parquet(*paths)
 
 
 def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
@@ -96,14 +140,15 @@ def should_merge(change: StoredChange, files: Sequence[DataFile]) -> bool:
 
 
 def merge(
-    change: StoredChange, table: StateTable, files: Sequence[DataFile]
+    change: StoredChange, table: StateTable, part: str, files: Sequence[DataFile]
 ) -> list[DataFile]:
     """Have Spark merge files."""
     if not is_spark_change(change):
         message = "only changes of a Spark engine are merged by Spark"
         raise TypeError(message)
-    frame = _summed(change.cluster.session, table, files)
-    return _written(frame, table, is_change=False)
+    read = _summed if part == FACTS else _terms
+    frame = read(change.cluster.session, table, files)
+    return _written(frame, table, part, is_change=False)
 
 
 def _summed(

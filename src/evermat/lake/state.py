@@ -104,9 +104,13 @@ class LakeState:
         own = on_spark.dictionary_of(engine)
         if own is not None:
             self._dictionary = own
-        for file in self._table.files(TERMS):
-            terms = self._table.read(file.path)
-            self._dictionary.add(terms["id"].to_numpy(), stored_terms(terms))
+        terms = self._table.files(TERMS)
+        if on_spark.should_read_terms(engine, terms):
+            on_spark.restore_terms(engine, self._table, terms)
+        else:
+            for file in terms:
+                rows = self._table.read(file.path)
+                self._dictionary.add(rows["id"].to_numpy(), stored_terms(rows))
         files = self._table.files(FACTS)
         if on_spark.should_read(engine, files):
             instances = on_spark.restore(engine, self._table, files)
@@ -184,6 +188,7 @@ class LakeState:
         terms = self._dictionary.unsaved_terms()
         if terms.num_rows:
             add.append(table.write(TERMS, terms))
+        add += on_spark.write_terms(self._dictionary, table)
         program = self._next_program(rules)
         program_file = self._program_file
         if program != self.program:
@@ -202,6 +207,7 @@ class LakeState:
         }
         table.commit(add, remove, info=info, batch=self._batch)
         self._dictionary.unsaved = []
+        on_spark.terms_are_saved(self._dictionary)
         self.program, self._program_file = program, program_file
 
     def finish(self) -> None:
@@ -241,8 +247,8 @@ class LakeState:
         old = files_to_merge(table.files(part))
         if not old:
             return [], []
-        if part == FACTS and on_spark.should_merge(change, old):
-            return on_spark.merge(change, table, old), old
+        if on_spark.should_merge(change, old):
+            return on_spark.merge(change, table, part, old), old
         tables = [table.read(file.path) for file in old]
         rows = summed_facts(tables) if part == FACTS else pa.concat_tables(tables)
         return [table.write(part, rows, is_change=False)], old

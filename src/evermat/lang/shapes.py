@@ -131,6 +131,14 @@ class Overlaps:
         return [head for head in found if head != number]
 
 
+def share_facts(one: Shape, other: Shape) -> bool:
+    """Whether a fact can have both shapes."""
+    if (one.predicate, one.arity) != (other.predicate, other.arity):
+        return False
+    fixed = dict(other.constants)
+    return all(fixed.get(at, value) == value for at, value in one.constants)
+
+
 def is_triple(shape: Shape) -> bool:
     """Whether a shape is one of triples: only those overlap with others."""
     return shape.predicate == TRIPLE and shape.arity == _TRIPLE_ARITY

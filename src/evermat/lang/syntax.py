@@ -115,13 +115,31 @@ class Assignment:
 BodyElement = Atom | Negation | Condition | Assignment
 
 
+class _HashedOnce:
+    """Room for a hash, which is no part of what is compared, copied or stored."""
+
+    __slots__ = ("_hash",)
+
+    _hash: int
+
+
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """`heads :- body .`; a rule with several heads stands for one rule per head."""
+class Rule(_HashedOnce):
+    """`heads :- body .`; a rule with several heads stands for one rule per head.
+
+    Programs of many rules are sets of them, so the hash is worked out once.
+    """
 
     heads: tuple[Atom, ...]
     body: tuple[BodyElement, ...]
     span: Span | None = _span()
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash((self.heads, self.body)))
+            return self._hash
 
     def __str__(self) -> str:
         from evermat.lang.printer import rule_text  # noqa: PLC0415  printer reads us

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from evermat.algebra import Region
@@ -155,6 +156,18 @@ class ModularPlan(StratumPlan):
 
     modules: tuple[Module, ...] = ()
 
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The relations in the bodies of the rules."""
+        return frozenset(
+            atom.predicate for rule in self.rules.rules for atom in _body_atoms(rule)
+        )
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether local atoms match only facts of the region."""
+        return _is_closed(self)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledRules:
@@ -260,6 +273,7 @@ def can_be_held(module: ClosureModule, rules: Iterable[Rule]) -> bool:
     )
 
 
+@collection_paused()
 def compile_plans(
     rules: Sequence[Rule], find: FindModules = no_modules
 ) -> tuple[ModularPlan, ...]:
@@ -284,6 +298,7 @@ def _with_modules(plan: StratumPlan, find: FindModules) -> ModularPlan:
     )
 
 
+@collection_paused()
 def strata_of(plans: Sequence[ModularPlan], new_rules: frozenset[Rule]) -> Strata:
     """The strata for an update that adds `new_rules`, which are among the rules."""
     strata = tuple(
@@ -334,10 +349,8 @@ def _stratum(number: int, plan: ModularPlan, new_rules: frozenset[Rule]) -> Stra
         new_recursive=new_recursive,
         all_recursive=plan.recursive,
         holds=region.relations | {shape.relation for shape in region.shapes},
-        reads=frozenset(
-            atom.predicate for rule in plan.rules.rules for atom in _body_atoms(rule)
-        ),
-        is_closed=_is_closed(plan),
+        reads=plan.reads,
+        is_closed=plan.is_closed,
         modules=plan.modules,
         new_modules=tuple(
             module for module in plan.modules if not new_rules.isdisjoint(module.rules)
@@ -352,8 +365,7 @@ def _divide(rules: RuleSet, new_rules: frozenset[Rule]) -> tuple[RuleSet, RuleSe
         return rules, compile_rules((), rules.is_local)
     if len(new) == len(rules.rules):
         return compile_rules((), rules.is_local), rules
-    stayed = tuple(rule for rule in rules.rules if rule not in new_rules)
-    return compile_rules(stayed, rules.is_local), compile_rules(new, rules.is_local)
+    return rules.without(new_rules), compile_rules(new, rules.is_local)
 
 
 def _body_atoms(rule: Rule) -> Iterator[Atom]:
@@ -362,7 +374,6 @@ def _body_atoms(rule: Rule) -> Iterator[Atom]:
 
 
 def _is_closed(plan: StratumPlan) -> bool:
-    """Whether local atoms match only facts of the region."""
     region, is_local = plan.region, plan.recursive.is_local
     shapes = {(shape.relation, _fixed(shape.operands)) for shape in region.shapes}
     places = {tuple(at for at, _ in fixed) for _, fixed in shapes}

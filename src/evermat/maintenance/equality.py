@@ -63,6 +63,19 @@ _BROKEN = QuerySet(
 )
 
 
+_OTHER_NAMES = QuerySet(
+    (
+        Query(
+            head=Pattern(LOST, (Column(1),)),
+            positive=(Pattern(SAME, _PAIR, Role.CHANGED),),
+            computations=(Require(Apply("!=", _PAIR)),),
+            column_count=2,
+            label="members that do not represent their clique",
+        ),
+    )
+)
+
+
 class Deletion:
     """Finds out which facts no longer hold, and which cliques fall apart."""
 
@@ -81,6 +94,7 @@ class Deletion:
         self.chosen = rules
         self.old_rules = setting.rules(old).checking(rules)
         self.region = setting.rules(old).region
+        self.derivable = setting.rules(old).derivable
         self.new = self.engine.representatives()
         self.new_rules = setting.rules(self.new).proving(rules)
         growing = self.engine.growing
@@ -130,8 +144,8 @@ class Deletion:
         nodes = engine.settle(failed.within(EQUALITIES))
         if nodes.is_empty():
             return derived
-        mentioned = engine.mentioning(nodes, remaining)
-        return engine.settle(derived | mentioned.within(self.region))
+        mentioned = engine.mentioning(nodes, remaining.within(self.region))
+        return engine.settle(derived | mentioned)
 
     def _propagate(self) -> Representatives:
         """Put what is proved in the place of what was deleted (Algorithm 2)."""
@@ -161,16 +175,43 @@ class Deletion:
         engine, run = self.engine, self.run
         waiting = todo = engine.settle(batch - self.explored)
         while not todo.is_empty():
-            fresh = engine.settle(todo - self.checked)
-            self.checked.add(fresh)
-            self._saturate(fresh)
-            waiting = engine.settle(waiting - self._proved(waiting))
+            waiting = self._ask(todo, waiting)
             if waiting.is_empty():
                 return
+            hints = self._hints(todo)
+            if not hints.is_empty():
+                waiting = self._ask(hints, waiting)
+                if waiting.is_empty():
+                    return
             unproved = engine.settle(todo - self._proved(todo))
             self.explored.add(unproved)
             with run.backwards("check"):
                 todo = engine.settle(self._reasons(unproved) - self.explored)
+
+    def _ask(self, facts: SettledFacts, waiting: SettledFacts) -> SettledFacts:
+        """Check facts; returns those that wait for a proof and still have none."""
+        engine = self.engine
+        fresh = engine.settle(facts - self.checked)
+        self.checked.add(fresh)
+        self._saturate(fresh)
+        return engine.settle(waiting - self._proved(waiting))
+
+    def _hints(self, facts: SettledFacts) -> SettledFacts:
+        """Facts that are likely to prove cliques among the facts.
+
+        Something must say that another name is equal to the one that represents it,
+        and often that is a given fact about the other name. There are few of these
+        where the clique has a well-known name that thousands of facts mention.
+        """
+        engine, run = self.engine, self.run
+        nodes = engine.settle(facts.within(EQUALITIES) - self.whole)
+        if nodes.is_empty():
+            return nodes
+        pairs = engine.members(nodes, self.old)
+        names = engine.derive(_OTHER_NAMES, _over(pairs, run.materialised))
+        about = engine.mentioning(names, engine.explicit.within(self.region))
+        images = engine.rewrite(about, self.old)
+        return engine.settle((images & run.materialised) - run.deleted - self.checked)
 
     def _reasons(self, facts: SettledFacts) -> Facts:
         """Facts that could prove facts, disproved ones left out (l. 25 to 34)."""
@@ -185,8 +226,10 @@ class Deletion:
             negative=possible,
             delta_positive=facts,
         )
-        # Cliques of one constant have no node, so there is nothing to ask about them.
-        nodes = engine.nodes_of(facts, self.old, SAME)
+        # Other names help to prove a fact only if it may hold for some of them. Cliques
+        # of one constant have no node, so there is nothing to ask about them.
+        partly = engine.settle((facts & self.images) | facts.within(self.derivable))
+        nodes = engine.nodes_of(partly, self.old, SAME)
         return bodies | (nodes & possible)
 
     def _proved(self, facts: SettledFacts) -> SettledFacts:

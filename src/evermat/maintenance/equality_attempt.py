@@ -97,12 +97,14 @@ class Old:
 
     Attributes:
         inserted: given facts that the update brings.
+        is_empty: whether there were no facts.
     """
 
     engine: EqualityEngine
     representatives: Representatives
     job: EqualityJob
     inserted: Snapshot
+    is_empty: bool
 
 
 class Rebuilt:
@@ -123,8 +125,8 @@ class Rebuilt:
         self.strata = strata
         self.representatives = representatives
         moved = engine.moved(old.representatives, representatives, MOVED)
-        self._is_renamed = not moved.is_empty()
-        self._everything = self._compared() if self._is_renamed else None
+        is_renamed = not (old.is_empty or moved.is_empty())
+        self._everything = self._compared() if is_renamed else None
 
     def commit(self) -> Facts:
         """Make it so."""

@@ -6,12 +6,11 @@ holds one fact for all facts that differ only in equal constants.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from evermat.algebra import EngineUseError
+from evermat.algebra import EqualityEngine
 from evermat.lang.equality import SAME
 from evermat.maintenance.algorithms import (
     AUTO,
@@ -23,6 +22,7 @@ from evermat.maintenance.algorithms import (
 from evermat.maintenance.attempt import Given, outcome_of
 from evermat.maintenance.choose import Choice, History, Situation, choose, learnt
 from evermat.maintenance.compiled_rules import RuleBook
+from evermat.maintenance.driver import Driver
 from evermat.maintenance.equality_attempt import Maintained, Old, Rebuilt, rebuild
 from evermat.maintenance.equality_insertion import LargerComponent
 from evermat.maintenance.equality_rules import EqualityProgram
@@ -40,10 +40,7 @@ from evermat.maintenance.watch import OutOfPatience, Watch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import pyarrow as pa
-
     from evermat.algebra import (
-        EqualityEngine,
         Facts,
         Representatives,
         SettledFacts,
@@ -75,7 +72,7 @@ class _Plan:
     start: float
 
 
-class EqualityMaterialisation:
+class EqualityMaterialisation(Driver[EqualityEngine]):
     """Facts, rules and all that follows; equal constants have one representative."""
 
     def __init__(
@@ -94,15 +91,12 @@ class EqualityMaterialisation:
             budget: limits of every single update.
             progress: is called after every round.
         """
-        self.engine = engine
-        self.budget = budget
-        self.progress = progress
+        super().__init__(engine, budget, progress)
         self._has_modules = modules and can_close(engine)
         self.representatives: Representatives = engine.representatives()
         self._book = RuleBook()
         self._program = EqualityProgram(())
         self._arities: Mapping[str, int] = {}
-        self._history = History()
         self._values = values_among(engine.relations())
         self._is_foreign = False
         """Whether the engine's counts are those of another way to maintain it."""
@@ -134,14 +128,9 @@ class EqualityMaterialisation:
     # -- what there is
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules in normal form, auxiliary ones included."""
-        return tuple(self._book.normal.values())
-
-    @property
-    def given_rules(self) -> tuple[Rule, ...]:
-        """The rules as they were given, one head each."""
-        return tuple(self._book.given.values())
+    def book(self) -> RuleBook:
+        """The rules, as given and in normal form."""
+        return self._book
 
     @property
     def strata(self) -> tuple[StratumPlan, ...]:
@@ -164,42 +153,6 @@ class EqualityMaterialisation:
                 help=f"choose from {', '.join(ALGORITHMS)}",
             )
 
-    # -- changes
-
-    def update(
-        self,
-        *,
-        delete: Mapping[str, pa.Table] | None = None,
-        insert: Mapping[str, pa.Table] | None = None,
-        remove_rules: Iterable[Rule] = (),
-        add_rules: Iterable[Rule] = (),
-        algorithm: str = AUTO,
-    ) -> Outcome:
-        """Change facts and rules in one step, or nothing at all.
-
-        Raises:
-            EvermatError: the request cannot be carried out; nothing has changed.
-        """
-        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
-        return self._carry_out(request, algorithm, dry=False)
-
-    def plan(
-        self,
-        *,
-        delete: Mapping[str, pa.Table] | None = None,
-        insert: Mapping[str, pa.Table] | None = None,
-        remove_rules: Iterable[Rule] = (),
-        add_rules: Iterable[Rule] = (),
-        algorithm: str = AUTO,
-    ) -> Outcome:
-        """What `update` would do with the same arguments; nothing changes."""
-        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
-        return self._carry_out(request, algorithm, dry=True)
-
-    def rematerialise(self) -> Outcome:
-        """Derive everything again from the given facts."""
-        return self.update(algorithm=REMATERIALISE)
-
     # -- how they are made
 
     def _carry_out(self, request: Request, algorithm: str, *, dry: bool) -> Outcome:
@@ -211,22 +164,14 @@ class EqualityMaterialisation:
         component: frozenset[Rule] = frozenset()
         forced = None if algorithm == AUTO else Choice(algorithm, "asked for")
         while True:
-            self.engine.begin()
             try:
-                plan = self._read_rules(request, book, change, start)
-                return self._attempt(request, plan, component, forced, dry=dry)
+                with self._transaction():
+                    plan = self._read_rules(request, book, change, start)
+                    return self._attempt(request, plan, component, forced, dry=dry)
             except LargerComponent as larger:
-                self.engine.rollback()
                 component = larger.component
             except OutOfPatience:
-                self.engine.rollback()
                 forced = Choice(REMATERIALISE, "maintaining took longer than expected")
-            except BaseException:
-                with suppress(EngineUseError):  # the transaction may have ended
-                    self.engine.rollback()
-                raise
-            finally:
-                self.engine.monitor = None
 
     def _attempt(
         self,
@@ -297,7 +242,8 @@ class EqualityMaterialisation:
         fresh = cast("EqualityEngine", engine.fresh())
         fresh.monitor = watch.monitor
         inserted = engine.snapshot(job.insertions)
-        if not self._is_first:
+        is_first = self._is_first
+        if not is_first:
             implied = engine.no_facts() if self._is_foreign else engine.marked()
             engine.copy_explicit(
                 fresh,
@@ -307,7 +253,8 @@ class EqualityMaterialisation:
         else:
             fresh.load(request.insert.items())
             inserted = fresh.snapshot(fresh.explicit)
-        return rebuild(fresh, Old(engine, self.representatives, job, inserted), watch)
+        old = Old(engine, self.representatives, job, inserted, is_first)
+        return rebuild(fresh, old, watch)
 
     def _accept(self, plan: _Plan, representatives: Representatives) -> None:
         self._book = plan.book
@@ -322,6 +269,8 @@ class EqualityMaterialisation:
     @property
     def _is_first(self) -> bool:
         """Whether no facts were given so far."""
+        if self._history.given:
+            return False
         return not any(size["given"] for size in self.engine.statistics().values())
 
     def _read_rules(

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from evermat.garbage import collection_paused
 from evermat.lang.equality import (
     SAME,
     replace_constants,
@@ -24,6 +25,7 @@ from evermat.lang.equality import (
     rule_constants,
     without_equality,
 )
+from evermat.lang.shapes import shape_of, share_facts
 from evermat.lang.strata import rules_behind
 from evermat.lang.syntax import Atom, Call, Condition
 from evermat.maintenance.closures import find_closure_modules
@@ -31,9 +33,10 @@ from evermat.maintenance.compiled_rules import compile_plans, strata_of
 from evermat.rule_plans import compile_rules, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from evermat.algebra import Region, Representatives
+    from evermat.lang.shapes import Shape
     from evermat.lang.syntax import Rule
     from evermat.maintenance.closures import ClosureModule
     from evermat.maintenance.compiled_rules import ModularPlan, RuleBook
@@ -78,11 +81,25 @@ class EqualityProgram:
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
         """The constants of the rules."""
-        return rule_constants(self.rules)
+        return tuple(self._mentioning)
+
+    @cached_property
+    def _mentioning(self) -> dict[Constant, list[Rule]]:
+        """The rules that mention each constant."""
+        found: dict[Constant, list[Rule]] = {}
+        for rule in self.rules:
+            for constant in rule_constants((rule,)):
+                found.setdefault(constant, []).append(rule)
+        return found
 
     def values(self, representatives: Representatives) -> Values:
         """The constants of the rules that something else stands for."""
         return representatives.replaced(self.constants)
+
+    def changed(self, values: Values) -> dict[Rule, Rule]:
+        """The rules that mention constants which are replaced, and what they become."""
+        rules = (rule for value in values for rule in self._mentioning[value])
+        return {rule: replace_constants(rule, values) for rule in dict.fromkeys(rules)}
 
     def behind(self, values: Values) -> frozenset[Rule]:
         """The rules that equality depends on, when constants are replaced.
@@ -92,12 +109,33 @@ class EqualityProgram:
         """
         key = frozenset(values.items())
         if key not in self._behind:
-            normal = {rule: replace_constants(rule, values) for rule in self.rules}
-            found, _ = rules_behind(tuple(normal.values()), SAME)
-            chosen = frozenset(found)
-            require_monotone(rule for rule in self.rules if normal[rule] in chosen)
-            self._behind[key] = frozenset(r for r in self.rules if normal[r] in chosen)
+            changed = self.changed(values)
+            if changed and not self._reaches_equality(changed):
+                self._behind[key] = self.behind({})
+            else:
+                self._behind[key] = self._work_out_behind(changed)
         return self._behind[key]
+
+    def _reaches_equality(self, changed: Mapping[Rule, Rule]) -> bool:
+        """Whether equality may depend on other rules because some have changed."""
+        if not changed.keys().isdisjoint(self.behind({})):
+            return True
+        heads = {shape_of(rule.head) for rule in changed.values()}
+        return any(
+            share_facts(head, shape) for head in heads for shape in self._shapes_behind
+        )
+
+    @cached_property
+    def _shapes_behind(self) -> tuple[Shape, ...]:
+        return rules_behind(tuple(self.behind({})), SAME)[1]
+
+    @collection_paused()
+    def _work_out_behind(self, changed: Mapping[Rule, Rule]) -> frozenset[Rule]:
+        normal = {rule: changed.get(rule, rule) for rule in self.rules}
+        found, _ = rules_behind(tuple(normal.values()), SAME)
+        chosen = frozenset(found)
+        require_monotone(rule for rule in self.rules if normal[rule] in chosen)
+        return frozenset(rule for rule in self.rules if normal[rule] in chosen)
 
     def under(self, values: Values, component: frozenset[Rule]) -> NormalRules:
         """The rules with constants replaced, `component` of them worked together."""
@@ -105,7 +143,8 @@ class EqualityProgram:
         if key not in self._normal:
             if len(self._normal) > _MOST_KEPT:
                 self._normal.clear()
-            self._normal[key] = NormalRules(self, values, component)
+            plain = self.under({}, component) if values else None
+            self._normal[key] = NormalRules(self, values, component, plain)
         return self._normal[key]
 
 
@@ -114,14 +153,28 @@ _MOST_KEPT = 8
 
 
 class NormalRules:
-    """A program under representatives, compiled as far as it is asked for."""
+    """A program under representatives, compiled as far as it is asked for.
+
+    What a few replaced constants leave as it is comes from the `plain` program, whose
+    constants all stand for themselves.
+    """
 
     def __init__(
-        self, program: EqualityProgram, values: Values, component: frozenset[Rule]
+        self,
+        program: EqualityProgram,
+        values: Values,
+        component: frozenset[Rule],
+        plain: NormalRules | None,
     ) -> None:
         self.values = values
-        self._normal = {rule: replace_constants(rule, values) for rule in program.rules}
+        self._program = program
+        self._changed = program.changed(values)
         self._component = component
+        if plain is not None and self._changed.keys().isdisjoint(component):
+            self._alike: NormalRules | None = plain
+        else:
+            self._alike = None
+        self._plain = plain
         self._sets: dict[tuple[str, frozenset[Rule]], RuleSet] = {}
         self._plans: dict[frozenset[Rule], tuple[ModularPlan, ...]] = {}
         self._closing: dict[frozenset[Rule], tuple[ModularPlan, ...]] = {}
@@ -131,8 +184,25 @@ class NormalRules:
     @cached_property
     def region(self) -> Region:
         """The facts that the rules of the component speak of."""
-        rules = tuple(self._normal[r] for r in self._normal if r in self._component)
-        return region_of(rules_behind(rules, SAME)[1])
+        if self._alike is not None:
+            return self._alike.region
+        return region_of(rules_behind(self._together, SAME)[1])
+
+    @cached_property
+    def derivable(self) -> Region:
+        """The facts that the rules of the component can derive."""
+        if self._alike is not None:
+            return self._alike.derivable
+        return region_of(dict.fromkeys(shape_of(rule.head) for rule in self._together))
+
+    @cached_property
+    def _together(self) -> tuple[Rule, ...]:
+        return tuple(self._normal(self._component))
+
+    def _normal(self, rules: frozenset[Rule]) -> Iterator[Rule]:
+        """The normal form of some of the rules, in the order of the program."""
+        changed = self._changed
+        return (changed.get(r, r) for r in self._program.rules if r in rules)
 
     def checking(self, chosen: frozenset[Rule]) -> RuleSet:
         """Rules of the component over facts in which all equal constants are merged.
@@ -147,26 +217,28 @@ class NormalRules:
         return self._compiled("proving", chosen)
 
     def _compiled(self, purpose: str, chosen: frozenset[Rule]) -> RuleSet:
+        if self._alike is not None:
+            return self._alike._compiled(purpose, chosen)  # noqa: SLF001  one of us
         key = (purpose, chosen)
         if key not in self._sets:
             change = _on_cliques if purpose == "checking" else _between_different
-            rules = dict.fromkeys(
-                change(self._normal[rule])
-                for rule in self._normal
-                if rule in self._component and rule in chosen
-            )
-            self._sets[key] = compile_rules(rules, _always_local)
+            rules = map(change, self._normal(self._component & chosen))
+            self._sets[key] = compile_rules(dict.fromkeys(rules), _always_local)
         return self._sets[key]
 
     def others(self, chosen: frozenset[Rule]) -> frozenset[Rule]:
         """The rules outside of the component."""
         if chosen not in self._others:
-            self._others[chosen] = frozenset(
-                self._normal[rule]
-                for rule in self._normal
-                if rule in chosen and rule not in self._component
-            )
+            self._others[chosen] = self._work_out_others(chosen)
         return self._others[chosen]
+
+    def _work_out_others(self, chosen: frozenset[Rule]) -> frozenset[Rule]:
+        if self._plain is None:
+            return chosen - self._component
+        plain = self._plain.others(chosen)
+        changed = self._changed
+        new = (changed[rule] for rule in changed if rule in plain)
+        return (plain - changed.keys()).union(new)
 
     def plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
         """The strata of the rules outside of the component, for updates."""
@@ -184,9 +256,8 @@ class NormalRules:
             self._closing[chosen] = plans
         return self._closing[chosen]
 
-    def _ordered(self, chosen: frozenset[Rule]) -> list[Rule]:
-        rules = self.others(chosen)
-        return [rule for rule in dict.fromkeys(self._normal.values()) if rule in rules]
+    def _ordered(self, chosen: frozenset[Rule]) -> tuple[Rule, ...]:
+        return tuple(dict.fromkeys(self._normal(chosen - self._component)))
 
     def strata(self, chosen: frozenset[Rule], new: frozenset[Rule]) -> Strata:
         """The same for an update that adds some of the rules."""

@@ -1,4 +1,4 @@
-"""The driver: one materialisation, and updates that happen as a whole or not at all.
+"""The driver for programs without equality, or with equality as plain rules.
 
 It reads a request, has an algorithm work on it inside a transaction of the engine, and
 commits. Nothing of its own state changes before the engine has committed.
@@ -6,12 +6,12 @@ commits. Nothing of its own state changes before the engine has committed.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from evermat.algebra import EngineUseError
+from evermat.algebra import Engine
 from evermat.maintenance.algorithms import (
     AUTO,
     INCREMENTAL,
@@ -24,6 +24,7 @@ from evermat.maintenance.choose import Choice, History, Situation, choose, learn
 from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
+from evermat.maintenance.driver import Driver
 from evermat.maintenance.holding import HeldFacts, write_out
 from evermat.maintenance.modules import can_close, find_modules
 from evermat.maintenance.rematerialise import copy_given, load_given
@@ -38,11 +39,9 @@ from evermat.maintenance.state import Ignored
 from evermat.maintenance.watch import OutOfPatience, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
-    import pyarrow as pa
-
-    from evermat.algebra import Engine, StoredChange
+    from evermat.algebra import StoredChange
     from evermat.lang.syntax import Rule
     from evermat.maintenance.attempt import Attempt
     from evermat.maintenance.bookkeeping import Bookkeeping
@@ -82,13 +81,10 @@ class _Done:
     start: float | None
 
 
-class Materialisation:
+class Materialisation(Driver[Engine]):
     """Facts, rules and all that follows, on one engine.
 
     Attributes:
-        engine: where the facts are. Only this object may change them.
-        budget: limits of every single update.
-        progress: is told about every round.
         journal: is told what an update changes, and the rules if they change, before
             anything is changed; where it raises, the update fails.
     """
@@ -114,9 +110,7 @@ class Materialisation:
             budget: limits of every single update.
             progress: is called after every round.
         """
-        self.engine = engine
-        self.budget = budget
-        self.progress = progress
+        super().__init__(engine, budget, progress)
         self.journal: Callable[[StoredChange, NewRules | None], None] | None = None
         self._bookkeeping: Bookkeeping = (
             WithCounters() if counters else WithoutCounters()
@@ -125,20 +119,14 @@ class Materialisation:
         self._has_modules = modules and counters and can_close(engine)
         self._may_hold = holding
         self._compiled = compile_book(RuleBook())
-        self._history = History()
         self._returning = 0
 
     # -- what there is
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules in normal form, auxiliary ones included."""
-        return tuple(self._compiled.book.normal.values())
-
-    @property
-    def given_rules(self) -> tuple[Rule, ...]:
-        """The rules as they were given, one head each."""
-        return tuple(self._compiled.book.given.values())
+    def book(self) -> RuleBook:
+        """The rules, as given and in normal form."""
+        return self._compiled.book
 
     @property
     def strata(self) -> tuple[StratumPlan, ...]:
@@ -172,63 +160,24 @@ class Materialisation:
 
     # -- changes
 
-    def update(
-        self,
-        *,
-        delete: Mapping[str, pa.Table] | None = None,
-        insert: Mapping[str, pa.Table] | None = None,
-        remove_rules: Iterable[Rule] = (),
-        add_rules: Iterable[Rule] = (),
-        algorithm: str = AUTO,
-    ) -> Outcome:
-        """Change facts and rules in one step, or nothing at all.
-
-        A row that is both deleted and inserted is given afterwards.
-
-        Args:
-            delete: rows that are given no longer, by relation.
-            insert: rows that are given from now on, by relation.
-            remove_rules: rules of the program, up to names of variables.
-            add_rules: new rules; those the program has already are ignored.
-            algorithm: one of `evermat.maintenance.algorithms.NAMES`.
-
-        Raises:
-            EvermatError: the request cannot be carried out; nothing has changed.
-        """
-        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
-        with self._work(request, algorithm) as done, self._recorded(done.job):
+    def _carry_out(self, request: Request, algorithm: str, *, dry: bool) -> Outcome:
+        with self._work(request, algorithm) as done:
             choice = done.choice
-            outcome = done.attempt.commit(choice.algorithm, choice.reason)
+            if dry:
+                return done.attempt.discard(choice.algorithm, choice.reason)
+            with self._recorded(done.job):
+                outcome = done.attempt.commit(choice.algorithm, choice.reason)
         self._compiled = done.job.new
         self._history = self._learn(done, outcome)
         self._returning = self._returned(done, outcome)
         return outcome
-
-    def plan(
-        self,
-        *,
-        delete: Mapping[str, pa.Table] | None = None,
-        insert: Mapping[str, pa.Table] | None = None,
-        remove_rules: Iterable[Rule] = (),
-        add_rules: Iterable[Rule] = (),
-        algorithm: str = AUTO,
-    ) -> Outcome:
-        """What `update` would do with the same arguments; nothing changes."""
-        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
-        with self._work(request, algorithm) as done:
-            choice = done.choice
-            return done.attempt.discard(choice.algorithm, choice.reason)
-
-    def rematerialise(self) -> Outcome:
-        """Derive everything again from the given facts."""
-        return self.update(algorithm=REMATERIALISE)
 
     def take_up(self, rules: Iterable[Rule]) -> None:
         """Get ready for facts that were kept elsewhere: for engines without facts.
 
         The engine then knows all relations of the rules, and can reinstate the facts.
         """
-        book, _ = self._compiled.book.change(remove=(), add=rules)
+        book, _ = self.book.change(remove=(), add=rules)
         new = self._compile(book, is_first=False)
         declare_rules(self.engine, new.book.normal.values())
         self._compiled = new
@@ -274,7 +223,7 @@ class Materialisation:
     def _work(self, request: Request, algorithm: str) -> Iterator[_Done]:
         """Work out an update; the caller ends the transaction, errors undo it."""
         start = perf_counter()
-        book, change = self._compiled.book.change(
+        book, change = self.book.change(
             remove=request.remove_rules, add=request.add_rules
         )
         new = self._compiled
@@ -285,17 +234,10 @@ class Materialisation:
         engine = self.engine
         job = Job(engine, self._bookkeeping, self._compiled, new, change, start)
         watch = Watch(self.budget, self.progress)
-        engine.begin()
-        try:
+        with self._transaction():
             self._declare(request, new)
             engine.monitor = watch.monitor
             yield self._attempt(job, request, algorithm, watch)
-        except BaseException:
-            with suppress(EngineUseError):  # the transaction may have ended already
-                engine.rollback()
-            raise
-        finally:
-            engine.monitor = None
 
     def _is_first(self, algorithm: str) -> bool:
         """Whether an update only loads facts: nothing that was derived is kept."""

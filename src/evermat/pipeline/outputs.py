@@ -7,35 +7,36 @@ change feed has one file for each version, so that writing a version twice is ha
 from __future__ import annotations
 
 import re
-import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.fs as arrow_fs
 
 from evermat.columns import natural, table_of_rows, term_table
-from evermat.io.writing import write_table
-from evermat.pipeline.files import file_system
+from evermat.pipeline.feeds import (
+    ADDED,
+    REMOVED,
+    add_large_version,
+    add_version,
+    feed_names,
+    last_version,
+    signed,
+)
 from evermat.pipeline.problems import OutputError
-from evermat.rdf import write_rdf
+from evermat.pipeline.written_files import replace_folder, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pyspark.sql import SparkSession
+    import pyarrow.fs as arrow_fs
+    from pyspark.sql import DataFrame, SparkSession
 
     from evermat.api import KnowledgeBase
     from evermat.change import Change
     from evermat.pipeline.config import Output
+    from evermat.result import Result
     from evermat.values import Value
-
-_TEXT_FORMATS = {"csv", "tsv"}
-ADDED, REMOVED = "+", "-"
-_OURS = ("version", "sign")
-_VERSION = re.compile(r"version-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +82,13 @@ class Publisher:
             OutputError: the place cannot be written to.
         """
         if output.query is not None:
-            answers = self._kb.query(output.query)
-            yield self._put(output, output.name, answers.to_terms())
+            yield self._put(output, output.name, self._kb.query(output.query))
             return
         for predicate in output.predicates:
             if output.mode == "changes":
-                yield self._put(output, predicate, self._changes(predicate))
+                yield self._put_changes(output, predicate)
             else:
-                table = self._kb.facts(predicate).to_terms()
-                yield self._put(output, predicate, table)
-
-    def _changes(self, predicate: str) -> pa.Table:
-        """What came and left, with version and sign before the arguments."""
-        assert self._change is not None  # noqa: S101  only feeds come here
-        came = self._change.added(predicate).to_terms()
-        left = self._change.removed(predicate).to_terms()
-        return _signed(self._version, came, left)
+                yield self._put(output, predicate, self._kb.facts(predicate))
 
     def _missed(self, predicate: str, place: str) -> Iterator[tuple[int, pa.Table]]:
         """Versions of the state that a feed does not have, though it has older ones.
@@ -104,7 +96,7 @@ class Publisher:
         A run that ended between commit and feed leaves such a gap, and so does
         everybody else who changes the state.
         """
-        last = _last_version(place)
+        last = last_version(place)
         if last is None or self._kb.state is None or last >= self._version - 1:
             return
         from evermat.lake import changes  # noqa: PLC0415  needs a library
@@ -122,56 +114,75 @@ class Publisher:
                 term_table(table_of_rows(signs[sign], arity))
                 for sign in (ADDED, REMOVED)
             )
-            yield version, _signed(version, came, left)
+            yield version, signed(version, came, left)
 
-    def _put(self, output: Output, what: str, table: pa.Table) -> Written:
+    def _put(self, output: Output, what: str, rows: Result) -> Written:
         if output.format == "table":
-            name = (output.table or "").replace("{predicate}", _word(what))
-            self._to_spark_table(output, name, table)
-            return Written(output, what, name, table.num_rows)
-        place = (output.path or "").replace("{predicate}", _word(what))
-        try:
-            if output.mode == "changes":
-                for version, missed in self._missed(what, place):
-                    _add_version(output, place, version, missed, what)
-                _add_version(output, place, self._version, table, what)
+            name = _named(output.table, what)
+            rows.to_spark(self._spark()).write.mode("overwrite").saveAsTable(name)
+            return Written(output, what, name, len(rows))
+        place = _named(output.path, what)
+
+        def fill(system: arrow_fs.FileSystem, folder: str) -> None:
+            if rows.distant is None:
+                name = f"{folder}/part-00000.{output.format}"
+                write_file(output.format, system, name, rows.to_terms(), what)
+                return
+            from evermat.pipeline.spark_outputs import (  # noqa: PLC0415  needs Spark
+                terms_frame,
+                write_parts,
+            )
+
+            new = f"{place.rstrip('/')}.new"
+            write_parts(terms_frame(rows), new, output.format, rows.columns, what)
+
+        with _plain_errors(place):
+            replace_folder(place, fill)
+        return Written(output, what, place, len(rows))
+
+    def _put_changes(self, output: Output, predicate: str) -> Written:
+        assert self._change is not None  # noqa: S101  only feeds come here
+        came, left = self._change.added(predicate), self._change.removed(predicate)
+        count = len(came) + len(left)
+        if output.format == "table":
+            name = _named(output.table, predicate)
+            frame = self._feed_frame(came, left)
+            frame.write.mode("append").saveAsTable(name)
+            return Written(output, predicate, name, count)
+        place, kind = _named(output.path, predicate), output.format
+        with _plain_errors(place):
+            for version, missed in self._missed(predicate, place):
+                add_version(place, kind, version, missed, predicate)
+            if came.distant is None and left.distant is None:
+                table = signed(self._version, came.to_terms(), left.to_terms())
+                add_version(place, kind, self._version, table, predicate)
             else:
-                _replace_folder(output, place, table, what)
-        except OSError as error:
-            raise OutputError(
-                f"cannot write `{place}`: {error}",
-                help="check `path` of the output, and who may write there",
-            ) from error
-        return Written(output, what, place, table.num_rows)
+                add_large_version(place, kind, self._version, (came, left), predicate)
+        return Written(output, predicate, place, count)
 
-    def _to_spark_table(self, output: Output, name: str, table: pa.Table) -> None:
-        frame = self._spark().createDataFrame(_natural(table))
-        mode = "append" if output.mode == "changes" else "overwrite"
-        frame.write.mode(mode).saveAsTable(name)
+    def _feed_frame(self, came: Result, left: Result) -> DataFrame:
+        if came.distant is None and left.distant is None:
+            table = signed(self._version, came.to_terms(), left.to_terms())
+            return self._spark().createDataFrame(_natural(table))
+        from evermat.pipeline.spark_outputs import natural_feed  # noqa: PLC0415  needs Spark
 
-
-def _signed(version: int, came: pa.Table, left: pa.Table) -> pa.Table:
-    parts = []
-    for sign, table in ((ADDED, came), (REMOVED, left)):
-        count = table.num_rows
-        columns = [
-            pa.repeat(pa.scalar(version, pa.int64()), count),
-            pa.repeat(pa.scalar(sign), count),
-            *table.columns,
-        ]
-        # Arguments may be called version or sign themselves.
-        names = [f"{n}_" if n in _OURS else n for n in came.column_names]
-        parts.append(pa.table(columns, names=[*_OURS, *names]))
-    return pa.concat_tables(parts)
+        names = feed_names(came.columns)
+        return natural_feed(self._version, came, left, names, self._spark())
 
 
-def _last_version(place: str) -> int | None:
-    """The newest version in a feed."""
-    system, path = file_system(place)
-    selector = arrow_fs.FileSelector(path, allow_not_found=True)
-    names = [info.base_name for info in system.get_file_info(selector)]
-    versions = [int(found[1]) for name in names if (found := _VERSION.match(name))]
-    return max(versions, default=None)
+@contextmanager
+def _plain_errors(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot write `{place}`: {error}",
+            help="check `path` of the output, and who may write there",
+        ) from error
+
+
+def _named(pattern: str | None, what: str) -> str:
+    return (pattern or "").replace("{predicate}", _word(what))
 
 
 def _natural(table: pa.Table) -> pa.Table:
@@ -185,62 +196,3 @@ def _natural(table: pa.Table) -> pa.Table:
 def _word(name: str) -> str:
     """A predicate, which may be an IRI, as a name of a folder or table."""
     return re.sub(r"[^\w.\-]+", "_", name).strip("_") or "facts"
-
-
-def _replace_folder(output: Output, place: str, table: pa.Table, what: str) -> None:
-    system, path = file_system(place)
-    path = path.rstrip("/")
-    new, old = f"{path}.new", f"{path}.old"
-    for each in (new, old):
-        _remove(system, each)
-    system.create_dir(new, recursive=True)
-    _write_file(output, system, f"{new}/part-00000.{output.format}", table, what)
-    if _kind(system, path) is not arrow_fs.FileType.NotFound:
-        system.move(path, old)
-    system.move(new, path)
-    _remove(system, old)
-
-
-def _add_version(
-    output: Output, place: str, version: int, table: pa.Table, what: str
-) -> None:
-    system, path = file_system(place)
-    system.create_dir(path, recursive=True)
-    name = f"{path}/version-{version:012}"
-    if output.format != "nt":
-        _write_file(output, system, f"{name}.{output.format}", table, what)
-        return
-    # N-Triples have no room for a sign.
-    signs = table.column("sign")
-    facts = table.drop_columns(["version", "sign"])
-    for sign, word in ((ADDED, "added"), (REMOVED, "removed")):
-        rows = facts.filter(pc.equal(signs, sign))
-        _write_file(output, system, f"{name}-{word}.nt", rows, what)
-
-
-def _kind(system: arrow_fs.FileSystem, path: str) -> arrow_fs.FileType:
-    (info,) = system.get_file_info([path])
-    return info.type
-
-
-def _remove(system: arrow_fs.FileSystem, path: str) -> None:
-    kind = _kind(system, path)
-    if kind is arrow_fs.FileType.Directory:
-        system.delete_dir(path)
-    elif kind is arrow_fs.FileType.File:
-        system.delete_file(path)
-
-
-def _write_file(
-    output: Output, system: arrow_fs.FileSystem, path: str, table: pa.Table, what: str
-) -> None:
-    """Write a file here, and bring it to where it belongs."""
-    with tempfile.TemporaryDirectory(prefix="evermat-output-") as folder:
-        local = Path(folder) / Path(path).name
-        if output.format == "nt":
-            write_rdf(table, local, predicate=what)
-        else:
-            write_table(table, local, header=output.format in _TEXT_FORMATS)
-        with system.open_output_stream(path) as sink, local.open("rb") as source:
-            while block := source.read(1 << 22):
-                sink.write(block)

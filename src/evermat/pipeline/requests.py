@@ -1,28 +1,23 @@
 """What a run asks of the knowledge base: facts and rules that come and go.
 
-A source that is read as a whole is compared with the facts that are given now; what
-is in one and not in the other is what changed. Sources with `update` say themselves
-what came and what left.
+A source that is read as a whole takes the place of the facts that are given now.
+Sources with `update` say themselves what came and what left.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from evermat.change import row_keys
-from evermat.columns import term_table
-from evermat.fact_tables import together
 from evermat.lang.normalise import normal_rules
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
     from evermat.api import KnowledgeBase
+    from evermat.change import Change
     from evermat.lang.syntax import Program, Rule
     from evermat.pipeline.intake import Taken
     from evermat.pipeline.program import PipelineProgram
@@ -30,21 +25,32 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Request:
-    """Arguments for `KnowledgeBase.update`."""
+    """What a transaction is to hold; facts in parts, by predicate."""
 
-    insert: dict[str, object] = field(default_factory=dict)
-    delete: dict[str, object] = field(default_factory=dict)
+    insert: dict[str, list[object]] = field(default_factory=dict)
+    delete: dict[str, list[object]] = field(default_factory=dict)
     add_rules: Program | None = None
     remove_rules: list[Rule] = field(default_factory=list)
+
+    def carried_out(self, kb: KnowledgeBase) -> Change:
+        """Have a knowledge base do it, in one step."""
+        with kb.transaction() as transaction:
+            for name, parts in self.insert.items():
+                for part in parts:
+                    transaction.insert(name, part)
+            for name, parts in self.delete.items():
+                for part in parts:
+                    transaction.delete(name, part)
+            if self.add_rules is not None:
+                transaction.add_rules(self.add_rules)
+            transaction.remove_rules(self.remove_rules)
+        return transaction.change
 
 
 def first_request(program: PipelineProgram, taken: Iterable[Taken]) -> Request:
     """Everything, for a knowledge base that is empty."""
     pieces = _pieces([*taken], program.facts)
-    return Request(
-        insert={name: _one(name, parts) for name, parts in pieces.items()},
-        add_rules=program.program,
-    )
+    return Request(insert=pieces, add_rules=program.program)
 
 
 def next_request(
@@ -56,7 +62,11 @@ def next_request(
     delete: Sequence[Taken] = (),
     is_complete: bool,
 ) -> Request:
-    """What is different from what the knowledge base holds.
+    """What makes the knowledge base hold what there should be.
+
+    A source that was read as a whole takes the place of what is given: all that is
+    given is deleted, and all that was read is inserted. An update deletes first, and
+    works out by itself, where the facts are, which of them really come and go.
 
     Args:
         kb: what there is.
@@ -69,24 +79,17 @@ def next_request(
     """
     request = Request()
     request.add_rules, request.remove_rules = _rule_changes(kb, program.program)
-    given = {name: size["given"] for name, size in kb.stats()["predicates"].items()}
     told = {name for each in (*insert, *delete) for name in each.facts}
-    pieces = _pieces(whole, {n: t for n, t in program.facts.items() if n not in told})
-    for name, parts in pieces.items():
-        new = _table(name, parts)
-        old = _given(kb, name) if given.get(name) else new.slice(0, 0)
-        _put(request.insert, name, _without(new, old))
-        _put(request.delete, name, _without(old, new))
-    if is_complete:
-        for name, number in given.items():
-            if number and name not in pieces:
-                request.delete[name] = _given(kb, name)
+    facts = {name: rows for name, rows in program.facts.items() if name not in told}
+    request.insert = _pieces(whole, facts)
+    for name, sizes in kb.stats()["predicates"].items():
+        if sizes["given"] and (is_complete or name in request.insert):
+            request.delete[name] = [kb.facts(name, "explicit")]
+    known = kb.predicates
     for side, taken in ((request.insert, insert), (request.delete, delete)):
         for name, parts in _pieces(taken, {}).items():
-            side[name] = _one(name, parts)
-    # Deletions come first in an update, so that a row in both would stay.
-    known = kb.predicates
-    request.delete = {n: rows for n, rows in request.delete.items() if n in known}
+            if side is request.insert or name in known:
+                side[name] = parts
     return request
 
 
@@ -100,38 +103,6 @@ def _pieces(
     for name, table in facts.items():
         pieces.setdefault(name, []).append(table)
     return pieces
-
-
-def _one(name: str, parts: Sequence[object]) -> object:
-    """Parts of a predicate in one; frames stay frames where all are frames."""
-    if all(hasattr(part, "unionAll") for part in parts):
-        return reduce(lambda one, other: one.unionAll(other), parts)  # type: ignore[attr-defined]
-    return parts[0] if len(parts) == 1 else _table(name, parts)
-
-
-def _table(name: str, parts: Sequence[object]) -> pa.Table:
-    return together(name, [term_table(_arrow(part)) for part in parts])
-
-
-def _arrow(part: Any) -> pa.Table:  # noqa: ANN401  a table, or a frame of Spark
-    return part if isinstance(part, pa.Table) else part.toArrow()
-
-
-def _given(kb: KnowledgeBase, name: str) -> pa.Table:
-    return kb.facts(name, "explicit").to_terms()
-
-
-def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """The rows that are not among the others."""
-    if not others.num_rows or not rows.num_rows:
-        return rows
-    found = pc.is_in(row_keys(rows), value_set=row_keys(others))
-    return rows.filter(pc.invert(found))
-
-
-def _put(side: dict[str, object], name: str, rows: pa.Table) -> None:
-    if rows.num_rows:
-        side[name] = rows
 
 
 def _rule_changes(

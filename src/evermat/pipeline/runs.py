@@ -291,12 +291,7 @@ class _Work:
     def _commit(self, kb: KnowledgeBase, request: Request) -> Change:
         word = "materialise" if self.command == "run" else "maintain"
         with self.steps.step(word) as step, plain_spark_errors():
-            change = kb.update(
-                insert=request.insert,
-                delete=request.delete,
-                add_rules=request.add_rules,
-                remove_rules=request.remove_rules or None,
-            )
+            change = request.carried_out(kb)
             self.report.add_change(kb, change)
             self.report.version = version_of(kb)
             came, left = map(sum, zip(*change.sizes.values(), (0, 0), strict=True))

@@ -1,8 +1,8 @@
-"""Sources into facts on Spark: read, mapped and checked in tasks, never on the driver.
+"""Sources into facts on Spark: read, mapped and encoded in tasks, not on the driver.
 
-A source becomes one frame that holds its facts, its rejected rows and how many rows
-were read, told apart by a tag. The frame is kept on the disks of the executors, so
-that a source is read once.
+A source becomes one frame that holds its facts as ids, the constants behind them, its
+rejected rows and how many rows were read, told apart by a tag. The frame is kept on the
+disks of the executors, so that a source is read once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.engines.spark.encoding import FACT, Encoder, arrow_schema, spark_schema
+from evermat.engines.spark.staging import EncodedFrame
 from evermat.pipeline.config import DATABASE_FORMATS, RDF_FORMATS
 from evermat.pipeline.intake import (
     SAMPLE,
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from evermat.pipeline.config import Database, Source
 
 _REJECTED, _TALLY = -1, -2
-_TERM = pa.struct([("kind", pa.int8()), ("text", pa.string())])
 _ROWS_AT_ONCE = 1 << 15
 _FILE, _POSITION = "~file", "~position"
 _TRIPLE = 3
@@ -47,7 +48,7 @@ _FAMILIES = {
 
 
 class SparkIntake:
-    """Reads sources on Spark, into frames of terms."""
+    """Reads sources on Spark, into encoded frames."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -138,8 +139,9 @@ class SparkIntake:
     ) -> Taken:
         from pyspark.sql import functions as f  # noqa: PLC0415  optional
 
+        is_row = f.coalesce(f.col("sort") == FACT, f.lit(True))  # noqa: FBT003  SQL
         tallies = staged.groupBy("tag").agg(
-            f.count("*").alias("n"), f.sum("position").alias("rows")
+            f.count_if(is_row).alias("n"), f.sum("position").alias("rows")
         )
         found = {row["tag"]: (row["n"], row["rows"]) for row in tallies.collect()}
         wrong, _ = found.get(_REJECTED, (0, 0))
@@ -151,13 +153,15 @@ class SparkIntake:
             place = f"{_spark_uri(rejected)}/{source.name}.parquet"
             aside.write.mode("overwrite").parquet(place)
             sample = aside.limit(SAMPLE).toArrow().cast(REJECTED)
-        facts: dict[str, DataFrame] = {}
+        facts: dict[str, EncodedFrame] = {}
         counts: dict[str, int] = {}
         for tag, (each, arity) in enumerate(zip(source.facts, arities, strict=True)):
-            columns = [f"a{at}" for at in range(arity)]
-            frame = staged.where(f.col("tag") == tag).select(*columns)
-            known = facts.get(each.predicate)
-            facts[each.predicate] = frame if known is None else known.unionAll(frame)
+            columns = [f"c{at}" for at in range(arity)]
+            frame = staged.where(f.col("tag") == tag).select(
+                "sort", *columns, "id", "kind", "text"
+            )
+            encoded, known = EncodedFrame(frame, columns), facts.get(each.predicate)
+            facts[each.predicate] = encoded if known is None else known.union(encoded)
             number, _ = found.get(tag, (0, 0))
             counts[each.predicate] = counts.get(each.predicate, 0) + number
         return Taken(
@@ -209,12 +213,9 @@ def _arities(source: Source, names: Sequence[str]) -> list[int]:
 
 
 def _schema(width: int) -> str:
-    terms = ", ".join(
-        f"a{at} struct<kind: tinyint, text: string>" for at in range(width)
-    )
     return (
-        f"tag int, {terms}, file string, position bigint, `column` string, "
-        "reason string, row string"
+        f"tag int, {spark_schema(width)}, file string, position bigint, "
+        "`column` string, reason string, row string"
     )
 
 
@@ -224,10 +225,11 @@ def _schema(width: int) -> str:
 def _read_splits(
     plan: Plan, width: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    stager = _Stager(width)
     for batch in batches:
         for number in batch.column(0).to_pylist():
             for piece in mapped(plan, plan.splits[number]):
-                yield from _tagged(piece, width)
+                yield from stager.stage(piece)
 
 
 def _map_batches(
@@ -236,10 +238,10 @@ def _map_batches(
     width: int,
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    mapper = Mapper(source, names)
+    mapper, stager = Mapper(source, names), _Stager(width)
     for batch in batches:
         for rows in _by_file(source, names, batch):
-            yield from _tagged(mapper.map(rows), width)
+            yield from stager.stage(mapper.map(rows))
 
 
 def _by_file(
@@ -265,46 +267,45 @@ def _file_name(source: Source, uri: str) -> str:
     return path.removeprefix(f"{source.folder}/") if source.folder else path
 
 
-def _tagged(piece: Mapped, width: int) -> Iterator[pa.RecordBatch]:
-    """A piece as batches of the staged frame."""
-    for tag, (_, table) in enumerate(piece.facts):
-        yield from _batches(_facts_table(tag, table, width))
-    if piece.rejected.num_rows:
-        yield from _batches(_rejected_table(piece.rejected, width))
-    yield from _batches(_tally_table(piece.rows, width))
+class _Stager:
+    """Puts what a task has read into the layout of the staged frame."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._schema = pa.schema(
+            [
+                ("tag", pa.int32()),
+                *arrow_schema(width),
+                *((field.name, field.type) for field in list(REJECTED)[1:]),
+            ]
+        )
+        self._encoders: dict[int, Encoder] = {}
+
+    def stage(self, piece: Mapped) -> Iterator[pa.RecordBatch]:
+        """A piece as batches of the staged frame."""
+        for tag, (_, table) in enumerate(piece.facts):
+            encoder = self._encoders.setdefault(tag, Encoder(self._width))
+            for batch in _batches(table):
+                for encoded in encoder.encode(batch.columns):
+                    yield self._filled(tag, encoded)
+        for batch in _batches(piece.rejected):
+            yield self._filled(_REJECTED, batch)
+        position = pa.array([piece.rows], pa.int64())
+        yield self._filled(
+            _TALLY, pa.RecordBatch.from_arrays([position], names=["position"])
+        )
+
+    def _filled(self, tag: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        length, names = batch.num_rows, set(batch.schema.names)
+        arrays = [
+            batch.column(field.name)
+            if field.name in names
+            else pa.nulls(length, field.type)
+            for field in self._schema
+        ]
+        arrays[0] = pa.repeat(pa.scalar(tag, pa.int32()), length)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:
     return list(table.combine_chunks().to_batches(max_chunksize=_ROWS_AT_ONCE))
-
-
-def _arrow_schema(width: int) -> pa.Schema:
-    terms = [(f"a{at}", _TERM) for at in range(width)]
-    others = [(field.name, field.type) for field in list(REJECTED)[1:]]
-    return pa.schema([("tag", pa.int32()), *terms, *others])
-
-
-def _filled(length: int, tag: int, known: dict[str, pa.Array], width: int) -> pa.Table:
-    schema = _arrow_schema(width)
-    arrays = [known.get(field.name, pa.nulls(length, field.type)) for field in schema]
-    arrays[0] = pa.repeat(pa.scalar(tag, pa.int32()), length)
-    return pa.table(arrays, schema=schema)
-
-
-def _facts_table(tag: int, table: pa.Table, width: int) -> pa.Table:
-    columns = {
-        name: table.column(name).combine_chunks().cast(_TERM)
-        for name in table.column_names
-    }
-    return _filled(table.num_rows, tag, columns, width)
-
-
-def _rejected_table(rejected: pa.Table, width: int) -> pa.Table:
-    columns = {
-        name: rejected.column(name).combine_chunks() for name in REJECTED.names[1:]
-    }
-    return _filled(rejected.num_rows, _REJECTED, columns, width)
-
-
-def _tally_table(rows: int, width: int) -> pa.Table:
-    return _filled(1, _TALLY, {"position": pa.array([rows], pa.int64())}, width)

@@ -14,21 +14,25 @@ from typing import TYPE_CHECKING, ClassVar
 from evermat.errors import EvermatError
 from evermat.pipeline.stream_events import (
     Parser,
+    changes_of,
     from_columns,
     from_csv,
     from_json,
     read_events,
 )
+from evermat.pipeline.stream_isolation import CAUSED_BY_EVENTS, isolate
 from evermat.pipeline.stream_outputs import Feed, NumberedTable, dead_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
     from threading import Event
 
     from pyspark.sql import SparkSession
 
     from evermat.api import KnowledgeBase
+    from evermat.change import Change
+    from evermat.pipeline.stream_events import BadEvent, GoodEvent
 
 PARSERS: Mapping[str, Parser] = {
     "json": from_json,
@@ -108,7 +112,9 @@ def stream(  # noqa: PLR0913  all but the first two by name
         app_id: under which batches are numbered in the state; one for each stream.
         checkpoint: where it is kept what has been read.
         feed: a table of changes (`version`, `sign`, `predicate`, `values`).
-        dead_letters: a table of bad events (`batch`, `position`, `event`, `reason`).
+        dead_letters: a table of bad events (`batch`, `position`, `event`, `reason`):
+            those that cannot be read, and those that make the update fail. Without
+            it, an update that fails ends the stream.
         trigger: `"once"` for what there is now, or seconds between batches.
         spark: the session to read events with.
         stop: ends a stream with a trigger in seconds when it is set.
@@ -203,11 +209,16 @@ class Batches:
         events = read_events(raw, PARSERS[form], self.kb.predicates)
         # Dead letters first: if this is as far as we come, the batch is read again,
         # finds the same ones, and does not write them twice.
-        if events.bad and self.dead_letters is not None:
-            self.dead_letters.append(number, dead_letters(number, events.bad))
-        change = self.kb.update(
-            insert=events.insert, delete=events.delete, batch=(self.app_id, number)
-        )
+        self._bury(2 * number, events.bad)
+        try:
+            change = self.update(number, events.good)
+        except CAUSED_BY_EVENTS:
+            if self.dead_letters is None:
+                raise
+            good, failing = isolate(self.kb, events.good)
+            self._bury(2 * number + 1, failing)
+            events.bad += failing
+            change = self.update(number, good)
         if self.feed is not None and self.kb.version is not None:
             self.feed.publish(self.kb.version)
         report = self.report
@@ -219,3 +230,14 @@ class Batches:
         report.version = self.kb.version
         if self.on_batch is not None:
             self.on_batch(report)
+
+    def update(self, number: int, events: Sequence[GoodEvent]) -> Change:
+        """Change the knowledge base, and record the batch with it."""
+        insert, delete = changes_of(events)
+        batch = (self.app_id, number)
+        return self.kb.update(insert=insert, delete=delete, batch=batch)
+
+    def _bury(self, piece: int, events: Sequence[BadEvent]) -> None:
+        """Write dead letters; a batch has two pieces, of which the first is even."""
+        if events and self.dead_letters is not None:
+            self.dead_letters.append(piece, dead_letters(piece // 2, events))

@@ -52,20 +52,59 @@ class BadEvent:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class GoodEvent:
+    """An event that could be read.
+
+    Attributes:
+        position: its place in the batch, from 0.
+        text: the event as it came.
+        is_insertion: whether the fact comes; otherwise it leaves.
+    """
+
+    position: int
+    text: str
+    is_insertion: bool
+    predicate: str
+    row: Row
+
+
 @dataclass(slots=True)
 class Events:
     """What a batch of events comes to.
 
     Attributes:
         count: how many events there were.
-        insert, delete: rows by predicate; the last event about a fact counts.
-        bad: events that cannot be followed.
+        good: events that could be read, in their order.
+        bad: events that could not.
     """
 
     count: int = 0
-    insert: dict[str, list[Row]] = field(default_factory=dict)
-    delete: dict[str, list[Row]] = field(default_factory=dict)
+    good: list[GoodEvent] = field(default_factory=list)
     bad: list[BadEvent] = field(default_factory=list)
+
+    @property
+    def insert(self) -> dict[str, list[Row]]:
+        """Rows to insert, by predicate."""
+        return changes_of(self.good)[0]
+
+    @property
+    def delete(self) -> dict[str, list[Row]]:
+        """Rows to delete, by predicate."""
+        return changes_of(self.good)[1]
+
+
+def changes_of(
+    events: Iterable[GoodEvent],
+) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
+    """Rows to insert and rows to delete; the last event about a fact counts."""
+    last = {(event.predicate, event.row): event.is_insertion for event in events}
+    insert: dict[str, list[Row]] = {}
+    delete: dict[str, list[Row]] = {}
+    for (predicate, row), is_insertion in last.items():
+        side = insert if is_insertion else delete
+        side.setdefault(predicate, []).append(row)
+    return insert, delete
 
 
 def read_events(
@@ -82,21 +121,17 @@ def read_events(
     """
     events = Events()
     known = dict(arities)
-    last: dict[tuple[str, Row], bool] = {}
     for position, each in enumerate(raw):
         events.count += 1
+        text = each if isinstance(each, str) else json.dumps(each, default=str)
         try:
             sign, predicate, row = _checked(*parse(each), known)
         except (BadEventError, EvermatError) as error:
             reason = getattr(error, "message", None) or str(error)
-            text = each if isinstance(each, str) else json.dumps(each, default=str)
             events.bad.append(BadEvent(position, text, reason))
             continue
         known.setdefault(predicate, len(row))
-        last[predicate, row] = sign
-    for (predicate, row), sign in last.items():
-        side = events.insert if sign else events.delete
-        side.setdefault(predicate, []).append(row)
+        events.good.append(GoodEvent(position, text, sign, predicate, row))
     return events
 
 

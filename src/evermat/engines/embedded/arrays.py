@@ -22,6 +22,7 @@ Places = npt.NDArray[np.int64]
 
 Flags = npt.NDArray[np.uint8]
 
+NO_FACTS: Ids = np.empty((0, 0), np.uint32)
 NO_FLAGS: Flags = np.empty(0, np.uint8)
 NO_KEYS: Keys = np.empty(0, np.uint64)
 NO_ROWS: Rows = np.empty(0, np.int32)

@@ -16,7 +16,7 @@ from evermat.algebra import (
     is_bounded,
 )
 from evermat.engines.embedded import kernels
-from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.arrays import NO_FACTS, NO_ROWS
 from evermat.engines.embedded.captured import CapturedPaths
 from evermat.engines.embedded.closure_comparison import Comparison, has_pairs
 from evermat.engines.embedded.closure_pairs import (
@@ -27,11 +27,12 @@ from evermat.engines.embedded.closure_pairs import (
     pairs_of,
     paths_of,
 )
-from evermat.engines.embedded.heads import Counted, distinct, find_or_append
+from evermat.engines.embedded.heads import distinct, find_or_append
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 from evermat.engines.embedded.sets import Settled
 from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.wide import Counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -213,15 +214,14 @@ class Closer:
         pattern = closure.pattern
         relation = self._store.relations[pattern.relation]
         keys = _in_order(closure, keys)
-        ones = np.ones(0, np.int32)
         if relation.arity <= WIDEST_EXACT_KEY:
-            heads = Counted(keys, ones, None)
+            heads = Counted(keys, NO_ROWS, NO_FACTS)
         else:
             table = _table(pattern, self._constants(pattern), keys)
             hashes, order = sort_pairs(
                 make_keys(table), np.arange(keys.size, dtype=np.int32)
             )
-            heads = Counted(hashes, ones, np.ascontiguousarray(table[:, order]))
+            heads = Counted(hashes, NO_ROWS, table.T.take(order, axis=0))
         return Settled({relation.name: find_or_append(relation, heads)})
 
     def _constants(self, pattern: Pattern) -> dict[int, int]:

@@ -6,14 +6,16 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
+
+_T = TypeVar("_T")
 
 ALONE = 1 << 16
 """Up to this many elements, dividing them among cores costs more than it saves."""
@@ -42,6 +44,27 @@ def in_slices(size: int, work: Callable[[slice], int]) -> int:
     return sum(workers().map(work, slices))
 
 
+def equal_shares(ends: npt.NDArray[np.int64], cores: int) -> list[slice]:
+    """Slices of elements that have about equal shares of some load, none empty.
+
+    Args:
+        ends: for each element, its load and that of all before it.
+        cores: how many shares there should be; there may be fewer.
+    """
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, cores) // cores)
+    bounds = [0, *(int(cut) for cut in cuts), ends.size]
+    return [slice(*pair) for pair in pairwise(bounds) if pair[0] < pair[1]]
+
+
+def for_each(elements: Iterable[_T], work: Callable[[_T], None]) -> None:
+    """Call `work` for each element, on several cores if there are several."""
+    elements = list(elements)
+    if len(elements) == 1:
+        work(elements[0])
+    else:
+        list(workers().map(work, elements))
+
+
 def in_shares(ends: npt.NDArray[np.int64], work: Callable[[slice], None]) -> None:
     """Call `work` for slices of elements that have equal shares of some load.
 
@@ -49,11 +72,7 @@ def in_shares(ends: npt.NDArray[np.int64], work: Callable[[slice], None]) -> Non
         ends: for each element, its load and that of all before it.
         work: is called with slices that make up all elements.
     """
-    cores = core_count()
-    if not ends.size or ends[-1] <= ALONE or cores == 1:
+    if not ends.size or ends[-1] <= ALONE:
         work(slice(0, ends.size))
-        return
-    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, cores) // cores)
-    bounds = [0, *(int(cut) for cut in cuts), ends.size]
-    slices = [slice(*pair) for pair in pairwise(bounds)]
-    list(workers().map(work, slices))
+    else:
+        for_each(equal_shares(ends, core_count()), work)

@@ -26,10 +26,10 @@ from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
 from evermat.engines.embedded.heads import (
+    Heads,
     find_known,
     find_or_append,
     intern_rows,
-    merged,
 )
 from evermat.engines.embedded.plan import describe, make_plan
 from evermat.engines.embedded.relation import (
@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     )
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
-    from evermat.engines.embedded.heads import Counted
     from evermat.engines.embedded.plan import Plan
+    from evermat.engines.embedded.wide import Counted
     from evermat.values import Kind
 
 REPLAN_FACTOR = 8
@@ -187,10 +187,12 @@ class EmbeddedEngine:
         relation = Relation(query.head.relation, arity)
         self._declare_patterns(query)
         prepared = Prepared(self._new_plan(query), self.inline)
+        heads = Heads(arity)
         with self._marker() as marker:
-            parts = self._evaluate(query, views, prepared, marker)
-        if parts:
-            find_or_append(relation, merged(parts))
+            self._evaluate(prepared, views, marker, heads)
+        found = heads.counted()
+        if found is not None:
+            find_or_append(relation, found)
         return Copy(self._dictionary, {"": relation.table[:, : relation.count]}).read(
             ""
         )
@@ -202,13 +204,16 @@ class EmbeddedEngine:
         return describe(self._new_plan(query))
 
     def _run(self, queries: QuerySet, views: Views) -> dict[str, Counted]:
-        parts: dict[str, list[Counted]] = {}
+        gathered: dict[str, Heads] = {}
         with self._marker() as marker:
             for query in self._affected(queries, views):
-                found = self._evaluate(query, views, self._prepared(query), marker)
-                if found:
-                    parts.setdefault(query.head.relation, []).extend(found)
-        return {name: merged(pieces) for name, pieces in parts.items()}
+                head = query.head
+                heads = gathered.get(head.relation)
+                if heads is None:
+                    heads = gathered[head.relation] = Heads(len(head.operands))
+                self._evaluate(self._prepared(query), views, marker, heads)
+        counted = ((name, heads.counted()) for name, heads in gathered.items())
+        return {name: some for name, some in counted if some is not None}
 
     def _affected(self, queries: QuerySet, views: Views) -> Iterator[Query]:
         """The queries that can yield anything: the change has what they read."""
@@ -231,14 +236,13 @@ class EmbeddedEngine:
             marker.clear()
 
     def _evaluate(
-        self, query: Query, views: Views, prepared: Prepared, marker: Marker
-    ) -> list[Counted]:
+        self, prepared: Prepared, views: Views, marker: Marker, heads: Heads
+    ) -> None:
         evaluation = Evaluation(
             prepared, lambda pattern: self._source(pattern, views, marker), self.monitor
         )
         try:
-            heads = evaluation.run(len(query.head.operands))
-            return [part for some in heads for part in some.parts()]
+            evaluation.run(heads)
         finally:
             self.matches += evaluation.matches
 
@@ -408,10 +412,13 @@ class EmbeddedEngine:
                     for name, rows in facts.rows.items()
                 }
             )
+        sets = self.store.sets
         for name, relation in self.store.relations.items():
+            if not sets.sees_any(facts, name):
+                continue
             rows = rows_mentioning(relation, ids)
             if rows.size:
-                found[name] = rows[self.store.sets.test(facts, name, rows)]
+                found[name] = rows[sets.test(facts, name, rows)]
         return Settled(found)
 
     def nodes_of(
@@ -533,25 +540,33 @@ class EmbeddedEngine:
             # What a row holds never changes, so it need not be copied yet.
             tables = {name: self.store.relations[name].table for name in facts.rows}
             return Copy(self._dictionary, tables, facts.rows)
-        names = list(self.store.relations)
-        tables = {name: self._table(facts, name) for name in names}
+        names = self.store.relations
+        return self._copy({name: self._chosen(facts, name) for name in names})
+
+    def _copy(self, chosen: Mapping[str, Rows | None]) -> Copy:
+        """Some rows of relations, or all of them."""
+        relations = self.store.relations
         return Copy(
             self._dictionary,
-            {name: table for name, table in tables.items() if table.shape[1]},
+            {
+                name: relations[name].whole_table()
+                for name, rows in chosen.items()
+                if (relations[name].count if rows is None else rows.size)
+            },
+            {name: rows for name, rows in chosen.items() if rows is not None},
         )
 
-    def _table(self, facts: Facts, name: str) -> Ids:
-        """The facts of a view in one relation, by column."""
+    def _chosen(self, facts: Facts, name: str) -> Rows | None:
+        """The rows of a view in one relation, None for all there are."""
         relation = self.store.relations[name]
         match facts:
             case Within(facts=inner, region=region) if name in region.relations:
-                return self._table(inner, name)
+                return self._chosen(inner, name)
             case Within(region=region) if not region.touches(name):
-                return relation.table[:, :0]
-            case Stored() if facts is self.store.materialised:
-                if relation.alive == relation.count:
-                    return relation.whole_table()
-        return relation.table[:, self._rows(facts, name)]
+                return NO_ROWS
+            case Stored() if self.size(facts, name) == relation.count:
+                return None
+        return self._rows(facts, name)
 
     def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
         """The materialised rows of a relation and their `c_nr` and `c_r`."""
@@ -676,8 +691,8 @@ class EmbeddedEngine:
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
         """Take over the contents of a fresh engine; return what left and what came."""
         fresh = cast("EmbeddedEngine", other)
-        left = Copy(self._dictionary, self.store.missing_from(fresh.store))
-        came = Copy(self._dictionary, fresh.store.missing_from(self.store))
+        left = self._copy(self.store.missing_from(fresh.store))
+        came = fresh._copy(fresh.store.missing_from(self.store))  # noqa: SLF001  one of us
         if self.journal is not None:
             self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches

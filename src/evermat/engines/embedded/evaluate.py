@@ -217,34 +217,34 @@ class Evaluation:
         self._head = prepared.head
         self._stages = [bind(self) for bind in prepared.steps]
 
-    def run(self, arity: int) -> list[Heads]:
-        """The heads of all matches, gathered apart by each core that helped."""
+    def run(self, heads: Heads) -> None:
+        """Add the heads of all matches."""
         first = self._stages[0] if self._stages else None
         if isinstance(first, ScanStage) and first.size > ALONE:
-            return self._run_shared(first, arity)
-        heads = Heads(arity)
-        self._descend(Batch(1, {}), 0, heads)
-        return [heads]
+            self._run_shared(first, heads)
+        else:
+            self._descend(Batch(1, {}), 0, heads)
 
-    def _run_shared(self, scan: ScanStage, arity: int) -> list[Heads]:
+    def _run_shared(self, scan: ScanStage, heads: Heads) -> None:
         # In order, because what is scanned in order is often derived in order.
         pieces = scan.pieces()[::-1]
         lock = threading.Lock()
 
         def work() -> Heads:
-            heads = Heads(arity)
+            mine = Heads(heads.arity)
             while True:
                 with lock:
                     if not pieces:
                         break
                     piece = pieces.pop()
-                self._descend(scan.read(*piece), 1, heads)
-            heads.parts()
-            return heads
+                self._descend(scan.read(*piece), 1, mine)
+            mine.count_pending()
+            return mine
 
         jobs = [workers().submit(work) for _ in range(min(len(pieces), core_count()))]
         try:
-            return [job.result() for job in jobs]
+            for job in jobs:
+                heads.add_all(job.result())
         except BaseException:
             pieces.clear()  # so that the other cores stop soon
             raise

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from evermat.engines.embedded import kernels, kernels_heads, kernels_rows
-from evermat.engines.embedded.arrays import NO_KEYS
+from evermat.engines.embedded.arrays import NO_FACTS, NO_KEYS, NO_ROWS
+from evermat.engines.embedded.cores import core_count
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
-from evermat.engines.embedded.sorting import sort_hashes
+from evermat.engines.embedded.wide import Counted, count_wide
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,19 +30,6 @@ MOST_TALLIED = 1 << 20
 """The widest range of ids in which heads are tallied: it should stay in the cache."""
 
 
-@dataclass(slots=True)
-class Counted:
-    """Heads and how often each was derived.
-
-    Without a table the keys say everything; they are sorted and distinct. With one,
-    the keys are hashes, and nothing is sorted or distinct before `merged`.
-    """
-
-    keys: Keys
-    counts: Rows
-    table: Ids | None
-
-
 class Heads:
     """Gathers the heads of one relation."""
 
@@ -50,7 +37,6 @@ class Heads:
         self.arity = arity
         self._exact = arity <= WIDEST_EXACT_KEY
         self._keys: list[Keys] = []
-        self._tables: list[Ids] = []
         self._pending = 0
         self._counted: list[Counted] = []
 
@@ -67,42 +53,40 @@ class Heads:
         if self._exact:
             self.add_keys(make_keys(table))
         else:
-            self._tables.append(table)
+            self._counted.append(Counted(make_keys(table), NO_ROWS, table.T))
             self._grow(size)
+
+    def add_all(self, other: Heads) -> None:
+        """Add what was gathered elsewhere, and counted there."""
+        self._counted += other._counted
 
     def _grow(self, size: int) -> None:
         self._pending += size
         if self._pending > COMPACT_AT:
-            self._count_pending()
+            self.count_pending()
+            if len(self._counted) > 1:
+                # Not shared: it may well be one of the cores that helps already.
+                self._counted = [merged(self._counted, cores=1)]
 
-    def _count_pending(self) -> None:
-        if not self._pending:
-            return
-        if self._exact:
+    def count_pending(self) -> None:
+        """Count heads with exact keys; hashes are counted when all are there."""
+        if self._pending and self._exact:
             keys = self._keys[0] if len(self._keys) == 1 else np.concatenate(self._keys)
             self._keys = []
             count = _count_ids if self.arity == 1 else _count_keys
             self._counted.append(count(keys))
-        else:
-            table = np.concatenate(self._tables, axis=1)
-            self._tables = []
-            ones = np.ones(table.shape[1], np.int32)
-            self._counted.append(Counted(make_keys(table), ones, table))
-        size = self._pending
         self._pending = 0
-        if len(self._counted) > 1 and size > COMPACT_AT // 4:
-            self._counted = [merged(self._counted)]
 
-    def parts(self) -> list[Counted]:
-        """What was gathered, in pieces."""
-        self._count_pending()
-        return self._counted
+    def counted(self) -> Counted | None:
+        """All that was gathered, sorted and distinct, if there is anything."""
+        self.count_pending()
+        return merged(self._counted) if self._counted else None
 
 
-def merged(parts: list[Counted]) -> Counted:
+def merged(parts: list[Counted], cores: int | None = None) -> Counted:
     """All pieces as one, sorted and distinct."""
-    if parts[0].table is not None:
-        return _merge_wide(parts)
+    if parts[0].is_wide:
+        return count_wide(parts, core_count() if cores is None else cores)
     while len(parts) > 1:
         parts = [
             _merge(*parts[at : at + 2]) if at + 1 < len(parts) else parts[at]
@@ -122,42 +106,20 @@ def _count_ids(keys: Keys) -> Counted:
     kernels_heads.tally_ids(keys, least, tally)
     offsets = np.flatnonzero(tally)
     found = (offsets + least).astype(np.uint64) << half
-    return Counted(found, tally[offsets], None)
+    return Counted(found, tally[offsets], NO_FACTS)
 
 
 def _count_keys(keys: Keys) -> Counted:
     if kernels_heads.is_ascending(keys):
         # As after a rule that copies a relation.
-        return Counted(keys, np.ones(keys.size, np.int32), None)
+        return Counted(keys, np.ones(keys.size, np.int32), NO_FACTS)
     spare = np.empty_like(keys)
     ordered = kernels.sort_from_bit(keys, spare, HALF)
     spare = spare if ordered is keys else keys
     tally = np.zeros(min(MOST_TALLIED, 8 * keys.size), np.int32)
     counts = np.empty(keys.size, np.int32)
     size = kernels.count_groups(ordered, spare, tally, counts)
-    return Counted(_fitted(ordered, size), _fitted(counts, size), None)
-
-
-def _merge_wide(parts: list[Counted]) -> Counted:
-    tables = [part.table for part in parts if part.table is not None]
-    table = tables[0] if len(parts) == 1 else np.concatenate(tables, axis=1)
-    counts = np.concatenate([part.counts for part in parts])
-    hashes = np.concatenate([part.keys for part in parts])
-    keys, order, table, counts = sort_hashes(hashes, table, counts)
-    totals = counts[order]
-    size = kernels.count_wide(keys, order, table, totals)
-    if size < 0:
-        # Different rows with the same hash, next to never: sort by all columns, too.
-        hashes = make_keys(table)
-        order = np.lexsort((*table, hashes)).astype(np.int32)
-        keys, table = hashes[order], np.ascontiguousarray(table[:, order])
-        new = np.ones(keys.size, np.bool_)
-        new[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
-        starts = np.flatnonzero(new)
-        totals = np.add.reduceat(counts[order], starts, dtype=np.int32)
-        return Counted(keys[starts], totals, table.take(starts, axis=1))
-    distinct = table.take(order[:size], axis=1)
-    return Counted(_fitted(keys, size), _fitted(totals, size), distinct)
+    return Counted(_fitted(ordered, size), _fitted(counts, size), NO_FACTS)
 
 
 def _merge(left: Counted, right: Counted) -> Counted:
@@ -166,7 +128,7 @@ def _merge(left: Counted, right: Counted) -> Counted:
     size = kernels.merge_counts(
         left.keys, left.counts, right.keys, right.counts, keys, counts
     )
-    return Counted(_fitted(keys, size), _fitted(counts, size), None)
+    return Counted(_fitted(keys, size), _fitted(counts, size), NO_FACTS)
 
 
 def _fitted(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
@@ -179,23 +141,18 @@ def find_or_append(relation: Relation, heads: Counted) -> Rows:
 
     The keys of the heads are given away.
     """
-    if heads.table is None:
-        keys, heads.keys = heads.keys, NO_KEYS
-        rows = relation.find_sorted(keys)
-        count = kernels_rows.number_new(keys, rows, relation.count)
-        if count < keys.size:
-            # A copy: the index keeps the new keys, and should not keep the others.
-            keys = keys[:count].copy()
-        if count:
-            relation.append_keys(keys)
+    if heads.is_wide:
+        rows = relation.find_wide_sorted(heads.facts, heads.keys)
+        relation.append_wide(heads.facts, heads.keys, rows)
         return rows
-    rows = relation.find_wide_sorted(heads.table, heads.keys)
-    new = np.flatnonzero(rows < 0)
-    if new.size:
-        everything = new.size == rows.size
-        keys = heads.keys if everything else heads.keys[new]
-        table = heads.table if everything else heads.table.take(new, axis=1)
-        rows[new] = relation.append(keys, table)
+    keys, heads.keys = heads.keys, NO_KEYS
+    rows = relation.find_sorted(keys)
+    count = kernels_rows.number_new(keys, rows, relation.count)
+    if count < keys.size:
+        # A copy: the index keeps the new keys, and should not keep the others.
+        keys = keys[:count].copy()
+    if count:
+        relation.append_keys(keys)
     return rows
 
 
@@ -209,10 +166,10 @@ def intern_rows(relation: Relation, table: Ids) -> Rows:
     """The sorted distinct rows of facts; facts never seen before get new ones."""
     heads = Heads(relation.arity)
     heads.add_columns(list(table), table.shape[1])
-    parts = heads.parts()
-    if not parts:
+    counted = heads.counted()
+    if counted is None:
         return np.empty(0, np.int32)
-    return distinct(find_or_append(relation, merged(parts)))
+    return distinct(find_or_append(relation, counted))
 
 
 def distinct(rows: Rows) -> Rows:

@@ -13,7 +13,7 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.sorting import merge_pairs, sort_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -154,7 +154,7 @@ class Index:
             if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
                 right, left = runs.pop(at), runs[at - 1]
                 runs[at - 1] = Run(
-                    *kernels.merge_runs(left.keys, left.rows, right.keys, right.rows)
+                    *merge_pairs(left.keys, left.rows, right.keys, right.rows)
                 )
 
     def rows_for(self, goals: Ids) -> Rows:

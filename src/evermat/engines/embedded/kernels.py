@@ -39,8 +39,6 @@ _void = _types.void
 KEY_BITS = 64
 DIGIT_BITS = 11
 DIGIT_SIZE = 1 << DIGIT_BITS
-PIECE_BITS = 8
-"""Hashes are divided into this many pieces: one can write to so many at once."""
 SMALL = 48
 """Up to this many keys, insertion sort beats the passes of a radix sort."""
 
@@ -166,70 +164,6 @@ def sort_pairs(keys: Keys, rows: Rows, spare: Keys, spare_rows: Rows) -> int:
     return passes & 1
 
 
-@kernel(_void(_keys, _table, _rows, _keys, _table, _rows, _rows))
-def divide_hashes(
-    hashes: Keys,
-    table: Ids,
-    counts: Rows,
-    new_hashes: Keys,
-    new_table: Ids,
-    new_counts: Rows,
-    places: Rows,
-) -> None:
-    """Bring facts into the order of the upper bits of their hashes."""
-    n = hashes.size
-    shift = uint64(KEY_BITS - PIECE_BITS)
-    starts = np.zeros((1 << PIECE_BITS) + 1, np.int64)
-    for i in range(n):
-        starts[int64(hashes[i] >> shift) + 1] += 1
-    for piece in range(1 << PIECE_BITS):
-        starts[piece + 1] += starts[piece]
-    for i in range(n):
-        piece = int64(hashes[i] >> shift)
-        place = starts[piece]
-        starts[piece] += 1
-        places[i] = place
-        new_hashes[place] = hashes[i]
-        new_counts[place] = counts[i]
-    for column in range(table.shape[0]):
-        for i in range(n):
-            new_table[column, places[i]] = table[column, i]
-
-
-@kernel(_void(_keys, int64, _rows, _keys, _rows))
-def sort_hashes(hashes: Keys, bits: int, starts: Rows, keys: Keys, order: Rows) -> None:
-    """Sort hashes into `keys`; `order` says where each of them was.
-
-    There are about as many pieces as hashes: to sort them by their upper bits leaves
-    little to do. It is done in the cache if there are few, or if they have been brought
-    into the order of some upper bits before. `starts` is zero before.
-    """
-    n = hashes.size
-    shift = uint64(KEY_BITS - bits)
-    for i in range(n):
-        starts[int64(hashes[i] >> shift) + 1] += 1
-    for piece in range(1 << bits):
-        starts[piece + 1] += starts[piece]
-    for i in range(n):
-        key = hashes[i]
-        piece = int64(key >> shift)
-        place = starts[piece]
-        starts[piece] += 1
-        keys[place] = key
-        order[place] = i
-    for i in range(1, n):
-        key = keys[i]
-        if keys[i - 1] > key:
-            row = order[i]
-            j = i - 1
-            while j >= 0 and keys[j] > key:
-                keys[j + 1] = keys[j]
-                order[j + 1] = order[j]
-                j -= 1
-            keys[j + 1] = key
-            order[j + 1] = row
-
-
 @kernel(int64(_keys, _keys, _rows, _rows))
 def count_groups(keys: Keys, spare: Keys, tally: Rows, counts: Rows) -> int:
     """Count equal keys among keys that are in the order of their upper halves.
@@ -283,29 +217,6 @@ def count_groups(keys: Keys, spare: Keys, tally: Rows, counts: Rows) -> int:
     return m
 
 
-@kernel(int64(_keys, _rows, _table, _rows))
-def count_wide(keys: Keys, order: Rows, table: Ids, counts: Rows) -> int:
-    """Count equal rows of a table that `order` puts in the order of their hashes.
-
-    Distinct rows are written to the front of `keys` and `order`, and how often they
-    occur to `counts`, which holds the number of times each row stands for. The result
-    is how many there are, or -1 if different rows have the same hash.
-    """
-    m = -1
-    for i in range(keys.size):
-        if m >= 0 and keys[i] == keys[m]:
-            for column in range(table.shape[0]):
-                if table[column, order[i]] != table[column, order[m]]:
-                    return -1
-            counts[m] += counts[i]
-        else:
-            m += 1
-            keys[m] = keys[i]
-            order[m] = order[i]
-            counts[m] = counts[i]
-    return m + 1
-
-
 @kernel(int64(_keys, _rows, _keys, _rows, _keys, _rows))
 def merge_counts(
     left: Keys,
@@ -340,15 +251,22 @@ def merge_counts(
     return m
 
 
-@kernel(
-    "Tuple((uint64[::1], int32[::1]))(uint64[::1], int32[::1], uint64[::1], int32[::1])"
-)
-def merge_runs(
-    left: Keys, left_rows: Rows, right: Keys, right_rows: Rows
-) -> tuple[Keys, Rows]:
+@kernel("Tuple((uint64[::1], int32[::1]))(int64)")
+def empty_pairs(size: int) -> tuple[Keys, Rows]:
+    """Memory for keys and rows, without huge pages."""
+    return np.empty(size, np.uint64), np.empty(size, np.int32)
+
+
+@kernel(_void(_keys, _rows, _keys, _rows, _keys, _rows))
+def merge_pairs(
+    left: Keys,
+    left_rows: Rows,
+    right: Keys,
+    right_rows: Rows,
+    keys: Keys,
+    rows: Rows,
+) -> None:
     """Merge two sorted lists of keys with their rows."""
-    keys = np.empty(left.size + right.size, np.uint64)
-    rows = np.empty(left.size + right.size, np.int32)
     i = j = 0
     for m in range(keys.size):
         if j == right.size or (i < left.size and left[i] <= right[j]):
@@ -357,10 +275,21 @@ def merge_runs(
         else:
             keys[m], rows[m] = right[j], right_rows[j]
             j += 1
-    return keys, rows
 
 
 # --------------------------------------------------------------------- look-ups
+
+
+@kernel(int64(_keys, int64, int64, uint64))
+def first_from(keys: Keys, low: int, high: int, goal: np.uint64) -> int:
+    """The first place in [low, high) whose key is not below the goal, or else high."""
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < goal:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel(_void(_keys, int64, int64, _rows))
@@ -400,14 +329,7 @@ def find_halves(
         low = directory[bucket]
         high = directory[bucket + 1]
         if shift > 0:
-            goal = uint64(ids[i]) << _HALF
-            end = high
-            while low < end:
-                middle = (low + end) >> 1
-                if keys[middle] < goal:
-                    low = middle + 1
-                else:
-                    end = middle
+            low = first_from(keys, low, high, uint64(ids[i]) << _HALF)
             end = low
             while end < high and keys[end] >> _HALF == uint64(ids[i]):
                 end += 1
@@ -438,14 +360,7 @@ def find_keys(
             first[i] = 0
             last[i] = 0
             continue
-        low = directory[bucket]
-        end = directory[bucket + 1]
-        while low < end:
-            middle = (low + end) >> 1
-            if keys[middle] < goal:
-                low = middle + 1
-            else:
-                end = middle
+        low = first_from(keys, directory[bucket], directory[bucket + 1], goal)
         first[i] = low
         while low < keys.size and keys[low] == goal:
             low += 1
@@ -475,14 +390,7 @@ def find_rows(
         bucket = (int64(goal >> _HALF) - base) >> shift
         if found[i] >= 0 or bucket < 0 or bucket >= buckets:
             continue
-        low = directory[bucket]
-        end = directory[bucket + 1]
-        while low < end:
-            middle = (low + end) >> 1
-            if keys[middle] < goal:
-                low = middle + 1
-            else:
-                end = middle
+        low = first_from(keys, directory[bucket], directory[bucket + 1], goal)
         if low < keys.size and keys[low] == goal:
             found[i] = rows[low]
             hits += 1
@@ -501,14 +409,7 @@ def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
     hits = 0
     if goals.size > 0:
         # The goals may be the second half of a list: start where they start.
-        low, high = 0, n
-        while low < high:
-            middle = (low + high) >> 1
-            if keys[middle] < goals[0]:
-                low = middle + 1
-            else:
-                high = middle
-        place = low
+        place = first_from(keys, 0, n, goals[0])
     for i in range(goals.size):
         goal = goals[i]
         if place < n and keys[place] < goal:
@@ -516,14 +417,7 @@ def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
             while place + step < n and keys[place + step] < goal:
                 place += step
                 step <<= 1
-            end = min(place + step, n)
-            place += 1
-            while place < end:
-                middle = (place + end) >> 1
-                if keys[middle] < goal:
-                    place = middle + 1
-                else:
-                    end = middle
+            place = first_from(keys, place + 1, min(place + step, n), goal)
         if place < n and keys[place] == goal and found[i] < 0:
             found[i] = rows[place]
             hits += 1

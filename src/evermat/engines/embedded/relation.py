@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded import kernels, kernels_rows
+from evermat.engines.embedded import kernels, kernels_rows, kernels_wide
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.sorting import sort_pairs
@@ -32,6 +32,9 @@ NONRECURSIVE, RECURSIVE = 0, 1
 """The two counters."""
 
 MOST_ROWS = 2**31 - 1
+
+_SLACK = 8
+"""One row in so many is room for rows to come."""
 
 SAMPLE = 2048
 """Rows looked at to estimate how many different values a column has."""
@@ -160,17 +163,20 @@ class Relation:
         in_slices(keys.size, find)
         return found
 
-    def find_wide_sorted(self, table: Ids, keys: Keys) -> Rows:
+    def find_wide_sorted(self, facts: Ids, keys: Keys) -> Rows:
         """The row of each fact, or -1, where the keys are hashes in order.
 
-        The first row with the same hash is next to always the fact. If one is not,
-        all are looked up again in the way that minds collisions.
+        Facts are given one after the other, in either order of memory. The first row
+        with the same hash is next to always the fact. If one is not, all are looked up
+        again in the way that minds collisions.
         """
         found = self.find_sorted(keys)
-        hits = np.flatnonzero(found >= 0)
-        for mine, theirs in zip(self._table, table, strict=True):
-            if (mine[found[hits]] != theirs[hits]).any():
-                return self.find(table, keys)
+
+        def count_different(part: slice) -> int:
+            return kernels_wide.count_different(facts[part], self._table, found[part])
+
+        if in_slices(keys.size, count_different):
+            return self.find(facts.T, keys)
         return found
 
     def append(self, keys: Keys, table: Ids) -> Rows:
@@ -183,6 +189,19 @@ class Relation:
         rows = np.arange(first, self.count, dtype=np.int32)
         self.primary.add_sorted(keys, rows)
         return rows
+
+    def append_wide(self, facts: Ids, keys: Keys, rows: Rows) -> None:
+        """Give rows to those facts that have none; the keys are hashes in order."""
+        new = int(np.count_nonzero(rows < 0))
+        if not new:
+            return
+        first = self.count
+        self._reserve(first + new)
+        new_keys = np.empty(new, np.uint64)
+        kernels_wide.number_new(keys, facts, rows, first, new_keys, self._table)
+        self.count += new
+        self._status[first : self.count] = 0
+        self.primary.add_sorted(new_keys, np.arange(first, self.count, dtype=np.int32))
 
     def append_keys(self, keys: Keys) -> None:
         """Like `append`, for exact keys, which say what the columns are."""
@@ -247,7 +266,8 @@ class Relation:
                 f"{MOST_ROWS:,}",
                 help="divide the data, or derive less",
             )
-        room = max(size, self._status.size * 2)
+        # Memory that is not written to costs nothing, and few rows follow many.
+        room = max(size + size // _SLACK, self._status.size * 2)
         table: Ids = np.empty((self.arity, room), np.uint32)
         table[:, : self.count] = self._table[:, : self.count]
         self._table = table

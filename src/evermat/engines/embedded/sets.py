@@ -13,7 +13,7 @@ tests a row by one look-up, however complicated the view.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -49,6 +49,11 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.relation import Relation
 
     Mask = npt.NDArray[np.bool_]
+
+Names = frozenset[str] | None
+"""The relations that are asked for; without them, all."""
+
+_Value = TypeVar("_Value")
 
 Code = int | tuple[str, "Code", "Code"]
 """A view in one relation: a status bit, or a set operation on two codes."""
@@ -251,45 +256,49 @@ class Sets:
         require_bounded(facts)
         return self._walk(facts)
 
-    def _walk(self, facts: Facts) -> dict[str, Rows]:
+    def _walk(self, facts: Facts, names: Names = None) -> dict[str, Rows]:
+        """The rows of a view; only those of some relations, where they are named."""
         match facts:
             case Settled():
-                return facts.rows
+                return _chosen(facts.rows, names)
             case Growing():
-                return {name: facts.current(name) for name in facts.rows}
+                chosen = _chosen(facts.rows, names)
+                return {name: facts.current(name) for name in chosen}
             case Union(left=left, right=right):
-                return _united(self._walk(left), self._walk(right))
+                return _united(self._walk(left, names), self._walk(right, names))
             case Intersection(left=left, right=right):
                 if not is_bounded(left):
                     left, right = right, left
-                return self._filter(left, lambda n, r: r[self.test(right, n, r)])
+                return _filtered(
+                    self._walk(left, names), lambda n, r: r[self.test(right, n, r)]
+                )
             case Difference(left=left, right=right):
-                return self._filter(left, lambda n, r: self._without(right, n, r))
+                return self._without(right, self._walk(left, names))
             case Within(facts=inner, region=region):
-                return self._filter(inner, lambda n, r: self._inside(region, n, r))
+                names = region.names if names is None else names & region.names
+                return _filtered(
+                    self._walk(inner, names), lambda n, r: self._inside(region, n, r)
+                )
             case _:
                 raise _foreign(facts)
 
-    def _filter(
-        self, facts: Facts, keep: Callable[[str, Rows], Rows]
-    ) -> dict[str, Rows]:
-        kept = {
-            name: keep(name, rows)
-            for name, rows in self._walk(facts).items()
-            if rows.size
-        }
-        return {name: rows for name, rows in kept.items() if rows.size}
-
-    def _without(self, facts: Facts, name: str, rows: Rows) -> Rows:
-        if not self._sees_any(facts, name):
+    def _without(self, facts: Facts, rows: dict[str, Rows]) -> dict[str, Rows]:
+        """Rows that a view does not have."""
+        if isinstance(facts, (Settled, Growing)) and not facts.rows:
             return rows
-        if isinstance(facts, (Growing, Stored)):
-            rows = np.ascontiguousarray(rows)
-            found = np.empty_like(rows)
-            status = self.relations[name].status
-            count = kernels_rows.without_bit(status, rows, facts.bit, found)
-            return found[:count]
-        return rows[~self.test(facts, name, rows)]
+
+        def without(name: str, some: Rows) -> Rows:
+            if not self.sees_any(facts, name):
+                return some
+            if isinstance(facts, (Growing, Stored)):
+                some = np.ascontiguousarray(some)
+                found = np.empty_like(some)
+                status = self.relations[name].status
+                count = kernels_rows.without_bit(status, some, facts.bit, found)
+                return found[:count]
+            return some[~self.test(facts, name, some)]
+
+        return _filtered(rows, without)
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
         if name in region.relations:
@@ -401,7 +410,7 @@ class Sets:
     def sight(self, facts: Facts, name: str, marker: Marker) -> Sight:
         """What a pattern over a relation may see of a view."""
         relation = self.relations[name]
-        if not self._sees_any(facts, name):
+        if not self.sees_any(facts, name):
             return self.nothing
         if relation.alive == relation.count:
             range_ = self._range(facts, name)
@@ -441,17 +450,17 @@ class Sets:
             case _:
                 return None
 
-    def _sees_any(self, facts: Facts, name: str) -> bool:
+    def sees_any(self, facts: Facts, name: str) -> bool:
         """False if a view surely has no facts of a relation."""
         match facts:
             case Settled() | Growing():
                 return name in facts.rows
             case Union(left=left, right=right):
-                return self._sees_any(left, name) or self._sees_any(right, name)
+                return self.sees_any(left, name) or self.sees_any(right, name)
             case Difference(left=left):
-                return self._sees_any(left, name)
+                return self.sees_any(left, name)
             case Within(facts=inner, region=region):
-                return region.touches(name) and self._sees_any(inner, name)
+                return region.touches(name) and self.sees_any(inner, name)
             case _:
                 return True
 
@@ -473,6 +482,20 @@ class Sets:
                     self._code(left, name, marker),
                     self._code(right, name, marker),
                 )
+
+
+def _chosen(rows: dict[str, _Value], names: Names) -> dict[str, _Value]:
+    """What there is of the relations that are asked for."""
+    if names is None:
+        return rows
+    return {name: value for name, value in rows.items() if name in names}
+
+
+def _filtered(
+    rows: dict[str, Rows], keep: Callable[[str, Rows], Rows]
+) -> dict[str, Rows]:
+    kept = {name: keep(name, some) for name, some in rows.items() if some.size}
+    return {name: some for name, some in kept.items() if some.size}
 
 
 def _seen_rows(visible: Flags, status: Status) -> Rows:

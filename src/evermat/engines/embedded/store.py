@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
 from evermat.engines.embedded.relation import (
@@ -18,7 +19,7 @@ from evermat.engines.embedded.relation import (
 from evermat.engines.embedded.sets import Sets, Stored
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Ids
+    from evermat.engines.embedded.arrays import Rows
     from evermat.engines.embedded.dictionary import Dictionary
 
 
@@ -35,32 +36,32 @@ class Store:
             CounterColumn(RECURSIVE, self.relations, self.sets),
         )
 
-    def missing_from(self, other: Store) -> dict[str, Ids]:
-        """The materialised facts that another store does not have, by column."""
-        missing = {
+    def missing_from(self, other: Store) -> dict[str, Rows | None]:
+        """The materialised rows that another store does not have; None for all rows."""
+        return {
             name: _missing(relation, other.relations.get(name))
             for name, relation in self.relations.items()
         }
-        return {name: table for name, table in missing.items() if table.shape[1]}
 
 
-def _missing(relation: Relation, twin: Relation | None) -> Ids:
-    """The materialised facts of a relation that its twin does not have."""
-    if (twin is None or not twin.alive) and relation.alive == relation.count:
-        return relation.whole_table()
-    parts = [np.empty((relation.arity, 0), np.uint32)]
+def _missing(relation: Relation, twin: Relation | None) -> Rows | None:
+    """The materialised rows of a relation that its twin does not have."""
+    if twin is None or not twin.alive:
+        if relation.alive == relation.count:
+            return None
+        held = relation.status[: relation.count] & MATERIALISED
+        return np.flatnonzero(held).astype(np.int32)
+    parts = [NO_ROWS]
     # In the order of the runs' keys, neighbours are looked up next to each other.
     for run in relation.primary.runs:
         alive = (relation.status[run.rows] & MATERIALISED) != 0
         keys, rows = run.keys[alive], run.rows[alive]
-        if twin is not None and twin.count:
-            found = (
-                twin.find_sorted(keys)
-                if relation.arity <= WIDEST_EXACT_KEY
-                else twin.find_wide_sorted(relation.table[:, rows], keys)
-            )
-            there = found >= 0
-            there[there] = (twin.status[found[there]] & MATERIALISED) != 0
-            rows = rows[~there]
-        parts.append(relation.table[:, rows])
-    return np.concatenate(parts, axis=1)
+        found = (
+            twin.find_sorted(keys)
+            if relation.arity <= WIDEST_EXACT_KEY
+            else twin.find_wide_sorted(relation.table[:, rows].T, keys)
+        )
+        there = found >= 0
+        there[there] = (twin.status[found[there]] & MATERIALISED) != 0
+        parts.append(rows[~there])
+    return np.concatenate(parts)

@@ -9,6 +9,7 @@ from evermat.engines.embedded import (
     kernels_reach,
     kernels_rows,
     kernels_texts,
+    kernels_wide,
 )
 
 if __name__ == "__main__":
@@ -22,6 +23,7 @@ if __name__ == "__main__":
             kernels_reach,
             kernels_rows,
             kernels_texts,
+            kernels_wide,
         )
         for name, item in vars(module).items()
         if hasattr(item, "py_func")

@@ -21,10 +21,12 @@ from evermat.engines.spark.gathered import (
 )
 from evermat.engines.spark.limits import limits_of
 from evermat.engines.spark.session import find_session, own_session
+from evermat.engines.spark.staging import stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from evermat.algebra import (
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
         Representatives,
         Snapshot,
     )
+    from evermat.engines.spark.staging import StagedRows
 
     Found = TypeVar("Found")
 
@@ -65,7 +68,7 @@ class AdaptiveEngine:
     ) -> None:
         session = find_session() if session is None else session
         limits = limits_of(session, gathered=gathered, small=small)
-        self.cluster = Cluster(own_session(session), small=limits.small)
+        self.cluster = Cluster(own_session(session), limits.small, limits.constants)
         self._scale = Scale(limits.gathered)
         self._facts: SparkEngine | GatheredEngine
         if limits.gathered:
@@ -130,6 +133,15 @@ class AdaptiveEngine:
         spread.matches, spread.journal = gathered.matches, gathered.journal
         spread.monitor = self.monitor
         self._facts = spread
+
+    def stage(self, parts: Sequence[object], name: str) -> pa.Table | StagedRows:
+        """Frames and tables of one relation; where they do not fit, facts are spread.
+
+        Not in a transaction.
+        """
+        staged = stage(self.cluster, parts, name)
+        self.make_room(staged.num_rows)
+        return staged.table() if self.is_gathered else staged
 
     # -------------------------------------------------------- what both have their own
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.dictionary import Dictionary
+from evermat.engines.spark.terms import SpreadTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,18 +48,27 @@ class Cluster:
 
     Attributes:
         small: rows up to which a block stays on the driver.
+        constants: constants up to which the dictionary stays there.
+        dictionary: the constants behind ids, and `terms` those that the driver has
+            not room for.
         tags: the number of each relation that was ever named.
         jobs: how many times Spark was asked to compute something.
     """
 
     session: SparkSession
     small: int
-    dictionary: Dictionary = field(default_factory=Dictionary)
+    constants: int
+    terms: SpreadTerms = field(init=False)
+    dictionary: Dictionary = field(init=False)
     tags: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     jobs: int = 0
     waste: list[tuple[str, DataFrame | None]] = field(default_factory=list)
     _terms: tuple[int, str] | None = None
+
+    def __post_init__(self) -> None:
+        self.terms = SpreadTerms(self)
+        self.dictionary = Dictionary(self.terms, self.constants)
 
     def tag(self, relation: str) -> int:
         """The number of a relation."""
@@ -163,11 +173,19 @@ class Cluster:
 
     def terms_view(self) -> str:
         """The dictionary as a view: `id`, `kind`, `text`."""
+        # What the driver has is then not on the cluster as well.
+        self.dictionary.reconcile()
         version = self.dictionary.version
         if self._terms is None or self._terms[0] != version:
             if self._terms is not None:
                 self.waste.append((self._terms[1], None))
-            self._terms = version, self.register_table(self.dictionary.terms())
+            view = self.register_table(self.dictionary.terms())
+            stored = self.terms.query()
+            if stored is not None:
+                both = self.session.sql(f"TABLE {view} UNION ALL {stored}")
+                self.waste.append((view, None))
+                view = self.register(both)
+            self._terms = version, view
         return self._terms[1]
 
 

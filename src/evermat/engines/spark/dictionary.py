@@ -1,13 +1,15 @@
-"""The constants behind ids, kept by the driver.
+"""The constants behind ids: on the driver while they are few, then on the cluster.
 
-Small integers are not in it. The rest is one sorted run of ids with their kinds and
-texts, and a few more recent ones; runs of similar size are merged.
+Small integers are not in it. What the driver has is one sorted run of ids with their
+kinds and texts, and a few more recent ones; runs of similar size are merged. Beyond a
+limit they move to a table on the cluster (`terms`), and the driver fetches what it has
+to show.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
+    from pyspark.sql import DataFrame
 
     Ids = npt.NDArray[np.int64]
 
@@ -59,11 +62,42 @@ class _Run:
         return places, found
 
 
-class Dictionary:
-    """Ids to constants and back."""
+class Elsewhere(Protocol):
+    """Constants that are not on the driver.
 
-    def __init__(self) -> None:
+    Attributes:
+        unsaved: frames of those that came since this was emptied, if anybody keeps a
+            list of what is unsaved.
+    """
+
+    unsaved: list[DataFrame]
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def find(self, ids: Ids) -> tuple[Ids, pa.StructArray]:
+        """Those of the ids that are there, and their constants."""
+
+    def append(self, terms: pa.Table) -> None:
+        """Take constants that are not there: columns `id`, `kind` and `text`."""
+
+
+class Dictionary:
+    """Ids to constants and back.
+
+    Args:
+        elsewhere: where constants go that are too many; None to keep all of them.
+        limit: so many stay on the driver.
+    """
+
+    def __init__(self, elsewhere: Elsewhere | None = None, limit: int = 0) -> None:
+        self.elsewhere = elsewhere
+        self.limit = limit
         self._runs: list[_Run] = []
+        self._fetched: list[_Run] = []
+        """Copies of constants that are elsewhere."""
+        self._unchecked: list[Ids] = []
+        """Constants that were not compared with those elsewhere so far."""
         self._known: dict[Constant, int] = {}
         self.version = 0
         """Goes up when constants are added."""
@@ -71,36 +105,20 @@ class Dictionary:
         """Constants that were added since this was emptied; None to keep no list."""
 
     def __len__(self) -> int:
+        return self.size_here + (0 if self.elsewhere is None else len(self.elsewhere))
+
+    @property
+    def size_here(self) -> int:
+        """How many constants are on the driver and nowhere else."""
         return sum(run.ids.size for run in self._runs)
 
     # ------------------------------------------------------------- constants to ids
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The ids of a column of constants; new constants are added."""
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-            if isinstance(column, pa.ChunkedArray):
-                column = pa.concat_arrays(column.chunks)
-        if pa.types.is_integer(column.type) and column.null_count == 0:
-            small = _small_integers(column)
-            if small is not None:
-                return small
-        terms = as_terms(column)
-        if isinstance(terms, pa.ChunkedArray):
-            terms = terms.combine_chunks()
-        return self._encode_terms(terms)
-
-    def _encode_terms(self, terms: pa.StructArray) -> pa.Array:
-        kinds, texts = terms.field("kind"), terms.field("text")
-        # One key for kind and text, so that each constant is digested once.
-        keys = pc.binary_join_element_wise(
-            pc.cast(kinds, pa.string()), texts, "\0"
-        ).dictionary_encode()
-        first = _first_places(keys.indices.to_numpy(), len(keys.dictionary))
-        distinct = terms.take(pa.array(first))
-        ids = _ids(distinct.field("kind"), distinct.field("text"))
-        self.add(ids, distinct)
-        return pa.array(ids[keys.indices.to_numpy()])
+        encoded = encoded_column(column)
+        self.add(encoded.ids, encoded.terms)
+        return encoded.column
 
     def encode_constants(self, constants: Sequence[Constant]) -> list[int]:
         """The ids of constants given one by one; new ones are added."""
@@ -118,12 +136,14 @@ class Dictionary:
     def add(self, ids: Ids, terms: pa.StructArray) -> None:
         """Keep constants with their ids; known ones are compared.
 
+        Those that are elsewhere are compared later, many at once: see `reconcile`.
+
         Raises:
             DigestCollisionError: another constant has the same id.
         """
         large = ids >= FIRST_DIGEST
         ids, terms = ids[large], terms.filter(pa.array(large))
-        for run in self._runs:
+        for run in (*self._runs, *self._fetched):
             if not ids.size:
                 return
             places, found = run.find(ids)
@@ -134,15 +154,51 @@ class Dictionary:
             self._runs.append(new)
             if self.unsaved is not None:
                 self.unsaved.append(new)
-            self._merge()
+            if self.elsewhere is not None:
+                self._unchecked.append(new.ids)
+            _merge(self._runs)
             self.version += 1
 
-    def _merge(self) -> None:
-        runs = self._runs
-        while len(runs) > 1 and runs[-2].ids.size < 2 * runs[-1].ids.size:
-            right, left = runs.pop(), runs.pop()
-            ids = np.concatenate([left.ids, right.ids])
-            runs.append(_sorted_run(ids, pa.concat_arrays([left.terms, right.terms])))
+    def reconcile(self) -> None:
+        """Compare new constants with those elsewhere, and move them if there are many.
+
+        Raises:
+            DigestCollisionError: another constant has the same id; it is forgotten.
+        """
+        if self.elsewhere is None:
+            return
+        if self._unchecked and len(self.elsewhere):
+            self._check(self.elsewhere, np.concatenate(self._unchecked))
+        self._unchecked = []
+        if self.size_here > self.limit:
+            self.elsewhere.append(self.terms())
+            self._runs, self._fetched = [], []
+            self.version += 1
+
+    def _check(self, elsewhere: Elsewhere, ids: Ids) -> None:
+        known, terms = elsewhere.find(ids)
+        if not known.size:
+            return
+        mine = self.decode(pa.array(known))
+        # They are there, so they are not ours, whether they are the same or not.
+        self._runs = _without(self._runs, known)
+        if self.unsaved is not None:
+            self.unsaved = _without(self.unsaved, known)
+        self.version += 1
+        try:
+            _compare(mine, terms)
+        except DigestCollisionError:
+            self._unchecked = []
+            self._known.clear()
+            raise
+        self._keep(known, terms)
+
+    def _keep(self, ids: Ids, terms: pa.StructArray) -> None:
+        """Remember constants that are elsewhere; not more than stay here otherwise."""
+        if sum(run.ids.size for run in self._fetched) > self.limit:
+            self._fetched = []
+        self._fetched.append(_sorted_run(ids, terms))
+        _merge(self._fetched)
 
     # ------------------------------------------------------------- ids to constants
 
@@ -156,23 +212,91 @@ class Dictionary:
             ],
             fields=list(TERM),
         )
-        if not self._runs or not (ids >= FIRST_DIGEST).any():
+        missing = ids >= FIRST_DIGEST
+        if not missing.any():
             return small
         pool, places, base = [small], np.arange(ids.size), ids.size
-        for run in self._runs:
+        for run in (*self._runs, *self._fetched, *self._fetch(ids[missing])):
             at, found = run.find(ids)
             places[found] = base + at[found]
             pool.append(run.terms)
             base += len(run.terms)
         return pa.concat_arrays(pool).take(pa.array(places))
 
+    def _fetch(self, ids: Ids) -> list[_Run]:
+        """Those of the constants that are elsewhere only."""
+        for run in (*self._runs, *self._fetched):
+            ids = ids[~run.find(ids)[1]]
+        if not ids.size or self.elsewhere is None:
+            return []
+        new = _sorted_run(*self.elsewhere.find(np.unique(ids)))
+        if new.ids.size <= self.limit:
+            self._keep(new.ids, new.terms)
+        return [new]
+
     def terms(self) -> pa.Table:
-        """All constants: columns `id`, `kind` and `text`."""
+        """The constants on the driver: columns `id`, `kind` and `text`."""
         return _listed(self._runs)
 
     def unsaved_terms(self) -> pa.Table:
         """The constants on the list of those that were added."""
         return _listed(self.unsaved or [])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """A column of ids, and the constants behind them.
+
+    Attributes:
+        ids: each id once, or at least those that are no integers.
+        terms: the constants of these.
+    """
+
+    column: pa.Array
+    ids: Ids
+    terms: pa.StructArray
+
+
+def encoded_column(column: pa.Array | pa.ChunkedArray) -> Encoded:
+    """Work out the ids of a column of constants, here or in a task."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks)
+    if pa.types.is_integer(column.type) and column.null_count == 0:
+        small = _small_integers(column)
+        if small is not None:
+            return Encoded(small, np.empty(0, np.int64), pa.array([], TERM))
+    terms = as_terms(column)
+    if isinstance(terms, pa.ChunkedArray):
+        terms = terms.combine_chunks()
+    kinds, texts = terms.field("kind"), terms.field("text")
+    # One key for kind and text, so that each constant is digested once.
+    keys = pc.binary_join_element_wise(
+        pc.cast(kinds, pa.string()), texts, "\0"
+    ).dictionary_encode()
+    first = _first_places(keys.indices.to_numpy(), len(keys.dictionary))
+    distinct = terms.take(pa.array(first))
+    ids = _ids(distinct.field("kind"), distinct.field("text"))
+    return Encoded(pa.array(ids[keys.indices.to_numpy()]), ids, distinct)
+
+
+def _merge(runs: list[_Run]) -> None:
+    while len(runs) > 1 and runs[-2].ids.size < 2 * runs[-1].ids.size:
+        right, left = runs.pop(), runs.pop()
+        ids = np.concatenate([left.ids, right.ids])
+        runs.append(_sorted_run(ids, pa.concat_arrays([left.terms, right.terms])))
+
+
+def _without(runs: list[_Run], ids: Ids) -> list[_Run]:
+    kept = []
+    for run in runs:
+        stays = ~np.isin(run.ids, ids)
+        if stays.all():
+            kept.append(run)
+        elif stays.any():
+            kept.append(_Run(run.ids[stays], run.terms.filter(pa.array(stays))))
+    return kept
 
 
 def _listed(runs: Sequence[_Run]) -> pa.Table:

@@ -32,6 +32,7 @@ from evermat.engines.spark.blocks import (
 from evermat.engines.spark.closing import CapturedClosure, Closer
 from evermat.engines.spark.closure_starts import region_of
 from evermat.engines.spark.counters import CounterLog, Numbers
+from evermat.engines.spark.decoding import ClusterRows
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
 from evermat.engines.spark.limits import limits_of
@@ -57,6 +58,7 @@ from evermat.engines.spark.sets import (
     settle,
 )
 from evermat.engines.spark.snapshot import Copy, decoded
+from evermat.engines.spark.staging import StagedRows, stage
 from evermat.engines.spark.stored import (
     C_NR,
     C_R,
@@ -70,7 +72,7 @@ from evermat.engines.spark.stored import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -115,7 +117,7 @@ class SparkEngine(EqualityOperators):
     ) -> None:
         session = find_session() if session is None else session
         limits = limits_of(session, small=small)
-        cluster = Cluster(own_session(session), limits.small)
+        cluster = Cluster(own_session(session), limits.small, limits.constants)
         self._set_up(cluster, Evaluation(cluster))
 
     @classmethod
@@ -235,15 +237,24 @@ class SparkEngine(EqualityOperators):
 
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
+        answers = self.answer_distant(query, views)
+        return answers.read() if isinstance(answers, ClusterRows) else answers
+
+    def answer_distant(self, query: Query, views: Views) -> pa.Table | ClusterRows:
+        """The same; where there are many answers, they stay on the cluster."""
         self._declare_patterns(query)
+        self.cluster.dictionary.reconcile()
         here = self._evaluation.driver.answer(query, views)
         if here is not None:
             return here
         queries = QuerySet((query,))
         block, _ = self._evaluation.run_on_cluster(queries, views)
         self._evaluation.forget(queries)
-        arity = len(query.head.operands)
-        return decoded(self.cluster, work_out(block_rows(block)), arity)
+        arity, rows = len(query.head.operands), block_rows(block)
+        if rows.table is not None or not arity:
+            return decoded(self.cluster, work_out(rows), arity)
+        tag = self.cluster.tag(query.head.relation)
+        return ClusterRows(self.cluster, rows, tag, arity)
 
     def explain(self, query: Query, views: Views) -> list[str]:
         """The steps by which a query would be run."""
@@ -330,9 +341,15 @@ class SparkEngine(EqualityOperators):
 
     # ------------------------------------------------------------- data in and out
 
-    def intern(self, relation: str, table: pa.Table) -> Settled:
+    def stage(self, parts: Sequence[object], name: str) -> StagedRows:
+        """Frames and tables of one relation, encoded on the cluster."""
+        return stage(self.cluster, parts, name)
+
+    def intern(self, relation: str, table: pa.Table | StagedRows) -> Settled:
         """The rows as facts of a relation, whether they hold or not."""
         self.declare(relation, table.num_columns)
+        if isinstance(table, StagedRows):
+            return Settled(table.block(self.cluster.tag(relation)))
         return Settled(settled_block(block_rows(self._encoded(relation, table))))
 
     def _ids(self, relation: str, table: pa.Table) -> pa.Table:
@@ -352,7 +369,7 @@ class SparkEngine(EqualityOperators):
             return partitioned(block_rows(block), block.sizes)
         return block
 
-    def find(self, relation: str, table: pa.Table) -> Settled:
+    def find(self, relation: str, table: pa.Table | StagedRows) -> Settled:
         """Those of the rows that are known facts of a relation."""
         if relation not in self._arities:
             return self.no_facts()
@@ -402,6 +419,7 @@ class SparkEngine(EqualityOperators):
         """End the transaction, with the facts changed as told."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
+        self.cluster.dictionary.reconcile()
         if self.journal is not None:
             self.journal(
                 self._difference(self._saved, deleted, added, withdrawn, given)
@@ -509,6 +527,7 @@ class SparkEngine(EqualityOperators):
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
         """Take over the contents of a fresh engine; return what left and what came."""
         source = cast("SparkEngine", other)
+        self.cluster.dictionary.reconcile()
         for relation, arity in source.relations().items():
             self.declare(relation, arity)
         left = self.snapshot(self._materialised - source.materialised)

@@ -1,8 +1,9 @@
 """How many facts are kept together: settings of the session, or of the environment.
 
-Both are numbers of facts. A session says `spark.evermat.gathered` and
-`spark.evermat.small`; where it does not, EVERMAT_SPARK_GATHERED and EVERMAT_SPARK_SMALL
-are taken, and then what is written here.
+All are numbers of facts, or of constants. A session says `spark.evermat.gathered`,
+`spark.evermat.small` and `spark.evermat.constants`; where it does not,
+EVERMAT_SPARK_GATHERED, EVERMAT_SPARK_SMALL and EVERMAT_SPARK_CONSTANTS are taken, and
+then what is written here.
 """
 
 from __future__ import annotations
@@ -23,25 +24,32 @@ A fact takes some 100 to 300 bytes there, with both counters, indexes and texts.
 """
 SMALL = 200_000
 """Facts up to which a set stays on the driver, once the others are spread."""
+CONSTANTS = 1_000_000
+"""Constants up to which the dictionary of spread facts stays on the driver.
+
+A constant takes some 50 to 100 bytes there; small integers take nothing.
+"""
 
 
 class SparkLimitError(EvermatError, ValueError):
-    """A limit that is no number of facts."""
+    """A limit that is no number of facts or constants."""
 
     code = "EM607"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Numbers of facts.
+    """Numbers of facts and of constants.
 
     Attributes:
         gathered: up to so many, all facts are on the driver; 0 to spread them always.
         small: up to so many, a set of spread facts is on the driver.
+        constants: up to so many, the dictionary of spread facts is on the driver.
     """
 
     gathered: int
     small: int
+    constants: int
 
 
 def limits_of(
@@ -51,6 +59,7 @@ def limits_of(
     return Limits(
         _limit(session, "gathered", GATHERED) if gathered is None else gathered,
         _limit(session, "small", SMALL) if small is None else small,
+        _limit(session, "constants", CONSTANTS),
     )
 
 
@@ -62,6 +71,6 @@ def _limit(session: SparkSession, name: str, usual: int) -> int:
         text = os.environ.get(setting, str(usual))
     if not text.isdecimal():
         raise SparkLimitError(
-            f"`{setting}` is `{text}`", help="it is a number of facts, 0 or more"
+            f"`{setting}` is `{text}`", help="it is a number, 0 or more"
         )
     return int(text)

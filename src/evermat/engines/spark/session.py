@@ -9,13 +9,14 @@ import shutil
 import sys
 import tempfile
 import warnings
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SETTINGS = {
     # A checkpoint remembers how its rows are partitioned only without adaptive
@@ -93,6 +94,25 @@ def find_session() -> SparkSession:
             f"Spark did not start on `{master}`: {error}",
             help="check JAVA_HOME (Java 17 or newer) and the master",
         ) from error
+
+
+def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
+    """The same frame in another session of the same application.
+
+    Names of views and settings of plans belong to a session.
+    """
+    if frame.sparkSession is session:
+        return frame
+    view = f"evermat_moved_{next(_numbers)}"
+    place = session.conf.get("spark.sql.globalTempDatabase", "global_temp")
+    frame.createOrReplaceGlobalTempView(view)
+    try:
+        return session.table(f"{place}.{view}")
+    finally:
+        session.catalog.dropGlobalTempView(view)
+
+
+_numbers = count()
 
 
 def own_session(session: SparkSession) -> SparkSession:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.decoding import ClusterRows
     from evermat.engines.spark.rows import Rows
 
 
@@ -55,6 +56,18 @@ class Copy:
             return decoded(self._cluster, chosen(rows.table, frozenset({tag})), arity)
         sql = f"SELECT * FROM ({rows.sql}) WHERE tag = {tag}L"  # noqa: S608
         return decoded(self._cluster, self._cluster.collect(sql), arity)
+
+    def is_large(self, relation: str) -> bool:
+        """Whether a relation has more rows than the driver should be given."""
+        size = self.relations().get(relation, 0)
+        return size > self._cluster.small and bool(self._arities[relation])
+
+    def distant(self, relation: str) -> ClusterRows:
+        """The rows of a relation, where they are."""
+        from evermat.engines.spark.decoding import ClusterRows  # noqa: PLC0415  it needs us
+
+        tag, arity = self._cluster.tags[relation], self._arities[relation]
+        return ClusterRows(self._cluster, self._rows, tag, arity)
 
 
 def decoded(cluster: Cluster, table: pa.Table, arity: int) -> pa.Table:

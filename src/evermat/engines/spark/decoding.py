@@ -1,0 +1,225 @@
+"""Rows of ids on the cluster into constants, by joins with the dictionary there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evermat.columns import Shape, as_terms, joined_shapes, shape_of
+from evermat.engines.spark.encoding import FACT
+from evermat.engines.spark.ids import FIRST_DIGEST
+from evermat.engines.spark.session import moved
+from evermat.engines.spark.snapshot import decoded
+from evermat.engines.spark.terms import BROADCAST
+from evermat.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.rows import Rows
+
+_SHAPES = "at int, word string, whole int, fraction int"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What has to be known about a column of ids before it is decoded."""
+
+    has_constants: bool
+    distinct: int
+
+
+class ClusterRows:
+    """The rows of one relation, as they were at one moment, on the cluster."""
+
+    def __init__(self, cluster: Cluster, rows: Rows, tag: int, arity: int) -> None:
+        self.cluster = cluster
+        self._rows = rows
+        self._tag = tag
+        self.num_columns = arity
+
+    def _query(self) -> str:
+        columns = ", ".join(f"c{at}" for at in range(self.num_columns))
+        source = self._rows.query(self.num_columns)
+        return f"SELECT {columns} FROM ({source}) WHERE tag = {self._tag}L"  # noqa: S608
+
+    @cached_property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        table = self.cluster.collect(f"SELECT count(1) AS n FROM ({self._query()})")  # noqa: S608
+        number: int = table["n"][0].as_py()
+        return number
+
+    @property
+    def columns(self) -> list[str]:
+        """What columns are called that have no names."""
+        return [str(at) for at in range(self.num_columns)]
+
+    def mentions(self, column: int, id_: int) -> bool:
+        """Whether an id occurs in a column."""
+        found = self.cluster.collect(
+            f"SELECT 1 FROM ({self._query()}) WHERE c{column} = {id_}L LIMIT 1"  # noqa: S608
+        )
+        return bool(found.num_rows)
+
+    def tagged(self, tag: int) -> Rows:
+        """The rows as facts of a relation."""
+        columns = ", ".join(f"c{at}" for at in range(self.num_columns))
+        sql = f"SELECT {tag}L AS tag, {columns} FROM ({self._query()})"  # noqa: S608
+        return replace(
+            self._rows,
+            width=self.num_columns,
+            block=None,
+            sql=sql,
+            keeps=self._rows.blocks,
+        )
+
+    def encoded(self) -> DataFrame:
+        """The rows in the layout of `encoding`; their constants are known."""
+        columns = ", ".join(f"c{at}" for at in range(self.num_columns))
+        return self.cluster.session.sql(
+            f"SELECT CAST({FACT} AS TINYINT) AS sort, {columns}, "  # noqa: S608
+            "CAST(NULL AS BIGINT) AS id, CAST(NULL AS INT) AS kind, "
+            f"CAST(NULL AS STRING) AS text FROM ({self._query()})"
+        )
+
+    def split(self, other: ClusterRows, *, common: bool) -> ClusterRows:
+        """The rows that others have as well, or those that they have not."""
+        from evermat.engines.spark.rows import (  # noqa: PLC0415  not at once
+            difference,
+            intersection,
+        )
+
+        chosen = intersection if common else difference
+        rows = chosen(self._rows, other._rows)
+        return ClusterRows(self.cluster, rows, self._tag, self.num_columns)
+
+    def read(self, limit: int | None = None) -> pa.Table:
+        """The rows on the driver, or some of them, as columns of terms."""
+        some = "" if limit is None else f" LIMIT {limit}"
+        table = self.cluster.collect(f"{self._query()}{some}")
+        return decoded(self.cluster, table, self.num_columns)
+
+    # ------------------------------------------------------------------------ frames
+
+    def terms(self) -> DataFrame:
+        """A frame with a struct of kind and text for each argument."""
+        known = self._columns()
+        view = self.cluster.terms_view()
+        is_small = len(self.cluster.dictionary) <= BROADCAST
+        sql = self._query()
+        for at, column in enumerate(known):
+            if not column.has_constants:
+                continue
+            terms, hint = view, "SHUFFLE_HASH"
+            if is_small:
+                hint = "BROADCAST"
+            elif column.distinct <= BROADCAST // 2:
+                # The predicates of triples, say: one of them would be most of a task.
+                hint = "BROADCAST"
+                terms = (
+                    f"(SELECT t.* FROM {view} t LEFT SEMI JOIN "  # noqa: S608
+                    f"(SELECT DISTINCT c{at} FROM ({self._query()})) u "
+                    f"ON t.id = u.c{at})"
+                )
+            sql = (
+                f"SELECT /*+ {hint}(r) */ l.*, r.kind AS k{at}, r.text AS t{at} "  # noqa: S608
+                f"FROM ({sql}) l LEFT JOIN {terms} r ON l.c{at} = r.id"
+            )
+        columns = ", ".join(
+            f"{_term(at, column)} AS a{at}" for at, column in enumerate(known)
+        )
+        return self.cluster.session.sql(f"SELECT {columns} FROM ({sql})")  # noqa: S608
+
+    def _columns(self) -> list[_Column]:
+        parts = ", ".join(
+            f"max(c{at}) AS m{at}, approx_count_distinct(c{at}) AS d{at}"
+            for at in range(self.num_columns)
+        )
+        (row,) = self.cluster.collect(
+            f"SELECT {parts} FROM ({self._query()})"  # noqa: S608
+        ).to_pylist()
+        return [
+            _Column((row[f"m{at}"] or 0) >= FIRST_DIGEST, row[f"d{at}"] or 0)
+            for at in range(self.num_columns)
+        ]
+
+    def frame(self, names: Sequence[str], session: SparkSession) -> DataFrame:
+        """A frame with the plainest types that hold the values, as `natural` has it."""
+        terms = self.terms()
+        shapes = shapes_of(terms)
+        return moved(natural_frame(terms, shapes, names), session)
+
+
+def _term(at: int, column: _Column) -> str:
+    number = f"named_struct('kind', {int(Kind.INTEGER)}, 'text', CAST(c{at} AS STRING))"
+    if not column.has_constants:
+        return number
+    other = f"named_struct('kind', k{at}, 'text', t{at})"
+    return f"CASE WHEN c{at} < {FIRST_DIGEST}L THEN {number} ELSE {other} END"
+
+
+def shapes_of(terms: DataFrame) -> list[Shape]:
+    """What the columns of a frame of terms look like."""
+    found: list[list[Shape]] = [[] for _ in terms.columns]
+    for row in terms.mapInArrow(_shapes, _SHAPES).distinct().collect():
+        shape = Shape(row["word"], row["whole"], row["fraction"])
+        found[row["at"]].append(shape)
+    return [joined_shapes(shapes) for shapes in found]
+
+
+def natural_frame(
+    terms: DataFrame, shapes: Sequence[Shape], names: Sequence[str]
+) -> DataFrame:
+    """A frame of terms, with the types that go with the shapes."""
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415  optional
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    shapes = [_for_spark(shape) for shape in shapes]
+    schema = StructType()
+    for name, shape in zip(names, shapes, strict=True):
+        schema = schema.add(name, from_arrow_type(shape.type))
+    return terms.mapInArrow(partial(_natural, tuple(shapes)), schema)
+
+
+def _for_spark(shape: Shape) -> Shape:
+    """Spark has no decimals of more than 38 digits."""
+    return Shape("text") if pa.types.is_decimal256(shape.type) else shape
+
+
+# ------------------------------------------------------------- what runs in the tasks
+
+
+def _shapes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    found: dict[int, Shape] = {}
+    for batch in batches:
+        for at, column in enumerate(batch.columns):
+            if len(column):
+                shape = shape_of(as_terms(column))
+                found[at] = found.get(at, Shape()) | shape
+    columns: dict[str, list[Any]] = {
+        "at": list(found),
+        "word": [shape.word for shape in found.values()],
+        "whole": [shape.whole for shape in found.values()],
+        "fraction": [shape.fraction for shape in found.values()],
+    }
+    types = [pa.int32(), pa.string(), pa.int32(), pa.int32()]
+    arrays = [pa.array(c, t) for c, t in zip(columns.values(), types, strict=True)]
+    yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _natural(
+    shapes: tuple[Shape, ...], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        arrays = [
+            shape.natural(as_terms(column))
+            for shape, column in zip(shapes, batch.columns, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -1,0 +1,92 @@
+"""Programs with equality that are hard to maintain, with random facts and updates.
+
+`equality_scenarios` draws programs at random, and few of them are hard. Here they are
+chosen by hand for what they make B/F^≈ do, and only facts and updates are random.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from equality_scenarios import ARITIES, NAMES, NUMBERS, Scenario
+from evermat.lang.parser import parse_rules
+from evermat.lang.syntax import SAME_AS
+from strategies import Update
+
+if TYPE_CHECKING:
+    from oracle import Fact
+
+TEXTS = {
+    "proofs that are found before anybody asks": """
+        q(?x) :- p(?x) .
+        q(?x) :- s(?x, ?x) .
+        p(?x) :- r(?x, ?y) .
+        ?x ≈ ?y :- q(?x), t(?x, ?y) .
+    """,
+    "facts that meet when names are merged": """
+        q(?y) :- p(?x), r(?x, ?y) .
+        q(?y) :- s(?y, ?y) .
+        ?x ≈ ?y :- q(?x), t(?x, ?y) .
+    """,
+    "many ways to be equal": """
+        ?x ≈ ?y :- r(?x, ?z), r(?y, ?z) .
+        ?x ≈ ?y :- s(?z, ?x), s(?z, ?y), p(?z) .
+        p(?x) :- q(?x) .
+        p(?x) :- r(?x, ?x) .
+    """,
+    "equality that depends on itself": """
+        r(?x, ?y) :- s(?x, ?y), p(?y) .
+        ?x ≈ ?y :- r(?x, ?z), r(?y, ?z) .
+        ?x ≈ ?y :- r(?z, ?x), r(?z, ?y) .
+        p(?x) :- r(?x, ?x) .
+    """,
+    "a closure beside another rule": """
+        t(?x, ?z) :- t(?x, ?y), t(?y, ?z) .
+        t(?y, ?x) :- t(?x, ?y) .
+        t(?x, ?z) :- t(?x, ?y), r(?y, ?z) .
+        ?x ≈ ?y :- s(?x, ?y) .
+        u(?x) :- p(?x), not t(?x, ?x) .
+    """,
+    "names in rules": """
+        @prefix : <http://e.org/> .
+        ?x ≈ :a :- p(?x), q(?x) .
+        q(:b) :- r(:a, :b) .
+        p(?x) :- s(?x, :c) .
+        q(?x) :- s(:d, ?x), t(:a, ?x) .
+    """,
+    "values": """
+        ?x ≈ ?y :- n(?x, ?z), n(?y, ?z), ?z > 1 .
+        p(?x) :- n(?x, ?y), ?y < 3 .
+        n(?x, ?y) :- s(?x, ?z), n(?z, ?y), p(?x) .
+        u(?x) :- q(?x), not p(?x) .
+    """,
+}
+PROGRAMS = [parse_rules(text) for text in TEXTS.values()]
+
+
+def scenario_of(number: int) -> Scenario:
+    """The scenario of a number."""
+    random = Random(number)  # noqa: S311  tests are to be repeatable
+    rules = PROGRAMS[number % len(PROGRAMS)]
+    names = sorted({atom.predicate for rule in rules for atom in rule.positive_atoms()})
+    given = [name for name in names if name != SAME_AS] + [SAME_AS]
+    count = random.choice([3, 4, 5])
+
+    def fact() -> Fact:
+        name = random.choice(given)
+        row = [random.choice(NAMES[:count]) for _ in range(ARITIES[name])]
+        if name == "n":
+            row[1] = random.choice(NUMBERS)
+        return name, tuple(row)
+
+    facts = present = frozenset(fact() for _ in range(random.choice([6, 9, 12])))
+    updates = []
+    for _ in range(3):
+        there = sorted(present, key=repr)
+        some = random.sample(there, min(len(there), random.choice([1, 2, 3])))
+        delete = frozenset(some)
+        insert = frozenset(fact() for _ in range(random.choice([0, 0, 1])))
+        updates.append(Update(delete, insert, (), ()))
+        present = (present - delete) | insert
+    return Scenario(tuple(rules), facts, tuple(updates))

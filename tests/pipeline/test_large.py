@@ -1,0 +1,118 @@
+"""Pipelines whose rows are too many for the driver: it sees none of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from collected import count_collected
+from evermat.pipeline import Pipeline
+from evermat.pipeline.config import EngineSettings
+from evermat.pipeline.spark_session import spark_session
+from pipelines import configured, rows, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support"),
+]
+SMALL = 40
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+LARGE = """
+[program]
+text = '''
+    two(?x, ?z) :- edge(?x, ?y), edge(?y, ?z) .
+    link(?s, ?o) :- [?s, ?p, ?o] .
+'''
+[state]
+path = "state"
+[[source]]
+name = "edges"
+predicate = "edge"
+path = "edge.csv"
+[[source]]
+name = "lines"
+path = "lines.nt"
+[[output]]
+predicates = ["two", "link"]
+path = "out/{predicate}"
+[[output]]
+name = "texts"
+predicate = "two"
+format = "csv"
+path = "out/texts"
+[[output]]
+name = "triples"
+predicates = ["triple"]
+format = "nt"
+path = "out/triples"
+[[output]]
+name = "feed"
+predicate = "two"
+mode = "changes"
+path = "out/feed"
+[[output]]
+name = "asked"
+query = "edge(?x, ?y), not link(?x, ?y)"
+path = "out/asked"
+"""
+
+
+@pytest.fixture(scope="module")
+def _session() -> Iterator[None]:
+    with spark_session(EngineSettings(master="local[2]"), "tests"):
+        yield
+
+
+def data(folder: Path, first: int, last: int) -> None:
+    # Few numbers among texts: how a value is written depends on all of its column.
+    lines = [
+        f"n{at},{at + 1 if at % 50 == 7 else f'n{at + 1}'}" for at in range(first, last)
+    ]
+    (folder / "edge.csv").write_text("\n".join(["x,y", *lines]) + "\n", "utf-8")
+    triples = [
+        f'<http://e/{at}> <http://e/p> "{at}"^^<{INTEGER}> .'
+        for at in range(first, last)
+    ]
+    (folder / "lines.nt").write_text("\n".join(triples) + "\n", "utf-8")
+
+
+def texts(folder: Path) -> list[str]:
+    """The lines of all files of a folder, each once."""
+    return sorted(
+        {line for file in folder.iterdir() for line in file.read_text().splitlines()}
+    )
+
+
+def results(folder: Path) -> list[object]:
+    out = folder / "out"
+    return [
+        *(rows(out / name) for name in ("two", "link", "feed", "asked")),
+        *(texts(out / name) for name in ("texts", "triples")),
+    ]
+
+
+@pytest.mark.usefixtures("_session")
+def test_rows_go_from_sources_to_outputs_without_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SMALL", "CONSTANTS"):
+        monkeypatch.setenv(f"EVERMAT_SPARK_{name}", str(SMALL))
+    monkeypatch.setattr("evermat.pipeline.spark_outputs.ROWS_IN_A_FILE", 100)
+    collected = count_collected(monkeypatch)
+    found = []
+    for engine in ("spark", "embedded"):
+        folder = tmp_path / engine
+        folder.mkdir()
+        config = configured(folder, LARGE, engine=engine)
+        data(folder, 0, 300)
+        run(config)
+        data(folder, 100, 420)
+        finished = Pipeline(config).update()
+        found.append((results(folder), finished.report.changes))
+    assert found[0] == found[1]
+    assert max(collected) <= SMALL

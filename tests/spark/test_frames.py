@@ -1,0 +1,243 @@
+"""Frames of Spark in and out, without their rows on the driver; the dictionary."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import evermat
+from collected import count_collected
+from evermat.engines.spark import ids as spark_ids
+from evermat.engines.spark.adaptive import AdaptiveEngine
+from evermat.engines.spark.dictionary import DigestCollisionError
+from evermat.engines.spark.engine import SparkEngine
+from evermat.values import IRI, constant
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support"),
+]
+
+RULES = """
+    two(?x, ?z) :- edge(?x, ?y), edge(?y, ?z) .
+    named(?x) :- edge(?x, "n3") .
+"""
+PAIRS = [(f"n{at}", f"n{at + 1}") for at in range(30)]
+
+
+def engine(*, small: int = 3, limit: int = 3) -> SparkEngine:
+    """An engine with next to everything on the cluster, constants too."""
+    made = SparkEngine()
+    made.cluster.small = small
+    made.cluster.dictionary.limit = limit
+    return made
+
+
+@pytest.fixture
+def session() -> SparkSession:
+    own: SparkSession = SparkEngine().cluster.session
+    return own
+
+
+def frame(session: SparkSession, rows: list[Any], schema: str) -> DataFrame:
+    return session.createDataFrame(rows, schema)
+
+
+def test_a_large_frame_goes_in_and_out_without_the_driver(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected = count_collected(monkeypatch)
+    numbers = session.range(2000).selectExpr("id AS x", "concat('n', id) AS y")
+    kb = evermat.KnowledgeBase(
+        "back(?y, ?x) :- edge(?x, ?y) .", engine=engine(small=50, limit=50)
+    )
+    change = kb.load({"edge": numbers})
+    assert change.sizes == {"back": (2000, 0), "edge": (2000, 0)}
+    out = kb.facts("back").to_spark(session)
+    assert [kind for _, kind in out.dtypes] == ["string", "bigint"]
+    assert out.toDF("y", "x").where("y = concat('n', x)").count() == 2000
+    assert max(collected) <= 50
+
+
+def test_updates_with_frames_are_those_with_rows(session: SparkSession) -> None:
+    kb = evermat.KnowledgeBase(RULES, engine=engine())
+    twin = evermat.KnowledgeBase(RULES)
+    schema = "x string, y string"
+    kb.load({"edge": frame(session, PAIRS, schema)})
+    twin.load({"edge": PAIRS})
+    more, less = [("n30", "n0"), ("a", "n3")], PAIRS[5:9]
+    changes = [
+        each.update(insert={"edge": rows(more)}, delete={"edge": rows(less)})
+        for each, rows in (
+            (kb, lambda some: frame(session, some, schema)),
+            (twin, lambda some: some),
+        )
+    ]
+    for name in twin.predicates:
+        assert set(kb.facts(name)) == set(twin.facts(name))
+        for sort in ("all", "explicit", "derived"):
+            found, expected = (set(each.added(name, sort)) for each in changes)
+            assert found == expected
+    # What the driver brings is compared with what is on the cluster.
+    assert kb.insert("edge", [("n1", "n9")]).sizes == {"edge": (1, 0), "two": (2, 0)}
+    assert set(kb.query("edge(?x, 'n9')")) == {("n1",)}
+    assert len(kb.facts("edge", "explicit")) == 29
+
+
+def test_all_types_come_out_as_they_went_in(session: SparkSession) -> None:
+    day = datetime.date(2024, 2, 29)
+    moment = datetime.datetime(2024, 2, 29, 12, 30)  # noqa: DTZ001  without a zone
+    columns = {
+        "i int": [1, -2, 3, 4, 5],
+        "l bigint": [2**62, -(2**63), 0, 7, 2**63 - 1],
+        "s string": ["", "ä\x00b", "1", "n", "<x>"],
+        "d double": [0.5, -0.0, 1e300, 2.0, float("inf")],
+        "b boolean": [True, False, True, False, True],
+        "m decimal(20,3)": [
+            Decimal("1.500"),
+            Decimal(2),
+            Decimal(3),
+            Decimal(4),
+            Decimal("-0.001"),
+        ],
+        "t date": [day + datetime.timedelta(days) for days in range(5)],
+        "z timestamp_ntz": [moment + datetime.timedelta(days) for days in range(5)],
+    }
+    rows = list(zip(*columns.values(), strict=True))
+    kb = evermat.KnowledgeBase(engine=engine())
+    kb.load({"p": frame(session, rows, ", ".join(columns))})
+    twin = evermat.KnowledgeBase()
+    twin.load({"p": kb.facts("p").to_terms()})
+    expected = twin.facts("p").to_arrow()
+    found = kb.facts("p").to_spark(session)
+    assert [kind for _, kind in found.dtypes] == [
+        *("bigint", "bigint", "string", "double", "boolean"),
+        *("decimal(38,3)", "date", "timestamp_ntz"),
+    ]
+    assert {tuple(row) for row in found.collect()} == {
+        tuple(row.values()) for row in expected.to_pylist()
+    }
+
+
+def test_a_column_of_mixed_terms_is_written_in_their_syntax(
+    session: SparkSession,
+) -> None:
+    kb = evermat.KnowledgeBase(engine=engine())
+    rows = [(IRI(f"http://x/{at}"), at) for at in range(6)]
+    kb.load({"p": [*rows, (1, "one"), (2, 2.5)]})
+    found = kb.facts("p").to_spark(session)
+    expected = evermat.KnowledgeBase()
+    expected.load({"p": [*rows, (1, "one"), (2, 2.5)]})
+    assert {tuple(row) for row in found.collect()} == {
+        tuple(row.values()) for row in expected.facts("p").to_arrow().to_pylist()
+    }
+
+
+def test_what_is_wrong_with_a_frame_is_said_and_changes_nothing(
+    session: SparkSession,
+) -> None:
+    kb = evermat.KnowledgeBase(
+        "@declare edge(string, string) .\n" + RULES, engine=engine()
+    )
+    kb.load({"edge": frame(session, PAIRS, "x string, y string")})
+    before = kb.count("edge"), kb.count("two")
+    for rows, schema, words in (
+        ([("a", None)], "x string, y string", "a row has no value in column `y`"),
+        ([("a",)], "x string", "`edge` has 2 arguments"),
+        ([("a", 1)], "x string, y int", "1 of `edge` is not of type `string`"),
+        ([("a", ["b"])], "x string, y array<string>", "cannot be stored"),
+    ):
+        with pytest.raises(evermat.EvermatError, match=words):
+            kb.insert("edge", frame(session, rows, schema))
+    assert (kb.count("edge"), kb.count("two")) == before
+
+
+@pytest.mark.parametrize("limit", [3, 1000])
+def test_two_constants_with_one_digest_are_refused(
+    session: SparkSession, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = evermat.KnowledgeBase(RULES, engine=engine(limit=limit))
+    kb.load({"edge": frame(session, PAIRS, "x string, y string")})
+    taken, fake = spark_ids.constant_id(constant("n4")), "looks like n4"
+    honest = spark_ids.id_of
+
+    def bent(kind: int, text: str) -> int:
+        return taken if text == fake else honest(kind, text)
+
+    monkeypatch.setattr(spark_ids, "id_of", bent)
+    with pytest.raises(DigestCollisionError, match="looks like n4"):
+        kb.insert("edge", [("x", fake)])
+    monkeypatch.undo()
+    assert kb.insert("edge", [("x", "n4")]).sizes == {"edge": (1, 0), "two": (1, 0)}
+
+
+def test_constants_that_clash_on_the_cluster_are_refused() -> None:
+    made = engine()
+    terms = made.cluster.terms
+    big = spark_ids.FIRST_DIGEST
+    terms.add(f"SELECT {big}L AS id, 1 AS kind, 'a' AS text")
+    terms.add(f"SELECT {big}L AS id, 1 AS kind, 'a' AS text")
+    assert len(terms) == 1
+    with pytest.raises(DigestCollisionError):
+        terms.add(f"SELECT {big}L AS id, 1 AS kind, 'b' AS text")
+    with pytest.raises(DigestCollisionError):
+        terms.add(
+            f"SELECT {big + 1}L AS id, 1 AS kind, 'b' AS text UNION ALL "
+            f"SELECT {big + 1}L AS id, 1 AS kind, 'c' AS text"
+        )
+    assert len(terms) == 1
+
+
+def test_a_state_keeps_the_constants_of_the_cluster(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    kb = evermat.KnowledgeBase(RULES, engine=engine(), state=tmp_path)
+    kb.load({"edge": frame(session, PAIRS, "x string, y string")})
+    kb.insert("edge", [("new", "n0")])
+    twin = evermat.KnowledgeBase(RULES)
+    twin.load({"edge": [*PAIRS, ("new", "n0")]})
+    for opened in (
+        evermat.KnowledgeBase.open(tmp_path),
+        evermat.KnowledgeBase.open(tmp_path, engine=engine()),
+    ):
+        for name in twin.predicates:
+            assert set(opened.counters(name)) == set(twin.counters(name))
+    opened.delete("edge", frame(session, PAIRS[:3], "x string, y string"))
+    twin.delete("edge", PAIRS[:3])
+    last = evermat.KnowledgeBase.open(tmp_path)
+    assert set(last.facts("two")) == set(twin.facts("two"))
+
+
+def test_frames_are_gathered_while_they_fit_and_spread_otherwise(
+    session: SparkSession,
+) -> None:
+    for limit, is_gathered in ((1000, True), (40, False)):
+        made = AdaptiveEngine(gathered=limit, small=3)
+        kb = evermat.KnowledgeBase(RULES, engine=made)
+        twin = evermat.KnowledgeBase(RULES)
+        kb.load({"edge": frame(session, PAIRS[:5], "x string, y string")})
+        assert made.is_gathered
+        kb.update(insert={"edge": frame(session, PAIRS, "x string, y string")})
+        twin.insert("edge", PAIRS)
+        assert made.is_gathered == is_gathered
+        for name in twin.predicates:
+            assert set(kb.counters(name)) == set(twin.counters(name))
+
+
+def test_results_of_one_knowledge_base_are_facts_of_another() -> None:
+    kb, other = (evermat.KnowledgeBase(engine=engine()) for _ in range(2))
+    kb.load({"edge": PAIRS})
+    other.load({"first": [("x", "n1")], "edge": kb.facts("edge")})
+    assert set(other.facts("edge")) == set(PAIRS)
+    # Those of its own need not be decoded and encoded again.
+    other.insert("copy", other.facts("edge"))
+    assert set(other.facts("copy")) == set(PAIRS)
+    assert other.delete("edge", other.facts("copy")).sizes == {"edge": (0, 30)}
