@@ -42,6 +42,11 @@ test-spark: $(SPARK) ## the shared tests on the Spark engine: contract, algorith
 	@$(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark --spark-share=1 $(SPARK_TESTS) $(ARGS)
 	@EVERMAT_SPARK_SMALL=2 $(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark tests/spark $(ARGS)
 
+.PHONY: test-slow
+test-slow: $(WARM) $(SPARK) ## clusters of two workers, killed executors, killed drivers, restarted streams
+	@$(JAVA)
+	@$(BIN)/python -m pytest -q -m slow --engines=spark,embedded tests/spark tests/lake tests/pipeline tests/streaming $(ARGS)
+
 .PHONY: check
 check: $(READY) ## format, lint, types, import layers, spelling
 	$(BIN)/ruff format --check src tests examples

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
 import pyarrow as pa
 
-from evermat.algebra import Region, Views, can_stage, place_of, with_room
+from evermat.algebra import (
+    Region,
+    Views,
+    can_explain,
+    can_stage,
+    place_of,
+    with_room,
+)
 from evermat.catalogue import Catalogue
 from evermat.change import (
     Change,
@@ -527,14 +534,23 @@ class KnowledgeBase:
         }
 
     def explain_plan(self) -> str:
-        """Where the facts are, and how each rule is run: join order, estimates."""
-        everything = self._engine.materialised
+        """Where the facts are, and how each rule is run: join order, estimates.
+
+        On Spark also how facts are divided, and which rules run inside tasks.
+        """
+        engine = self._engine
+        everything = engine.materialised
         views = Views(positive=everything, negative=everything)
-        lines = [f"facts: {place_of(self._engine)}"]
+        lines = [f"facts: {place_of(engine)}"]
+        if can_explain(engine):
+            lines += engine.explain_layout()
         for stratum in self._materialisation.strata:
             lines.append(f"stratum {stratum.index}")
+            if can_explain(engine):
+                more = engine.explain_recursion(stratum.recursive.full)
+                lines += [f"  {line}" for line in more]
             for query in stratum.rules.full.queries:
-                steps = self._engine.explain(query, views)
+                steps = engine.explain(query, views)
                 lines += [f"  {query.label}", *(f"    {step}" for step in steps)]
         return "\n".join(lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
 from collected import count_collected
 from evermat.pipeline import Pipeline
@@ -116,3 +117,39 @@ def test_rows_go_from_sources_to_outputs_without_the_driver(
         found.append((results(folder), finished.report.changes))
     assert found[0] == found[1]
     assert max(collected) <= SMALL
+
+
+STREAM = """
+[program]
+text = "half(?x, ?y) :- number(?x), ?y = 10 / ?x ."
+[state]
+path = "state"
+[[source]]
+predicate = "number"
+path = "number.csv"
+[source.columns]
+n = "integer"
+[[output]]
+predicate = "half"
+path = "out/half"
+[stream]
+format = "csv"
+path = "events"
+dead_letters = "dead"
+feed = "feed"
+"""
+
+
+@pytest.mark.usefixtures("_session")
+def test_a_pipeline_follows_a_stream(tmp_path: Path) -> None:
+    (tmp_path / "number.csv").write_text("n\n1\n5\n", "utf-8")
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events/1.csv").write_text("+,number,2\n+,number,0\n-,number,5\n")
+    config = configured(tmp_path, STREAM, engine="spark")
+    run(config)
+    report = Pipeline(config).stream().report
+    assert rows(tmp_path / "out/half") == [(1, 10), (2, 5)]
+    assert report.changes["half"] == {"added": 1, "removed": 1}
+    dead = DeltaTable(tmp_path / "dead").to_pyarrow_table().to_pylist()
+    assert [each["event"] for each in dead] == ["+,number,0"]
+    assert "by zero" in dead[0]["reason"]

@@ -81,6 +81,32 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             "No suitable driver",
         ),
         (
+            (
+                "An error occurred while calling o41.load.\n"
+                ": java.lang.ClassNotFoundException: org.postgresql.Driver\n\tat x"
+            ),
+            SourceError,
+            "cannot be read: org.postgresql.Driver",
+        ),
+        (
+            (
+                "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
+                "file:///data/a.parquet.  SQLSTATE: KD001\n"
+                "Caused by: java.io.IOException: FAILED_TO_UNCOMPRESS(5)"
+            ),
+            SourceError,
+            "(`file:///data/a.parquet`): FAILED_TO_UNCOMPRESS",
+        ),
+        (
+            (
+                "[JAVA_GATEWAY_EXITED] Java gateway process exited\n"
+                'Exception in thread "main" org.apache.spark.SparkException: Could '
+                "not parse Master URL: 'cloud'\n\tat x"
+            ),
+            SparkStepError,
+            "Could not parse Master URL: 'cloud'",
+        ),
+        (
             "[CANNOT_READ_FILE_FOOTER] Could not read footer for file: a.parquet",
             SourceError,
             "a.parquet",

@@ -164,7 +164,7 @@ def test_too_many_wrong_rows_fail_the_run(tmp_path: Path) -> None:
     (tmp_path / "edge.csv").write_text("from,to\na,b\nb,\n", encoding="utf-8")
     with pytest.raises(RejectedRowsError, match="1 of 2 rows of source `edge`") as info:
         run(source(tmp_path, SHORT, 'path = "edge.csv"'))
-    assert "edge.csv, position 12" in info.value.message
+    assert "edge.csv, line 3, byte 12" in info.value.message
     assert info.value.__notes__ == [" = step: read source edge"]
     (side,) = tmp_path.glob("rejected/*/edge.parquet")
     assert pq.read_table(side, partitioning=None).num_rows == 1
@@ -222,6 +222,11 @@ def test_broken_lines_of_ntriples_are_set_aside(tmp_path: Path) -> None:
     assert unicode["reason"] == f"not UTF-8: byte 0xfc at position {start + 28}"
     assert syntax["row"] == worse.decode().strip()
     assert syntax["position"] == start + len(bad)
+    strict = configured(tmp_path, '[[source]]\npath = "data.nt"', ALL)
+    with pytest.raises(RejectedRowsError) as info:
+        run(strict)
+    line = TRIPLES.count("\n") + 1
+    assert f"(data.nt, line {line}, byte {start}): not UTF-8" in info.value.message
 
 
 def test_quads_lose_their_graphs(tmp_path: Path) -> None:

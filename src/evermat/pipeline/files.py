@@ -163,6 +163,30 @@ def contents(file: File) -> bytes:
     return data
 
 
+def line_number(name: str, folder: str, position: int) -> int | None:
+    """The number of the line, from 1, that begins at a byte of a file.
+
+    Pieces of files are read on their own, so nobody has counted the lines before. None
+    if that is too far into the file to be counted now.
+    """
+    if position > _FAR:
+        return None
+    place = name if "://" in name or name.startswith("/") else f"{folder}/{name}"
+    count, left = 1, position
+    try:
+        with opened(File(place, name, 0)) as stream:
+            while left and (block := stream.read(min(left, 1 << 20))):
+                count += block.count(b"\n")
+                left -= len(block)
+    except (SourceError, OSError):
+        return None
+    return count
+
+
+_FAR = 1 << 30
+"""Bytes of a file that are looked at again to tell the number of a line."""
+
+
 def opened(file: File) -> pa.NativeFile:
     """A stream of the file's bytes, unpacked; one that can seek if it is not packed."""
     system, path = file_system(file.uri)

@@ -18,7 +18,8 @@ from threading import Event
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
-from evermat.pipeline.config import DATABASE_FORMATS
+from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
+from evermat.pipeline.files import line_number
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.knowledge import open_knowledge_base, state_versions, version_of
 from evermat.pipeline.outputs import Publisher
@@ -336,12 +337,25 @@ def _stopped_by_interrupt(trigger: str | float) -> Iterator[Event | None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _place(source: Source, name: str | None, position: int | None) -> str:
+    """Where a row is, as people look for it: in which file, on which line."""
+    if name is None:
+        return ""
+    if position is None:
+        return f" ({name})"
+    if source.format not in LINE_FORMATS:
+        return f" ({name}, row {position + 1})"
+    line = line_number(name, source.folder, position)
+    byte = f"byte {position}"
+    return f" ({name}, {byte if line is None else f'line {line}, {byte}'})"
+
+
 def _require_few_rejected(taken: Taken, folder: str) -> None:
     source = taken.source
     if source.limit.allows(taken.rejected, taken.rows):
         return
     first = taken.sample.slice(0, 1).to_pylist()[0]
-    where = f" ({first['file']}, position {first['position']})" if first["file"] else ""
+    where = _place(source, first["file"], first["position"])
     column = f"column `{first['column']}`: " if first["column"] else ""
     raise RejectedRowsError(
         f"{taken.rejected:,} of {taken.rows:,} rows of source `{source.name}` are "

@@ -176,7 +176,10 @@ def explained(text: str) -> EvermatError:
         return kind(ours[3], help=None if advice is None else advice[1])
     for sign in _SIGNS:
         if re.search(sign.pattern, text):
-            return sign.kind(f"{sign.message}: {_gist(text)}", help=sign.advice)
+            file = re.search(r"while reading file (\S+?)\.?(?:\s|$)", text)
+            which = "" if file is None else f" (`{file[1]}`)"
+            message = f"{sign.message}{which}: {_gist(text)}"
+            return sign.kind(message, help=sign.advice)
     return SparkStepError(f"Spark could not do this: {_gist(text)}")
 
 
@@ -250,7 +253,12 @@ def _gist(text: str) -> str:
         )
         if raised:
             return _short(raised[-1])
-    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
+    # What the innermost part said, what Java said to Python, or before it ended.
+    causes = re.findall(
+        r"^(?:Caused by: |: |Exception in thread \"main\" )(?:[\w.$]+: )?(.+)$",
+        text,
+        re.MULTILINE,
+    )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = causes[-1] if causes else next(iter(lines), "no reason was given")
     return _short(chosen)

@@ -35,6 +35,11 @@ from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.decoding import ClusterRows
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
+from evermat.engines.spark.explaining import (
+    folding_lines,
+    layout_lines,
+    recursion_lines,
+)
 from evermat.engines.spark.limits import limits_of
 from evermat.engines.spark.lookups import Lookups
 from evermat.engines.spark.rows import (
@@ -262,7 +267,15 @@ class SparkEngine(EqualityOperators):
         plans = self._evaluation.plan([query], views)
         if not plans:
             return ["nothing to do: a relation has no facts"]
-        return list(plans[0][1].steps)
+        return [*folding_lines(query), *plans[0][1].steps]
+
+    def explain_layout(self) -> list[str]:
+        """Where facts and constants are, and how they are divided."""
+        return layout_lines(self.cluster)
+
+    def explain_recursion(self, recursive: QuerySet) -> list[str]:
+        """How the recursive rules of a stratum are run."""
+        return recursion_lines(recursive)
 
     def explain_plan(self, query: Query, views: Views) -> str:
         """Spark's own plan for a query."""

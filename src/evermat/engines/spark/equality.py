@@ -8,6 +8,7 @@ map (`rewriting`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -41,8 +42,11 @@ ON_DRIVER = 20
 """The driver contracts so many times more pairs than it keeps rows of a block."""
 
 
-class EqualityOperators:
-    """The methods of an engine that are about equal constants."""
+class EqualityOperators(ABC):
+    """The methods of an engine that are about equal constants.
+
+    They need some of its other methods, and see what it stores.
+    """
 
     cluster: Cluster
     _arities: dict[str, int]
@@ -50,19 +54,19 @@ class EqualityOperators:
     _explicit: Stored
     _counters: tuple[CounterLog, CounterLog]
 
+    @abstractmethod
     def declare(self, relation: str, arity: int) -> None:
         """Make a relation known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin(self) -> None:
         """Start a transaction."""
-        raise NotImplementedError
 
+    @abstractmethod
     def commit(
         self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
     ) -> None:
         """End the transaction, with the facts changed as told."""
-        raise NotImplementedError
 
     # --------------------------------------------------------------------- cliques
 

@@ -1,0 +1,54 @@
+"""What the Spark engine does, in words: where facts are, and how rounds are run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.engines.spark.decomposition import decompose
+
+if TYPE_CHECKING:
+    from evermat.algebra import Query, QuerySet
+    from evermat.engines.spark.blocks import Cluster
+
+
+def layout_lines(cluster: Cluster) -> list[str]:
+    """Where facts and constants are, and how they are divided."""
+    session, dictionary = cluster.session, cluster.dictionary
+    parts = session.conf.get("spark.sql.shuffle.partitions")
+    here, there = dictionary.size_here, len(cluster.terms)
+    sets = (
+        f"sets of up to {cluster.small:,} facts on the driver, without a job; others "
+        f"on the cluster, in {parts} partitions by all columns"
+    )
+    checkpoint = (
+        "checkpoint: each set on the cluster is one when it is made, so that no plan "
+        "holds that of an earlier round"
+    )
+    constants = (
+        f"constants: {here:,} on the driver (at most {cluster.constants:,}), {there:,} "
+        "on the cluster"
+    )
+    return [sets, checkpoint, constants]
+
+
+def recursion_lines(recursive: QuerySet) -> list[str]:
+    """How recursive rules of a stratum are run when everything is derived."""
+    if not recursive.queries:
+        return []
+    found = decompose(recursive.queries)
+    if found is None:
+        return ["recursive rules: round by round, all of them in one plan each"]
+    keys = ", ".join(f"{name} by column {at + 1}" for name, at in found.keys.items())
+    sides = sorted({side.pattern.relation for side in found.sides.values()})
+    read = f"; tasks read {', '.join(sides)}" if sides else ""
+    return [
+        f"recursive rules: to their end inside tasks, facts divided ({keys}){read}",
+        "updates: round by round, all of them in one plan each",
+    ]
+
+
+def folding_lines(query: Query) -> list[str]:
+    """What is to be said about a query that stands for several rules."""
+    if query.inline is None:
+        return []
+    return [f"{len(query.inline.rows):,} rules in one: they differ in constants only"]

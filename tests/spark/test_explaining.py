@@ -1,0 +1,40 @@
+"""What `explain_plan` tells about plans on Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+import evermat
+from evermat.engines.spark.engine import SparkEngine
+
+pytestmark = pytest.mark.spark
+
+RULES = """
+    reach(?x, ?y) :- edge(?x, ?y) .
+    reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
+    first(?x, ?y) :- reach(?x, ?y), start(?x) .
+    sort(?x, "a") :- kind(?x, "b") .
+    sort(?x, "c") :- kind(?x, "d") .
+"""
+
+
+def test_plans_say_where_facts_are_and_how_rounds_are_run() -> None:
+    engine = SparkEngine(small=7)
+    kb = evermat.KnowledgeBase(RULES, engine=engine, modules=False)
+    kb.load({"edge": [(1, 2), (2, 3)], "start": [(1,)], "kind": [(1, "b")]})
+    told = kb.explain_plan()
+    for words in (
+        "spread over the cluster",
+        "sets of up to 7 facts on the driver",
+        "partitions by all columns",
+        "checkpoint: each set on the cluster",
+        "on the driver (at most 1,000,000), 0 on the cluster",
+        "to their end inside tasks, facts divided (reach by column 1); tasks read edge",
+        "updates: round by round",
+        "2 rules in one: they differ in constants only",
+        "join reach (all) on ?0, 3 rows, broadcast",
+    ):
+        assert words in told, told
+    both = "reach(?x, ?z) :- reach(?x, ?y), reach(?y, ?z) ."
+    kb = evermat.KnowledgeBase(both, engine=SparkEngine(), modules=False)
+    assert "recursive rules: round by round" in kb.explain_plan()
