@@ -24,6 +24,12 @@ from evermat.engines.spark.computations import (
     small_value,
     value_function,
 )
+from evermat.engines.spark.heavy_keys import (
+    HeavyKeys,
+    Side,
+    find_heavy_keys,
+    join_apart,
+)
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.rows import BROADCAST, FEW, join_hint
 from evermat.values import Constant
@@ -100,6 +106,7 @@ class Planner:
         """Columns whose values may be new constants."""
         self._sql = "SELECT 0L AS unit"
         self._estimate = 0
+        self._joined: list[_Leaf] = []
 
     def plan(self) -> QueryPlan | None:
         """The plan, or None if the query certainly has no match."""
@@ -184,6 +191,7 @@ class Planner:
             else:
                 self._join_one(leaf)
             self._bound |= leaf.columns
+            self._joined.append(leaf)
 
     def _rank(self, leaf: _Leaf) -> tuple[bool, bool, int]:
         connected = bool(leaf.columns & self._bound)
@@ -201,14 +209,37 @@ class Planner:
             hint, how = "/*+ SHUFFLE_HASH(r) */", "shuffle"
         columns = sorted(self._bound | leaf.columns)
         names = ", ".join(f"v{index}" for index in columns) or "0L AS unit"
-        if shared:
+        heavy = self._heavy_keys(leaf, shared) if how == "shuffle" else HeavyKeys()
+        if heavy:
+            left, right = f"SELECT * FROM ({self._sql})", leaf.sql  # noqa: S608
+            keys = [f"v{index}" for index in shared]
+            self._sql = join_apart(left, right, names, keys, heavy)
+            how = "shuffle, heavy keys apart"
+        elif shared:
             on = f"JOIN ({leaf.sql}) r USING ({', '.join(f'v{i}' for i in shared)})"
+            self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
         else:
             on = f"CROSS JOIN ({leaf.sql}) r"
-        self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
-        keys = ", ".join(f"?{index}" for index in shared) or "nothing"
-        self._steps.append(f"join {leaf.name} on {keys}, {leaf.bound:,} rows, {how}")
+            self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
+        by = ", ".join(f"?{index}" for index in shared) or "nothing"
+        self._steps.append(f"join {leaf.name} on {by}, {leaf.bound:,} rows, {how}")
         self._estimate = estimate * 10
+
+    def _heavy_keys(self, leaf: _Leaf, shared: list[int]) -> HeavyKeys:
+        """Keys with too many rows for one task, on the side of what was found or not.
+
+        What was found is not worked out for that: a scan that has the keys is asked.
+        """
+        known = (each for each in self._joined if each.columns >= set(shared))
+        other = next(known, None)
+        if not shared or other is None:
+            return HeavyKeys()
+        return find_heavy_keys(
+            self._cluster,
+            Side(other.sql, other.bound),
+            Side(leaf.sql, leaf.bound),
+            [f"v{index}" for index in shared],
+        )
 
     # ------------------------------------------------------------------ negation
 
