@@ -9,12 +9,13 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from equality_scenarios import ARITIES, NAMES, NUMBERS, Scenario
+from equality_scenarios import ARITIES, NAMES, NUMBERS, PROPERTIES, Scenario
 from evermat.lang.parser import parse_rules
-from evermat.lang.syntax import SAME_AS
+from evermat.lang.syntax import SAME_AS, TRIPLE
 from strategies import Update
 
 if TYPE_CHECKING:
+    from evermat.lang.syntax import Rule
     from oracle import Fact
 
 TEXTS = {
@@ -28,6 +29,10 @@ TEXTS = {
         q(?y) :- p(?x), r(?x, ?y) .
         q(?y) :- s(?y, ?y) .
         ?x ≈ ?y :- q(?x), t(?x, ?y) .
+    """,
+    "facts beside a clique that falls apart": """
+        q(?z) :- t(?x, ?y), s(?y, ?z) .
+        ?x ≈ ?y :- q(?x), r(?x, ?y) .
     """,
     "many ways to be equal": """
         ?x ≈ ?y :- r(?x, ?z), r(?y, ?z) .
@@ -61,8 +66,61 @@ TEXTS = {
         n(?x, ?y) :- s(?x, ?z), n(?z, ?y), p(?x) .
         u(?x) :- q(?x), not p(?x) .
     """,
+    "properties that turn out to be the same": """
+        @prefix : <http://e.org/> .
+        :p ≈ :q :- q(:a) .
+        ?x ≈ ?y :- [?x, :p, ?z], [?y, :p, ?z] .
+        [?y, :q, ?x] :- [?x, :p, ?y], p(?x) .
+        q(?x) :- [?x, :q, ?x] .
+        u(?x) :- p(?x), not [?x, :q, ?x] .
+    """,
+    "negation and a closure above equality": """
+        ?x ≈ ?y :- r(?x, ?z), r(?y, ?z) .
+        t(?x, ?z) :- t(?x, ?y), t(?y, ?z) .
+        v(?x, ?y) :- s(?x, ?y), not t(?x, ?y) .
+        u(?x) :- p(?x), not v(?x, ?x) .
+        v(?x, ?z) :- v(?x, ?y), s(?y, ?z) .
+        u(?x) :- n(?x, ?y), ?y >= 2, not same_as(?x, ?y) .
+    """,
 }
+RULE_CHANGES = 0.2
+"""How often an update takes a rule away; the next one brings it back."""
+
 PROGRAMS = [parse_rules(text) for text in TEXTS.values()]
+
+
+_A, _B, _C, _D = NAMES[:4]
+BY_HAND = (
+    # A rule speaks of b; only after a ≈ b is proved, it matches what is proved of a.
+    Scenario(
+        parse_rules("""
+            @prefix : <http://e.org/> .
+            q(?y) :- p(:b), s(?y, ?y) .
+            q(?y) :- t(?y, ?y) .
+            ?x ≈ ?y :- q(?x), r(?x, ?y) .
+        """),
+        frozenset(
+            {
+                (SAME_AS, (_A, _B)),
+                ("p", (_A,)),
+                ("s", (_C, _C)),
+                ("t", (_C, _C)),
+                ("r", (_C, _D)),
+            }
+        ),
+        (Update(delete=frozenset({("t", (_C, _C))})),),
+    ),
+    # t(a, c) stood for t(b, c), too, which is gone; half of it still proves q(d).
+    Scenario(
+        parse_rules("""
+            q(?z) :- t(?x, ?y), s(?y, ?z) .
+            ?x ≈ ?y :- q(?x), r(?x, ?y) .
+        """),
+        frozenset({(SAME_AS, (_A, _B)), ("t", (_A, _C)), ("s", (_C, _D))}),
+        (Update(delete=frozenset({(SAME_AS, (_A, _B))})),),
+    ),
+)
+"""What random facts rarely lead to."""
 
 
 def scenario_of(number: int) -> Scenario:
@@ -72,21 +130,27 @@ def scenario_of(number: int) -> Scenario:
     names = sorted({atom.predicate for rule in rules for atom in rule.positive_atoms()})
     given = [name for name in names if name != SAME_AS] + [SAME_AS]
     count = random.choice([3, 4, 5])
+    middles = {"n": NUMBERS, TRIPLE: PROPERTIES}
 
     def fact() -> Fact:
         name = random.choice(given)
         row = [random.choice(NAMES[:count]) for _ in range(ARITIES[name])]
-        if name == "n":
-            row[1] = random.choice(NUMBERS)
+        if name in middles:
+            row[1] = random.choice(middles[name])
         return name, tuple(row)
 
     facts = present = frozenset(fact() for _ in range(random.choice([6, 9, 12])))
     updates = []
+    out: tuple[Rule, ...] = ()
+    """Rules that are not in force for a time."""
     for _ in range(3):
         there = sorted(present, key=repr)
         some = random.sample(there, min(len(there), random.choice([1, 2, 3])))
         delete = frozenset(some)
         insert = frozenset(fact() for _ in range(random.choice([0, 0, 1])))
-        updates.append(Update(delete, insert, (), ()))
-        present = (present - delete) | insert
+        removed = (
+            () if out or random.random() > RULE_CHANGES else (random.choice(rules),)
+        )
+        updates.append(Update(delete, insert, removed, out))
+        present, out = (present - delete) | insert, removed
     return Scenario(tuple(rules), facts, tuple(updates))

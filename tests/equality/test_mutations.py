@@ -142,6 +142,7 @@ def is_found(algorithm: str) -> bool:
     """Whether random scenarios show a difference to the oracle, or an error."""
     new_engine = cast("Callable[[], EqualityEngine]", partial(make_engine, "reference"))
     for story in chain(
+        equality_skeletons.BY_HAND,
         map(equality_skeletons.scenario_of, range(EXAMPLES)),
         map(scenario_of, range(EXAMPLES)),
     ):

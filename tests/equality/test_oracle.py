@@ -34,6 +34,11 @@ def test_oracle_merges_and_splits(seed: int, engine_name: str, stories: slice) -
             continue  # equality depends on a negation: refused, and rightly so
 
 
+@pytest.mark.parametrize("number", range(len(equality_skeletons.BY_HAND)))
+def test_oracle_chosen_by_hand(number: int, engine_name: str) -> None:
+    play(equality_skeletons.BY_HAND[number], ("bf",), _maker(engine_name))
+
+
 @pytest.mark.parametrize("seed", range(0, 70, 7))
 def test_oracle_hard_programs(seed: int, engine_name: str, stories: slice) -> None:
     for number in range(seed, seed + 7)[stories]:
