@@ -1,8 +1,9 @@
 """Random programs and updates for as long as you like: `make fuzz SECONDS=600`.
 
-Every scenario is played with every algorithm on every engine and compared with the
-oracle. A failing one is made smaller and saved as a folder of `tests/programs`, where
-it is a test from then on; look at it, fix what is wrong, and give it a telling name.
+Every scenario is played with every algorithm on every engine, with modules and without,
+and compared with the oracle. A failing one is made smaller and saved as a folder of
+`tests/programs`, where it is a test from then on; look at it, fix what is wrong, and
+give it a telling name.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import random
 import sys
 import time
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from closure_scenarios import closure_scenario
 from evermat.engines import make_engine
 from evermat.lang.syntax import Atom, Program, Term
 from skeletons import scenario as hard_scenario
@@ -79,17 +82,22 @@ class Batch:
                 break
             try:
                 self._play(hard_scenario(number * BATCH + turn))
+                closures = closure_scenario(
+                    number * BATCH + turn, change_rules=turn % 2 == 0
+                )
+                self._play(closures)
             except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
                 return error
         return None
 
     def _play(self, scenario: Scenario) -> None:
         self.played += 1
-        for engine in self.engines:
+        for engine, modules in product(self.engines, (False, True)):
+            new_engine = partial(make_engine, engine)
             try:
-                play(scenario, self.algorithms, partial(make_engine, engine))
+                play(scenario, self.algorithms, new_engine, modules=modules)
             except Exception as error:
-                error.add_note(f"engine: {engine}")
+                error.add_note(f"engine: {engine}, modules: {modules}")
                 self.failing = scenario
                 raise
 

@@ -434,6 +434,11 @@ class Closure:
     edges: Pattern | None = None
     loops: frozenset[int] = frozenset()
 
+    @property
+    def label(self) -> str:
+        """What it is called in messages, beside rules."""
+        return f"closure of {self.pattern.relation}"
+
 
 # ---------------------------------------------------------------------- engines
 
@@ -544,6 +549,9 @@ class Monitor(Protocol):
 
     def working(self, label: str, matches: int) -> None:
         """`matches` more rule instances were found by the rule called `label`."""
+
+    def writing(self, label: str, facts: int) -> None:
+        """The closure called `label` is about to write at least so many new facts."""
 
 
 class UnequalValuesError(EvermatError, ValueError):

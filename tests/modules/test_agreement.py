@@ -7,14 +7,23 @@ algorithm: nothing may tell whether modules were at work.
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 
-from closure_scenarios import closure_scenario
+from closure_scenarios import (
+    closure_scenario,
+    lost_loops,
+    lost_start,
+    second_paths,
+)
 from evermat.engines import make_engine
 from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, Tracked, play
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 10))
@@ -33,6 +42,11 @@ def test_oracle_facts_and_rules_change(
     for number in range(seed, seed + 10)[stories]:
         scenario = closure_scenario(number, change_rules=True)
         play(scenario, ALGORITHMS, new_engine, modules=True)
+
+
+@pytest.mark.parametrize("make", [second_paths, lost_start, lost_loops])
+def test_oracle_hard_cases(make: Callable[[], Scenario], engine_name: str) -> None:
+    play(make(), ALGORITHMS, partial(make_engine, engine_name), modules=True)
 
 
 @pytest.mark.parametrize("seed", range(2000, 2010))

@@ -123,19 +123,22 @@ class ClosureModule:
 
         Edges that are lost below are still walked along: a path may lose a deleted
         fact here and an edge there, and must not be missed on both occasions.
+
+        An external fact may be among what is returned. Paths along it then lead through
+        the deleted facts as well, but its loops do not, so that with loops nothing
+        stays that is not certain.
         """
         engine = stage.engine
         if not self._touches(delta):
             return engine.no_facts()
         gone = engine.settle(delta.within(self.region))
         external = self._external(stage, stage.positive)
-        lost = engine.close(
+        return engine.close(
             self.closure,
             external | gone | self._edges(stage.before),
             without=self._certain(stage, external) | self._edges(stage.positive),
-            through=gone,
+            through=None if self.closure.loops else gone,
         )
-        return engine.settle(lost - gone)
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
         """Deleted facts to which the external facts that are left lead.

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from evermat.algebra import Pattern, Query, QuerySet, Region, Views
 from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
-from evermat.maintenance.closing import materialise_closing
 from evermat.maintenance.compiled_rules import RuleChange
 from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
@@ -28,6 +27,7 @@ from evermat.maintenance.equality_state import (
     normal_explicit,
     values_among,
 )
+from evermat.maintenance.modular_materialise import materialise_closing
 from evermat.maintenance.rule_updates import undermine
 from evermat.maintenance.seminaive import materialise
 from evermat.maintenance.state import Run, Strata, StratumReport, Update

@@ -36,7 +36,7 @@ from evermat.maintenance.requests import (
     rows_in,
 )
 from evermat.maintenance.state import Ignored
-from evermat.maintenance.watch import OutOfPatience, Watch
+from evermat.maintenance.watch import Budget, OutOfPatience, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from evermat.maintenance.compiled_rules import CompiledRules
     from evermat.maintenance.modules import Module
     from evermat.maintenance.state import Outcome, Update
-    from evermat.maintenance.watch import Budget, Progress
+    from evermat.maintenance.watch import Progress
     from evermat.rule_plans import StratumPlan
 
 
@@ -269,7 +269,14 @@ class Materialisation(Driver[Engine]):
             and not new.rules.isdisjoint(module.rules)
         ]
         if wanted:
-            write_out(self.engine, wanted)
+            # These facts are not new, but to write them down takes time and memory.
+            budget = self.budget or Budget()
+            limits = replace(budget, rounds=None, facts=None, instances=None)
+            self.engine.monitor = Watch(limits).monitor
+            try:
+                write_out(self.engine, wanted)
+            finally:
+                self.engine.monitor = None
             self._compiled = compile_book(
                 old.book,
                 find_modules,

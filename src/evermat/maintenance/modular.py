@@ -55,8 +55,13 @@ def maintain(run: Run, stratum: Stratum) -> None:
         insert(run, stratum, gains(run, stratum, changes), rederived)
 
 
-def losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
-    """Facts that lost support from below, counted down (l. 23 to 25)."""
+def losses(
+    run: Run, stratum: Stratum, changes: Changes, *, is_final: bool = True
+) -> SettledFacts:
+    """Facts that lost support from below, counted down (l. 23 to 25).
+
+    Unless it is final, recursive counts stay, and external facts are the old ones.
+    """
     engine = run.engine
     losers = [run.deletions_in(stratum)]
     for counts in lost_counts(run, stratum.nonrecursive, changes):
@@ -69,7 +74,8 @@ def losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
             for module in stratum.modules
         ]
     for counts in lost_counts(run, stratum.recursive, changes):
-        engine.recursive_counts.subtract(counts)
+        if is_final:
+            engine.recursive_counts.subtract(counts)
         losers.append(counts.facts)
     return run.union(losers)
 
@@ -211,7 +217,7 @@ def maintain_searching(run: Run, stratum: Stratum) -> None:
     """Bring a stratum with modules up to date by B/F^c-MOD."""
     changes = run.changes()
     with run.forwards("delete"):
-        candidates = losses_uncounted(run, stratum, changes)
+        candidates = losses(run, stratum, changes, is_final=False)
     delete_unproved(run, stratum, candidates)
     with run.forwards("delete"):
         # What was deleted is known now, and with it the instances that are gone.
@@ -225,25 +231,6 @@ def maintain_searching(run: Run, stratum: Stratum) -> None:
             gains(run, stratum, changes),
             [nothing] * (1 + len(stratum.modules)),
         )
-
-
-def losses_uncounted(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
-    """Like `losses`, but recursive counts stay: external facts are the old ones."""
-    engine = run.engine
-    losers = [run.deletions_in(stratum)]
-    for counts in lost_counts(run, stratum.nonrecursive, changes):
-        engine.nonrecursive_counts.subtract(counts)
-        losers.append(counts.facts)
-    if not changes.are_empty():
-        stage = Stage(engine, run.materialised, run.materialised, run.materialised)
-        losers += [
-            module.diff(stage, changes.lost, changes.gained)
-            for module in stratum.modules
-        ]
-        losers += [
-            counts.facts for counts in lost_counts(run, stratum.recursive, changes)
-        ]
-    return run.union(losers)
 
 
 def delete_unproved(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:

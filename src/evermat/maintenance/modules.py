@@ -101,8 +101,9 @@ class Module(Protocol):
         """What may no longer follow when `delta` goes, in any steps.
 
         At least all facts outside `delta` with a derivation through it or through other
-        facts returned, except those that surely hold (`prove`); never a fact with a
-        positive nonrecursive count. `delta` is still part of the positive facts.
+        facts returned, except those that surely hold (`prove`); never a fact outside
+        `delta` with a positive nonrecursive count. `delta` is still part of the
+        positive facts.
         """
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:

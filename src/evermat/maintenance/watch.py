@@ -47,7 +47,8 @@ class BudgetExceededError(EvermatError, RuntimeError):
 
     Attributes:
         resource: the limit, by its name in `Budget`.
-        rule: the rule that matched most in the last round, if any did.
+        rule: the rule that matched most in the last round, or the closure at work, if
+            there is one.
     """
 
     code: ClassVar[str] = "EM602"
@@ -126,7 +127,6 @@ class Watch:
     It is the `Monitor` of the engine while the run lasts.
 
     Attributes:
-        stratum: the stratum at work.
         phase: the phase at work.
         instances: rule instances matched so far.
     """
@@ -140,13 +140,24 @@ class Watch:
         self.budget = budget or Budget()
         self.progress = progress
         self.patience = patience
-        self.stratum = 0
+        self._stratum = 0
+        self._round = 0
         self.phase = ""
         self.facts = 0
         self.instances = 0
         self.start = perf_counter()
         self._matched: Counter[str] = Counter()
         self._next_memory_check = 0.0
+
+    @property
+    def stratum(self) -> int:
+        """The stratum at work; naming one begins with its rounds."""
+        return self._stratum
+
+    @stratum.setter
+    def stratum(self, number: int) -> None:
+        self._stratum = number
+        self._round = 0
 
     @property
     def monitor(self) -> Monitor | None:
@@ -161,8 +172,17 @@ class Watch:
         self._check("instances", self.instances)
         self._check_clock()
 
+    def writing(self, label: str, facts: int) -> None:
+        """Stop before a closure writes facts that would pass a limit."""
+        self._matched = Counter({label: 0})
+        if facts > 0:
+            self._check("rounds", self._round + 1)
+            self._check("facts", self.facts + facts)
+        self._check_clock()
+
     def round(self, number: int, new_facts: int) -> None:
         """Take note of a round, and stop if a limit is passed."""
+        self._round = number
         self.facts += new_facts
         if self.progress is not None:
             self.progress(Step(self.stratum, number, self.phase, new_facts, self.facts))

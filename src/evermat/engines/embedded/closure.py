@@ -54,10 +54,16 @@ class Closer:
         self._dictionary = dictionary
         self._monitor = monitor
 
-    def _tell(self, closure: Closure) -> None:
-        """Let the monitor look at the clock and the memory; no rules were matched."""
-        if self._monitor is not None:
-            self._monitor.working(f"closure of `{closure.pattern.relation}`", 0)
+    def _tell(self, closure: Closure, pairs: int = 0) -> None:
+        """Let the monitor know how many pairs are about to be written at least."""
+        if self._monitor is None:
+            return
+        pattern = closure.pattern
+        relation = self._store.relations[pattern.relation]
+        known = self._matching(pattern, relation)
+        # Facts that have no row are new.
+        rows = relation.count if known is None else known.size
+        self._monitor.writing(closure.label, pairs - rows)
 
     # ------------------------------------------------------------------- operators
 
@@ -97,11 +103,11 @@ class Closer:
         paths = self._paths(closure, facts)
         less = NO_PATHS if without is None else self._paths(closure, without)
         via = None if through is None else self._paths(closure, through)
+        self._tell(closure)
         comparison = Comparison(paths, less, via)
         if only is not None:
             comparison.keep_ends(*self._ends(closure, only))
-        self._tell(closure)
-        keys = comparison.keys()
+        keys = comparison.keys(lambda pairs: self._tell(closure, pairs))
         self._tell(closure)
         return self._settled(closure, keys)
 

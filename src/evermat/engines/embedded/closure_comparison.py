@@ -24,7 +24,7 @@ from evermat.engines.embedded.closure_pairs import (
 from evermat.engines.embedded.cores import in_shares, in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -123,10 +123,14 @@ class Comparison:
         """The ids of all nodes, in order."""
         return self._numbers.ids
 
-    def keys(self) -> Keys:
-        """The pairs as sorted keys."""
+    def keys(self, tell: Callable[[int], None] | None = None) -> Keys:
+        """The pairs as sorted keys.
+
+        Args:
+            tell: is told before they are written how many there are so far.
+        """
         ids = self._numbers.ids
-        parts = list(self._written(ids, ids[self._places.columns]))
+        parts = list(self._written(ids, ids[self._places.columns], tell))
         if len(parts) == 1:
             return parts[0]
         every = np.concatenate([np.empty(0, np.uint64), *parts])
@@ -139,11 +143,18 @@ class Comparison:
             for start in range(0, keys.size, PIECE):
                 yield pairs_of(keys[start : start + PIECE])
 
-    def _written(self, ids: Ids, ids_of_places: Ids) -> Iterator[Keys]:
+    def _written(
+        self, ids: Ids, ids_of_places: Ids, tell: Callable[[int], None] | None = None
+    ) -> Iterator[Keys]:
         """The pairs as keys, one list for each turn."""
+        total = 0
         for turn in self._turns():
             counts = self._counted(turn)
-            keys = np.empty(int(counts.sum()), np.uint64)
+            size = int(counts.sum())
+            total += size
+            if tell is not None:
+                tell(total)
+            keys = np.empty(size, np.uint64)
             self._write(turn, counts, (ids, ids_of_places), keys)
             yield keys
 

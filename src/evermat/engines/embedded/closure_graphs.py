@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from evermat.engines.embedded.arrays import Flags, Ids, Rows
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.closure_pairs import Paths
     from evermat.engines.embedded.kernels_reach import Reach, Side
 
@@ -39,19 +39,22 @@ class Numbers:
         for paths in graphs:
             for pairs in {id(part): part for part in paths}.values():
                 columns += [pairs.sources, pairs.targets]
-        ids = np.concatenate(columns)
+        columns = [_own(column) for column in columns if column.size]
         self._table: Rows | None = None
-        self._least = int(ids.min()) if ids.size else 0
-        span = int(ids.max()) - self._least + 1 if ids.size else 0
-        if span <= DENSE * ids.size:
-            seen = np.zeros(span, np.bool_)
+        self._least = min((int(column.min()) for column in columns), default=0)
+        most = max((int(column.max()) for column in columns), default=-1)
+        span = most - self._least + 1
+        if span <= DENSE * sum(column.size for column in columns):
+            seen = np.zeros(span, np.uint8)
             for column in columns:
-                seen[column - np.uint32(self._least)] = True
-            self._table = np.cumsum(seen, dtype=np.int32) - 1
-            self._table[~seen] = -1
+                kernels_closure.mark_ids(column, self._least, seen)
+            self._table = np.cumsum(seen, dtype=np.int32)
+            self._table -= 1
+            self._table[seen == 0] = -1
             self.ids = np.flatnonzero(seen).astype(np.uint32)
             self.ids += np.uint32(self._least)
             return
+        ids = np.concatenate(columns)
         ids.sort()
         keep = np.ones(ids.size, np.bool_)
         keep[1:] = ids[1:] != ids[:-1]
@@ -65,17 +68,18 @@ class Numbers:
     def of(self, ids: Ids) -> Rows:
         """The nodes of ids, -1 for those that the graphs do not have."""
         if self._table is not None:
-            # What is less than the least wraps round, and is too large then.
-            places = ids - np.uint32(self._least)
-            if not self._table.size:
-                return np.full(ids.size, -1, np.int32)
-            nodes: Rows = self._table[np.minimum(places, self._table.size - 1)]
-            nodes[places >= self._table.size] = -1
+            nodes: Rows = np.empty(ids.size, np.int32)
+            kernels_closure.look_up(_own(ids), self._least, self._table, nodes)
             return nodes
         nodes = np.searchsorted(self.ids, ids).astype(np.int32)
         nodes[nodes == self.ids.size] = 0
         nodes[self.ids[nodes] != ids] = -1
         return nodes
+
+
+def _own(ids: Ids) -> Ids:
+    """Ids as the loops want them; those of others may be read-only."""
+    return np.require(ids, requirements=["C", "W"])
 
 
 class _Links(NamedTuple):
@@ -88,6 +92,10 @@ class _Links(NamedTuple):
     def of(cls, sources: Rows, targets: Rows, count: int) -> _Links:
         keys = sources.astype(np.uint64) << np.uint64(32)
         keys |= (~targets).view(np.uint32)
+        return cls.of_keys(keys, count)
+
+    @classmethod
+    def of_keys(cls, keys: Keys, count: int) -> _Links:
         keys = kernels.sort_keys(keys, np.empty_like(keys))
         found = np.empty(keys.size, np.int32)
         starts = kernels_closure.adjacency(keys, count, found)
@@ -135,21 +143,21 @@ class Graph:
     def _find_components(self, paths: Paths, numbers: Numbers) -> None:
         count = numbers.size
         sources, targets = (numbers.of(ids) for ids in paths.edges)
-        order = np.empty(sources.size, np.int32)
-        starts = kernels_closure.group(sources, count, order)
+        grouped = np.empty(sources.size, np.int32)
+        starts = kernels_closure.group(sources, targets, count, grouped)
         component = self._component = self.row
-        self.count = kernels_closure.components(starts, targets[order], component)
+        self.count = kernels_closure.components(starts, grouped, component)
         self._members = np.empty(count, np.int32)
-        self._heads = kernels_closure.group(component, self.count, self._members)
-        firsts, seconds = component[sources], component[targets]
-        differ = firsts != seconds
-        self._links = _Links.of(firsts[differ], seconds[differ], self.count)
+        nodes = np.arange(count, dtype=np.int32)
+        self._heads = kernels_closure.group(component, nodes, self.count, self._members)
+        keys = np.empty(sources.size, np.uint64)
+        returns = np.zeros(self.count, np.uint8)
+        used = kernels_closure.links(sources, targets, component, keys, returns)
+        self._links = _Links.of_keys(keys[:used], self.count)
         if paths.seeds is paths.edges:
             # Every node leads where its component does, but not to itself unless
             # there is a way back.
-            returns = np.diff(self._heads) > 1
-            returns[firsts[~differ]] = True
-            self._is_alone = ~returns[component]
+            self._is_alone = (returns == 0)[component]
 
     def _add_seeds(self, begins: Rows, ends: Rows) -> None:
         """Have nodes lead where their seeds lead."""

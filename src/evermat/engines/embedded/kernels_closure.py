@@ -24,9 +24,24 @@ _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@kernel("int32[::1](int32[::1], int32, int32[::1])")
-def group(sources: Rows, count: int, order: Rows) -> Rows:
-    """Where the edges of each node start, and in `order` the edges by their source."""
+@kernel("void(uint32[::1], uint32, uint8[::1])")
+def mark_ids(ids: Ids, least: int, seen: Flags) -> None:
+    """Mark ids, counted from the least one."""
+    for one in ids:
+        seen[one - least] = 1
+
+
+@kernel("void(uint32[::1], uint32, int32[::1], int32[::1])")
+def look_up(ids: Ids, least: int, table: Rows, nodes: Rows) -> None:
+    """The nodes of ids in a table from the least one on, -1 for what is not there."""
+    for at in range(ids.size):
+        place = np.int64(ids[at]) - np.int64(least)
+        nodes[at] = table[place] if 0 <= place < table.size else -1
+
+
+@kernel("int32[::1](int32[::1], int32[::1], int32, int32[::1])")
+def group(sources: Rows, targets: Rows, count: int, grouped: Rows) -> Rows:
+    """Where the targets of each source start in `grouped`, which gets all of them."""
     starts = np.zeros(count + 1, np.int32)
     for source in sources:
         starts[source + 1] += 1
@@ -34,7 +49,7 @@ def group(sources: Rows, count: int, order: Rows) -> Rows:
         starts[node + 1] += starts[node]
     free = starts[:count].copy()
     for at in range(sources.size):
-        order[free[sources[at]]] = at
+        grouped[free[sources[at]]] = targets[at]
         free[sources[at]] += 1
     return starts
 
@@ -96,6 +111,25 @@ def components(starts: Rows, targets: Rows, component: Rows) -> int:
                     break
             number += 1
     return number
+
+
+@kernel("int64(int32[::1], int32[::1], int32[::1], uint64[::1], uint8[::1])")
+def links(
+    sources: Rows, targets: Rows, component: Rows, keys: Keys, returns: Flags
+) -> int:
+    """The edges between components as keys, see `adjacency`; how many there are.
+
+    Components with an edge inside are marked in `returns`.
+    """
+    n = 0
+    for at in range(sources.size):
+        first, second = component[sources[at]], component[targets[at]]
+        if first == second:
+            returns[first] = 1
+        else:
+            keys[n] = (np.uint64(first) << _HALF) | (_LOW - np.uint64(second))
+            n += 1
+    return n
 
 
 @kernel("int32[::1](uint64[::1], int32, int32[::1])")

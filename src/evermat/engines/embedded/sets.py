@@ -135,9 +135,9 @@ class Growing(GrowingFacts):
         """Add facts; what is already there is no error."""
         for name, rows in self._sets.rows_of(facts).items():
             status = self._sets.relations[name].status
-            new = rows[(status[rows] & self.bit) == 0]
+            new = _without_bit(status, rows, self.bit)
             if new.size:
-                status[new] |= self.bit
+                kernels_rows.set_bit(status, new, self.bit)
                 self.rows.setdefault(name, []).append(new)
 
     def discard(self, facts: Facts) -> None:
@@ -162,7 +162,7 @@ class Growing(GrowingFacts):
         """Clear the bit everywhere and give it back; the set is empty for good."""
         for name in self.rows:
             status = self._sets.relations[name].status
-            status[self.current(name)] &= ~np.uint16(self.bit)
+            kernels_rows.clear_bit(status, self.current(name), self.bit)
         self.rows.clear()
         self._sets.give_back(self.bit)
         self.bit = 0
@@ -291,11 +291,7 @@ class Sets:
             if not self.sees_any(facts, name):
                 return some
             if isinstance(facts, (Growing, Stored)):
-                some = np.ascontiguousarray(some)
-                found = np.empty_like(some)
-                status = self.relations[name].status
-                count = kernels_rows.without_bit(status, some, facts.bit, found)
-                return found[:count]
+                return _without_bit(self.relations[name].status, some, facts.bit)
             return some[~self.test(facts, name, some)]
 
         return _filtered(rows, without)
@@ -343,9 +339,12 @@ class Sets:
 
     def test(self, facts: Facts, name: str, rows: Rows) -> Mask:
         """Which of some rows of a relation are in a view."""
+        if not isinstance(facts, (Growing, Stored)) and self.is_marked(facts):
+            status = self.relations[name].status[rows]
+            return self._marked(facts, name)[status].view(np.bool_)
         match facts:
             case Settled():
-                return _in_sorted(rows, facts.ordered(name))
+                return self._test_settled(facts, name, rows)
             case Growing(bit=bit) | Stored(bit=bit):
                 return (self.relations[name].status[rows] & bit).astype(np.bool_)
             case Union(left=left, right=right):
@@ -360,6 +359,18 @@ class Sets:
                 )
             case _:
                 raise _foreign(facts)
+
+    def _test_settled(self, facts: Settled, name: str, rows: Rows) -> Mask:
+        """Which of some rows a set has: it is marked for a moment if it is small."""
+        members = facts.rows.get(name, NO_ROWS)
+        if members.size > rows.size or not self._free:
+            return _in_sorted(rows, facts.ordered(name))
+        status, bit = self.relations[name].status, self.take_bit()
+        status[members] |= bit
+        mask: Mask = (status[rows] & bit).astype(np.bool_)
+        status[members] &= ~np.uint16(bit)
+        self.give_back(bit)
+        return mask
 
     def _in_region(self, region: Region, name: str, rows: Rows) -> Mask:
         if name in region.relations:
@@ -498,9 +509,16 @@ def _filtered(
     return {name: some for name, some in kept.items() if some.size}
 
 
+def _without_bit(status: Status, rows: Rows, bit: int) -> Rows:
+    """The rows whose status lacks a bit."""
+    rows = np.ascontiguousarray(rows)
+    found = np.empty_like(rows)
+    return found[: kernels_rows.without_bit(status, rows, bit, found)]
+
+
 def _seen_rows(visible: Flags, status: Status) -> Rows:
     """The rows whose status is visible."""
-    return np.flatnonzero(visible[status]).astype(np.int32)
+    return np.flatnonzero(visible[status].view(np.bool_)).astype(np.int32)
 
 
 def _operation(facts: Facts) -> tuple[str, Facts, Facts]:

@@ -49,7 +49,7 @@ def _missing(relation: Relation, twin: Relation | None) -> Rows | None:
     if twin is None or not twin.alive:
         if relation.alive == relation.count:
             return None
-        held = relation.status[: relation.count] & MATERIALISED
+        held = (relation.status[: relation.count] & MATERIALISED) != 0
         return np.flatnonzero(held).astype(np.int32)
     parts = [NO_ROWS]
     # In the order of the runs' keys, neighbours are looked up next to each other.

@@ -332,7 +332,11 @@ class ReferenceEngine:
             rows = {row for row in rows if fits(only, row)}
         if without is not None:
             rows -= closed_rows(closure, without)
-        return Settled({closure.pattern.relation: rows})
+        name = closure.pattern.relation
+        if self.monitor is not None:
+            known = contents_of(facts | self.materialised).get(name, set())
+            self.monitor.writing(closure.label, len(rows - known))
+        return Settled({name: rows})
 
     def close_among(
         self, closure: Closure, facts: Facts, candidates: Facts

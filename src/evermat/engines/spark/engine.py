@@ -335,6 +335,8 @@ class SparkEngine(EqualityOperators):
         """The closure of facts, without the closure of other facts."""
         self._declare_closure(closure)
         closer = Closer(self._evaluation)
+        if self.monitor is not None:
+            self.monitor.writing(closure.label, 0)
         return closer.close(closure, facts, without=without, through=through, only=only)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:

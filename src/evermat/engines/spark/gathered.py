@@ -80,6 +80,11 @@ class Weighing:
             self.monitor.working(label, matches)
         self._scale.worked(matches)
 
+    def writing(self, label: str, facts: int) -> None:
+        """Pass it on; the facts are weighed when they are there."""
+        if self.monitor is not None:
+            self.monitor.writing(label, facts)
+
 
 class GatheredEngine(EmbeddedEngine):
     """The embedded engine, on a scale."""

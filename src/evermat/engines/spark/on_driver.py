@@ -85,6 +85,11 @@ class _Tally:
         elif self._total > MOST_MATCHES:
             raise _TooManyMatches
 
+    def writing(self, label: str, facts: int) -> None:
+        """Pass it on."""
+        if self._monitor is not None:
+            self._monitor.writing(label, facts)
+
 
 class DriverEvaluation:
     """Evaluates queries whose sources are all on the driver."""
