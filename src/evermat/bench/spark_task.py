@@ -122,7 +122,8 @@ def _lubm(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
             return
         spread = task["by"] == "spread"
         with meter.step(PUBLISH) as told:
-            base = _base(session, triple_rules(), spread=spread)
+            small = task.get("small")
+            base = _base(session, triple_rules(), spread=spread, small=small)
             report = base.load(rdf=files).report
             base.facts(TRIPLE).write(published)
             told["facts"], told["rounds"] = base.stats()["facts"], report.rounds

@@ -85,24 +85,46 @@ class Cluster:
         # Spark says of some columns that they are never null, which is nothing to us.
         return pa.Table.from_arrays(table.columns, names=table.column_names)
 
-    def checkpoint(self, sql: str, width: int) -> Block:
-        """The result of a plan, which stays on the cluster."""
+    def checkpoint(
+        self, sql: str, width: int, sizes: Mapping[int, int] | None = None
+    ) -> Block:
+        """The result of a plan, which stays on the cluster.
+
+        Args:
+            sql: the plan.
+            width: how many columns its rows have.
+            sizes: how many rows each relation has, if that is known.
+        """
         frame, view = self._written(sql)
+        if sizes is not None:
+            return self._block(frame, view, width, (sizes, sizes))
+        self.jobs += 1
         numbers = "sum(n)" if "n" in frame.columns else "count(1)"
         summary = self.session.sql(
             f"SELECT tag, count(1) AS size, {numbers} AS n FROM {view} GROUP BY tag"  # noqa: S608
         ).collect()
-        block = Block(self, width, None, view)
-        block.know(
+        known = (
             {row["tag"]: row["size"] for row in summary},
             {row["tag"]: row["n"] for row in summary},
         )
+        return self._block(frame, view, width, known)
+
+    def _block(
+        self,
+        frame: DataFrame,
+        view: str,
+        width: int,
+        known: tuple[Mapping[int, int], Mapping[int, int]],
+    ) -> Block:
+        block = Block(self, width, None, view)
+        block.know(*known)
         weakref.finalize(block, _leave, self.waste, view, frame)
         return block
 
     def checkpoint_marked(self, sql: str, width: int) -> tuple[Block, Block]:
         """Like `checkpoint`, and those rows apart for which `old` is false."""
         frame, view = self._written(sql)
+        self.jobs += 1
         summary = self.session.sql(
             f"SELECT tag, count(1) AS size, sum(n) AS n, "  # noqa: S608
             f"count_if(NOT old) AS new FROM {view} GROUP BY tag"
@@ -127,7 +149,7 @@ class Cluster:
         # The checkpoint is what survives; the cache, filled by the summary, is what is
         # read: scans of it are several times as fast.
         self.clean()
-        self.jobs += 2
+        self.jobs += 1
         frame = self.session.sql(sql).checkpoint(eager=True).cache()
         return frame, self.register(frame)
 
@@ -299,6 +321,17 @@ def spread(block: Block) -> Block:
     keys = ", ".join(key_columns(block.width))
     sql = f"SELECT * FROM {block.view} DISTRIBUTE BY {keys}"  # noqa: S608
     return block.cluster.checkpoint(sql, block.width)
+
+
+def with_ones(block: Block) -> Block:
+    """The rows of a block on the cluster, each with the number one."""
+    cluster, names = block.cluster, ", ".join(key_columns(block.width))
+    frame = cluster.session.sql(f"SELECT {names}, 1L AS n FROM {block.view}")  # noqa: S608
+    made = Block(cluster, block.width, None, cluster.register(frame))
+    made.know(block.sizes, block.sizes)
+    made.shared = block
+    weakref.finalize(made, _leave, cluster.waste, made.view, None)
+    return made
 
 
 def parted(block: Block) -> tuple[Block | None, Block]:

@@ -27,6 +27,7 @@ from evermat.engines.spark.blocks import (
     local_block,
     widened,
     width_of,
+    with_ones,
 )
 from evermat.engines.spark.closing import CapturedClosure, Closer
 from evermat.engines.spark.closure_starts import region_of
@@ -311,9 +312,7 @@ class SparkEngine(EqualityOperators):
             ones = pa.array([1] * block.size, pa.int64())
             table = block.table.append_column("n", ones)
             return Counted(local_block(self.cluster, table), settled)
-        names = ", ".join(key_columns(block.width))
-        sql = f"SELECT {names}, 1L AS n FROM {block.view}"  # noqa: S608
-        return Counted(self.cluster.checkpoint(sql, block.width), settled)
+        return Counted(with_ones(block), settled)
 
     # -------------------------------------------------------------------- closures
 
@@ -382,7 +381,7 @@ class SparkEngine(EqualityOperators):
     def _encoded(self, relation: str, table: pa.Table) -> Block:
         block = local_block(self.cluster, distinct(self._ids(relation, table)))
         if block.size > self.cluster.small:
-            return partitioned(block_rows(block))
+            return partitioned(block_rows(block), block.sizes)
         return block
 
     def find(self, relation: str, table: pa.Table | StagedRows) -> Settled:
@@ -510,8 +509,12 @@ class SparkEngine(EqualityOperators):
         """Make rows given and materialised, each with a nonrecursive count of one."""
         # All tables are read before anything changes: one of them may be wrong.
         interned = [self.intern(relation, table) for relation, table in facts]
+        here = [each.block.table for each in interned if each.block.table is not None]
         for settled in interned:
-            self.give(settled)
+            if settled.block.table is None:
+                self.give(settled)
+        if here:
+            self.give(Settled(local_block(self.cluster, distinct(appended(here)))))
 
     def give(self, facts: Facts) -> None:
         """Make facts given and materialised, and count those that were not given."""

@@ -24,8 +24,14 @@ from evermat.engines.spark.computations import (
     small_value,
     value_function,
 )
+from evermat.engines.spark.heavy_keys import (
+    HeavyKeys,
+    Side,
+    find_heavy_keys,
+    join_apart,
+)
 from evermat.engines.spark.ids import constant_id
-from evermat.engines.spark.rows import BROADCAST
+from evermat.engines.spark.rows import BROADCAST, FEW, join_hint
 from evermat.values import Constant
 
 if TYPE_CHECKING:
@@ -99,6 +105,8 @@ class Planner:
         self._made: list[int] = []
         """Columns whose values may be new constants."""
         self._sql = "SELECT 0L AS unit"
+        self._estimate = 0
+        self._joined: list[_Leaf] = []
 
     def plan(self) -> QueryPlan | None:
         """The plan, or None if the query certainly has no match."""
@@ -174,39 +182,64 @@ class Planner:
         return str(knowledge.inline)
 
     def _join(self, leaves: list[_Leaf]) -> None:
-        estimate = 0
         while leaves:
             leaf = min(leaves, key=self._rank)
             leaves.remove(leaf)
             if not self._bound and not self._steps:
-                self._sql, estimate = leaf.sql, leaf.bound
+                self._sql, self._estimate = leaf.sql, leaf.bound
                 self._steps.append(f"scan {leaf.name}, {leaf.bound:,} rows")
             else:
-                estimate = self._join_one(leaf, estimate)
+                self._join_one(leaf)
             self._bound |= leaf.columns
+            self._joined.append(leaf)
 
     def _rank(self, leaf: _Leaf) -> tuple[bool, bool, int]:
         connected = bool(leaf.columns & self._bound)
         return not leaf.is_change, not connected, leaf.bound
 
-    def _join_one(self, leaf: _Leaf, estimate: int) -> int:
+    def _join_one(self, leaf: _Leaf) -> None:
+        estimate = self._estimate
         shared = sorted(leaf.columns & self._bound)
-        if leaf.bound <= BROADCAST:
+        few = bool(shared) and max(leaf.bound, estimate) <= FEW
+        if leaf.bound <= BROADCAST and not few:
             hint, how = "/*+ BROADCAST(r) */", "broadcast"
-        elif estimate <= SMALL_CHANGE:
+        elif estimate <= SMALL_CHANGE and not few:
             hint, how = "/*+ BROADCAST(l) */", "broadcast what was found"
         else:
             hint, how = "/*+ SHUFFLE_HASH(r) */", "shuffle"
         columns = sorted(self._bound | leaf.columns)
         names = ", ".join(f"v{index}" for index in columns) or "0L AS unit"
-        if shared:
+        heavy = self._heavy_keys(leaf, shared) if how == "shuffle" else HeavyKeys()
+        if heavy:
+            left, right = f"SELECT * FROM ({self._sql})", leaf.sql  # noqa: S608
+            keys = [f"v{index}" for index in shared]
+            self._sql = join_apart(left, right, names, keys, heavy)
+            how = "shuffle, heavy keys apart"
+        elif shared:
             on = f"JOIN ({leaf.sql}) r USING ({', '.join(f'v{i}' for i in shared)})"
+            self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
         else:
             on = f"CROSS JOIN ({leaf.sql}) r"
-        self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
-        keys = ", ".join(f"?{index}" for index in shared) or "nothing"
-        self._steps.append(f"join {leaf.name} on {keys}, {leaf.bound:,} rows, {how}")
-        return estimate * 10
+            self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
+        by = ", ".join(f"?{index}" for index in shared) or "nothing"
+        self._steps.append(f"join {leaf.name} on {by}, {leaf.bound:,} rows, {how}")
+        self._estimate = estimate * 10
+
+    def _heavy_keys(self, leaf: _Leaf, shared: list[int]) -> HeavyKeys:
+        """Keys with too many rows for one task, on the side of what was found or not.
+
+        What was found is not worked out for that: a scan that has the keys is asked.
+        """
+        known = (each for each in self._joined if each.columns >= set(shared))
+        other = next(known, None)
+        if not shared or other is None:
+            return HeavyKeys()
+        return find_heavy_keys(
+            self._cluster,
+            Side(other.sql, other.bound),
+            Side(leaf.sql, leaf.bound),
+            [f"v{index}" for index in shared],
+        )
 
     # ------------------------------------------------------------------ negation
 
@@ -234,10 +267,9 @@ class Planner:
             right = f"SELECT {names} FROM {rows}"  # noqa: S608
         else:
             right, on = f"SELECT 1 AS one FROM {rows} LIMIT 1", "true"  # noqa: S608
-        is_small = source.bound <= BROADCAST or not columns
-        hint = "/*+ BROADCAST(r) */" if is_small else "/*+ SHUFFLE_HASH(r) */"
+        hint = join_hint(self._estimate, source.bound) if columns else "BROADCAST"
         self._sql = (
-            f"SELECT {hint} l.* FROM ({self._sql}) l "  # noqa: S608
+            f"SELECT /*+ {hint}(r) */ l.* FROM ({self._sql}) l "  # noqa: S608
             f"LEFT ANTI JOIN ({right}) r ON {on}"
         )
         self._steps.append(f"reject {pattern.relation}, {source.bound:,} rows")

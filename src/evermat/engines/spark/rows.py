@@ -28,11 +28,15 @@ from evermat.engines.spark.ids import constant_id
 from evermat.values import Constant
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evermat.algebra import Region
     from evermat.engines.spark.blocks import Cluster
 
 BROADCAST = 300_000
 """Rows up to which the smaller side of a join is sent to all executors."""
+FEW = 20_000
+"""Rows that are as well shuffled: sending them to all executors is a job of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +47,7 @@ class Rows:
         bound: there are at most so many rows.
         sql: a query for `tag`, `c0`, …; None for rows on the driver.
         keeps: blocks whose views the plan names, so that they stay.
+        whole: the block on the cluster that the rows are, if they are all of one.
     """
 
     cluster: Cluster
@@ -51,6 +56,7 @@ class Rows:
     block: Block | None = None
     sql: str | None = None
     keeps: tuple[Block, ...] = ()
+    whole: Block | None = None
 
     @property
     def table(self) -> pa.Table | None:
@@ -92,7 +98,8 @@ def block_rows(block: Block, tags: frozenset[int] | None = None) -> Rows:
     sql = f"SELECT {names} FROM {block.view}"  # noqa: S608
     if tags is not None:
         sql = f"{sql} WHERE tag IN ({_list(tags)})"
-    return Rows(cluster, block.width, bound, None, sql, (block,))
+    whole = block if tags is None else None
+    return Rows(cluster, block.width, bound, None, sql, (block,), whole)
 
 
 def no_rows(cluster: Cluster) -> Rows:
@@ -216,9 +223,16 @@ def _local(like: Rows, table: pa.Table) -> Rows:
     return local_rows(like.cluster, table)
 
 
+def join_hint(left: int, right: int) -> str:
+    """How to join sides of these sizes: the right one is sent around, or hashed."""
+    if right <= BROADCAST and max(left, right) > FEW:
+        return "BROADCAST"
+    return "SHUFFLE_HASH"
+
+
 def _sql_join(left: Rows, right: Rows, how: str, bound: int) -> Rows:
     width = max(left.width, right.width)
-    hint = "BROADCAST" if right.bound <= BROADCAST else "SHUFFLE_HASH"
+    hint = join_hint(left.bound, right.bound)
     on = " AND ".join(f"l.{name} = r.{name}" for name in key_columns(width))
     sql = (
         f"SELECT /*+ {hint}(r) */ l.* FROM ({left.query(width)}) l "  # noqa: S608
@@ -242,6 +256,8 @@ def settled_block(rows: Rows) -> Block:
     """The rows as a block, on the driver if there are few."""
     if rows.block is not None:
         return rows.block
+    if rows.whole is not None and rows.bound > rows.cluster.small:
+        return rows.whole
     if rows.bound <= rows.cluster.small:
         return local_block(rows.cluster, work_out(rows))
     block = rows.cluster.checkpoint(str(rows.sql), rows.width)
@@ -255,8 +271,13 @@ def brought_home(block: Block) -> Block:
     return local_block(block.cluster, block.cluster.collect(f"TABLE {block.view}"))
 
 
-def partitioned(rows: Rows) -> Block:
-    """The rows as a block on the cluster, partitioned by all columns."""
+def partitioned(rows: Rows, sizes: Mapping[int, int] | None = None) -> Block:
+    """The rows as a block on the cluster, partitioned by all columns.
+
+    Args:
+        rows: the rows.
+        sizes: how many there are of each relation, if that is known.
+    """
     keys = ", ".join(key_columns(rows.width))
     sql = f"SELECT * FROM ({rows.query()}) DISTRIBUTE BY {keys}"  # noqa: S608
-    return rows.cluster.checkpoint(sql, rows.width)
+    return rows.cluster.checkpoint(sql, rows.width, sizes)

@@ -7,6 +7,7 @@ little; a level with many holes is written anew.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
@@ -35,7 +36,7 @@ from evermat.engines.spark.blocks import (
     parted,
 )
 from evermat.engines.spark.rows import (
-    BROADCAST,
+    FEW,
     Rows,
     block_rows,
     brought_home,
@@ -58,8 +59,10 @@ if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Cluster, Pending
     from evermat.engines.spark.lookups import Lookups
 
-MANY_LEVELS = 16
-"""Levels beyond which all but the largest are merged."""
+FEW_LEVELS = 4
+"""Levels that are left alone: merging them is a job, too."""
+STEP = 3
+"""Of more levels, one is merged with those after it that are not so much smaller."""
 FAR_LARGER = 30
 """Known facts are not hashed to be compared with so many times fewer new ones."""
 MANY_HOLES = 5
@@ -100,6 +103,8 @@ class Heap:
         self.serial = next(_serials)
         self.version = 0
         self.lookups: Lookups | None = None
+        self._last: tuple[Block, Contents] | None = None
+        """What was added last, and what there was before."""
 
     @property
     def moment(self) -> tuple[int, int]:
@@ -110,18 +115,30 @@ class Heap:
         """Replace what there is."""
         self.contents = contents
         self.version += 1
+        self._last = None
+
+    def parts(self, tags: Tags = None, contents: Contents | None = None) -> list[Rows]:
+        """The rows, or those of some relations: each level, and what is local."""
+        contents = self.contents if contents is None else contents
+        parts = [
+            level.rows(tags)
+            for level in contents.levels
+            if tags is None or not tags.isdisjoint(level.block.sizes)
+        ]
+        if contents.local is not None:
+            parts.append(block_rows(contents.local, tags))
+        return [part for part in parts if part.bound]
 
     def rows(self, tags: Tags = None) -> Rows:
         """The rows, or those of some relations."""
-        parts = [
-            level.rows(tags)
-            for level in self.contents.levels
-            if tags is None or not tags.isdisjoint(level.block.sizes)
-        ]
-        local = self.contents.local
-        if local is not None:
-            parts.append(block_rows(local, tags))
-        parts = [part for part in parts if part.bound]
+        parts = self.parts(tags)
+        return concatenated(parts) if parts else no_rows(self.cluster)
+
+    def rows_before(self, block: Block, tags: Tags = None) -> Rows | None:
+        """The rows without those of a block, if that is what was added last."""
+        if self._last is None or self._last[0] is not block:
+            return None
+        parts = self.parts(tags, self._last[1])
         return concatenated(parts) if parts else no_rows(self.cluster)
 
     def find(self, rows: Rows) -> Rows:
@@ -183,7 +200,8 @@ class Heap:
         """Add rows that are not there."""
         if not block.size:
             return
-        levels, local = self.contents.levels, self.contents.local
+        before = self.contents
+        levels, local = before.levels, before.local
         if block.table is None:
             levels = (*levels, Level(block, no_rows(self.cluster)))
         else:
@@ -194,6 +212,7 @@ class Heap:
                 level = Level(partitioned(block_rows(large)), no_rows(self.cluster))
                 levels = (*levels, level)
         self.set(self._merged(Contents(levels, local)))
+        self._last = block, before
 
     def _appended(self, tables: list[pa.Table]) -> Block:
         return local_block(self.cluster, appended(tables))
@@ -216,12 +235,22 @@ class Heap:
         return Level(left, no_rows(self.cluster))
 
     def _merged(self, contents: Contents) -> Contents:
-        if len(contents.levels) <= MANY_LEVELS:
+        """Few levels, most much smaller than the one before: plans scan all of them."""
+        levels = contents.levels
+        if len(levels) <= FEW_LEVELS:
             return contents
-        by_size = sorted(contents.levels, key=lambda level: level.block.size)
-        rows = concatenated([level.rows(None) for level in by_size[:-1]])
-        level = Level(partitioned(rows), no_rows(self.cluster))
-        return replace(contents, levels=(by_size[-1], level))
+        start, size = len(levels) - 1, levels[-1].block.size
+        while start and levels[start - 1].block.size <= STEP * size:
+            start -= 1
+            size += levels[start].block.size
+        start = min(start, len(levels) - 2)
+        merged = levels[start:]
+        rows = concatenated([level.rows(None) for level in merged])
+        has_holes = any(level.holes.bound for level in merged)
+        sizes = sum((Counter(level.block.sizes) for level in merged), Counter[int]())
+        block = partitioned(rows, None if has_holes else sizes)
+        level = Level(block, no_rows(self.cluster))
+        return replace(contents, levels=(*levels[:start], level))
 
 
 class Stored(StoredFacts):
@@ -327,6 +356,9 @@ def rows_of(facts: Facts, cluster: Cluster, tags: Tags = None) -> Rows:
         case Union(left=left, right=right):
             return union(rows_of(left, cluster, tags), rows_of(right, cluster, tags))
         case Difference(left=left, right=right):
+            before = _before(left, right, tags)
+            if before is not None:
+                return before
             rows = rows_of(left, cluster, tags)
             return difference(rows, _rows_beside(rows, right, tags))
         case Intersection(left=left, right=right):
@@ -335,6 +367,13 @@ def rows_of(facts: Facts, cluster: Cluster, tags: Tags = None) -> Rows:
         case Within(facts=inner, region=region):
             return _rows_within(inner, region, cluster, tags)
     raise _foreign(facts)
+
+
+def _before(facts: Facts, less: Facts, tags: Tags) -> Rows | None:
+    """A set without what it grew by last, which nobody has to look for."""
+    if isinstance(facts, Growing | Stored) and isinstance(less, Settled):
+        return facts.heap.rows_before(less.block, tags)
+    return None
 
 
 def _found_in(rows: Rows, facts: Facts) -> Rows:
@@ -401,28 +440,37 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     Returns the rows that are not known; None if it is better to do it one by one.
     """
     cluster = block.cluster
-    rows = rows_of(known, cluster, pending.tags)
-    if not rows.bound or rows.bound > pending.guess * FAR_LARGER:
+    parts = _parts_of(known, cluster, pending.tags)
+    bound = sum(part.bound for part in parts)
+    if not bound or bound > max(pending.guess * FAR_LARGER, FEW):
         return None
-    width = max(block.width, rows.width)
+    width = max(block.width, *(part.width for part in parts))
     keys = key_columns(width)
-    columns = ", ".join(
-        f"l.{name}" if at <= block.width else f"0L AS {name}"
-        for at, name in enumerate(keys)
-    )
-    on = " AND ".join(
-        f"{f'l.{name}' if at <= block.width else '0L'} = r.{name}"
-        for at, name in enumerate(keys)
-    )
-    hint = "BROADCAST" if rows.bound <= BROADCAST else "SHUFFLE_HASH"
+    found = [f"l.{name}" if at <= block.width else "0L" for at, name in enumerate(keys)]
+    columns = ", ".join(f"{o} AS {n}" for o, n in zip(found, keys, strict=True))
+    # One join for each level: they are partitioned like what is found, and a union
+    # of them would not be. Joins by hash need no job of their own, as broadcasts do.
+    joins, names = [], [f"r{at}" for at in range(len(parts))]
+    for name, part in zip(names, parts, strict=True):
+        on = " AND ".join(f"{o} = {name}.{k}" for o, k in zip(found, keys, strict=True))
+        joins.append(f"LEFT JOIN ({part.query(width)}) {name} ON {on}")
+    old = " OR ".join(f"{name}.tag IS NOT NULL" for name in names)
     sql = (
-        f"SELECT /*+ {hint}(r) */ {columns}, n, r.tag IS NOT NULL AS old "  # noqa: S608
-        f"FROM ({pending.sql}) l LEFT JOIN ({rows.query(width)}) r ON {on}"
+        f"SELECT /*+ SHUFFLE_HASH({', '.join(names)}) */ {columns}, n, {old} AS old "  # noqa: S608
+        f"FROM ({pending.sql}) l {' '.join(joins)}"
     )
     every, new = cluster.checkpoint_marked(sql, width)
     block.width = width
     block.become(every)
     return brought_home(new)
+
+
+def _parts_of(facts: Facts, cluster: Cluster, tags: Tags) -> list[Rows]:
+    """The rows of a view in parts that have none in common."""
+    if isinstance(facts, Growing | Stored):
+        return facts.heap.parts(tags)
+    rows = rows_of(facts, cluster, tags)
+    return [rows] if rows.bound else []
 
 
 def _apart(facts: Facts) -> frozenset[tuple[int, int]]:
