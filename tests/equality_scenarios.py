@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import oracle
 from engine_facts import facts_in, facts_of, rows_of, tables
-from evermat.algebra import UnequalValuesError
+from evermat.engine_abilities import UnequalValuesError
 from evermat.equality_change import expanded_outcome
 from evermat.lang.equality import OWL_SAME_AS, axioms
 from evermat.lang.normalise import is_auxiliary
@@ -28,7 +28,7 @@ from strategies import Update
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from evermat.algebra import EqualityEngine
+    from evermat.engine_abilities import EqualityEngine
     from evermat.maintenance.state import Outcome
     from oracle import Fact
 

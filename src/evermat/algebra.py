@@ -39,17 +39,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard
 
 from evermat.errors import EvermatError
-from evermat.values import Constant, Kind
+from evermat.values import Constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
-Found = TypeVar("Found")
 
 # ---------------------------------------------------------------- sets of facts
 
@@ -443,20 +442,6 @@ class Closure:
 # ---------------------------------------------------------------------- engines
 
 
-class EvaluationError(EvermatError, ArithmeticError):
-    """A computation in a rule failed: division by zero, overflow, a wrong type."""
-
-    code: ClassVar[str] = "EM601"
-
-    def name_facts(
-        self, patterns: Iterable[Pattern], binding: Mapping[int, Constant]
-    ) -> None:
-        """Say to which facts the rule was applied; values not at hand are `_`."""
-        facts = [_instance_text(pattern, binding) for pattern in patterns]
-        if facts:
-            self.message += f"; the rule was applied to {', '.join(facts)}"
-
-
 class EngineUseError(EvermatError, RuntimeError):
     """A call that an engine must refuse: it would break or be far too costly."""
 
@@ -491,59 +476,6 @@ def require_bounded(facts: Facts) -> None:
         )
 
 
-def evaluation_error(
-    label: str, expression: Expression, binding: Mapping[int, Constant], reason: str
-) -> EvaluationError:
-    """The error for an expression that has no value, the same on every engine.
-
-    Args:
-        label: the rule.
-        expression: what was to be computed.
-        binding: the values of the columns, by their index.
-        reason: what went wrong.
-    """
-    return EvaluationError(
-        f"cannot compute `{expression_text(expression, binding)}`: {reason}",
-        law=f"every computation in a rule must have a value: {label}",
-        help="add a condition to the rule that keeps such values out",
-    )
-
-
-def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> str:
-    """An expression with its columns replaced by their values."""
-    match expression:
-        case Constant():
-            return str(expression)
-        case Column(index=index):
-            return str(binding.get(index, f"?{index}"))
-        case Apply(function=function, arguments=arguments):
-            texts = [expression_text(argument, binding) for argument in arguments]
-            if not _is_infix(expression):
-                return f"{function}({', '.join(texts)})"
-            # Brackets around every operation inside another: nobody has to know
-            # which of them binds more tightly.
-            return f" {function} ".join(
-                f"({text})" if _is_infix(argument) else text
-                for argument, text in zip(arguments, texts, strict=True)
-            )
-
-
-def _instance_text(pattern: Pattern, binding: Mapping[int, Constant]) -> str:
-    values = (
-        operand if isinstance(operand, Constant) else binding.get(operand.index, "_")
-        for operand in pattern.operands
-    )
-    return f"{pattern.relation}({', '.join(map(str, values))})"
-
-
-def _is_infix(expression: Expression) -> bool:
-    return (
-        isinstance(expression, Apply)
-        and len(expression.arguments) > 1
-        and not expression.function.isidentifier()
-    )
-
-
 class Monitor(Protocol):
     """Is told about work in progress, and may stop it by raising."""
 
@@ -552,64 +484,6 @@ class Monitor(Protocol):
 
     def writing(self, label: str, facts: int) -> None:
         """The closure called `label` is about to write at least so many new facts."""
-
-
-class UnequalValuesError(EvermatError, ValueError):
-    """Two different values turned out to be equal, which no value ever is.
-
-    Attributes:
-        left, right: the values.
-    """
-
-    code: ClassVar[str] = "EM606"
-
-    def __init__(
-        self, left: Constant, right: Constant, derivation: Sequence[str] = ()
-    ) -> None:
-        left, right = sorted((left, right), key=str)
-        self.left = left
-        self.right = right
-        self.derivation = tuple(derivation)
-        because = f", because {'; '.join(derivation)}" if derivation else ""
-        super().__init__(
-            f"the facts are contradictory: {left} and {right} would be equal{because}",
-            law="names can be equal, two different values never are",
-            help="correct the facts or the rules that make them equal",
-        )
-
-
-class Representatives(Protocol):
-    """Which constants are equal, and what stands for them.
-
-    Each clique of equal constants has one that stands for it, a value if there is one.
-
-    A constant that nothing was said about stands for itself. Engines for the same
-    constants can exchange these objects.
-    """
-
-    def copy(self) -> Representatives:
-        """The same cliques, to be changed on their own."""
-
-    def is_identity(self) -> bool:
-        """Whether no two constants are equal."""
-
-    def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
-        """Those of the constants that something else stands for, and what does.
-
-        A caller that asks for the same sequence again is answered faster.
-        """
-
-    def cliques(self) -> pa.Table:
-        """The members of cliques of two and more, beside their representative."""
-
-    def normalised(self, table: pa.Table) -> pa.Table:
-        """A table with every constant replaced by its representative."""
-
-    def expanded(self, table: pa.Table) -> pa.Table:
-        """All rows that the rows of a table of term columns stand for."""
-
-    def expanded_size(self, table: pa.Table) -> int:
-        """How many rows `expanded` would have; the cliques are not multiplied out."""
 
 
 class Snapshot(Protocol):
@@ -817,167 +691,6 @@ class Engine(Protocol):
         """For each relation: facts, given facts, bytes, indexes."""
 
 
-class EqualityEngine(Engine, Protocol):
-    """An engine that can let one constant stand for all that are equal to it."""
-
-    def representatives(self) -> Representatives:
-        """Cliques of equal constants, none of them with two members yet."""
-
-    def merge(
-        self,
-        representatives: Representatives,
-        equalities: SettledFacts,
-        lost: str,
-        values: frozenset[Kind],
-    ) -> SettledFacts:
-        """Make the two constants of each binary fact equal.
-
-        Args:
-            representatives: is changed.
-            equalities: facts of one binary relation.
-            lost: the unary relation of the facts that are returned.
-            values: the kinds of constants that are never equal to each other.
-
-        Returns:
-            The constants that stood for a clique and do so no longer.
-
-        Raises:
-            UnequalValuesError: two values would be equal; the cliques may have changed.
-        """
-
-    def restore(
-        self,
-        representatives: Representatives,
-        members: SettledFacts,
-        source: Representatives,
-    ) -> None:
-        """Take the second constants of binary facts to be what `source` says."""
-
-    def members(
-        self, nodes: SettledFacts, representatives: Representatives
-    ) -> SettledFacts:
-        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
-
-    def moved(
-        self, before: Representatives, after: Representatives, relation: str
-    ) -> SettledFacts:
-        """The constants whose representative differs, as facts of a unary relation."""
-
-    def rewrite(
-        self, facts: SettledFacts, representatives: Representatives
-    ) -> SettledFacts:
-        """The facts with every constant replaced by its representative."""
-
-    def rewritten_into(
-        self, facts: SettledFacts, representatives: Representatives, target: Facts
-    ) -> SettledFacts:
-        """Those of the facts that `rewrite` takes to a fact of a view."""
-
-    def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
-        """The facts of a view with a constant that begins one of the marks, anywhere.
-
-        They are looked up by their constants; stored sets are allowed here.
-        Settled sets are walked through.
-        """
-
-    def nodes_of(
-        self, facts: SettledFacts, representatives: Representatives, relation: str
-    ) -> SettledFacts:
-        """A fact `relation(c, c)` for each clique of two and more that facts mention.
-
-        Args:
-            facts: facts of representatives.
-            representatives: which constants are equal.
-            relation: a binary relation.
-        """
-
-    def normalise(self, representatives: Representatives) -> SettledFacts:
-        """Let the representatives of given facts hold, and be explicit, in their place.
-
-        For a fresh engine outside of a transaction, with given facts and nothing else.
-
-        Returns:
-            The facts that are explicit now and were not given themselves.
-        """
-
-    def marked(self) -> SettledFacts:
-        """The explicit facts whose recursive count is above zero."""
-
-    def originals(
-        self, facts: SettledFacts, representatives: Representatives
-    ) -> SettledFacts:
-        """The explicit facts that `rewrite` takes to one of the facts.
-
-        They are looked up among the explicit facts of the cliques; the product of the
-        cliques, which can be huge, is not walked through.
-        """
-
-    def expanded_count(self, relation: str, representatives: Representatives) -> int:
-        """How many facts the materialised facts of a relation stand for."""
-
-
-def can_rewrite(engine: Engine) -> TypeGuard[EqualityEngine]:
-    """Whether an engine keeps representatives of equal constants."""
-    return hasattr(engine, "representatives")
-
-
-class StagedRows(Protocol):
-    """Rows of a relation that are not in this process.
-
-    Attributes:
-        num_columns: how many columns they have.
-        num_rows: how many there are; some may be there twice.
-        kinds: for each column the kinds that it holds, with a constant of each.
-    """
-
-    num_columns: int
-    num_rows: int
-    kinds: Sequence[Mapping[Kind, Constant]]
-
-    def mentions(self, column: int, constant: Constant) -> bool:
-        """Whether a constant occurs in a column."""
-
-
-class StagingEngine(Engine, Protocol):
-    """An engine that takes frames without having them in this process.
-
-    Where other engines take tables, it takes what `stage` gives as well.
-    """
-
-    def stage(self, parts: Sequence[object], name: str) -> pa.Table | StagedRows:
-        """Frames and tables of one relation, checked for values that are missing.
-
-        Not in a transaction: facts may have to be moved to make room.
-        """
-
-
-def can_stage(engine: Engine) -> TypeGuard[StagingEngine]:
-    """Whether an engine takes frames where they are."""
-    return hasattr(engine, "stage")
-
-
-class FixpointEngine(Engine, Protocol):
-    """An engine that can apply some sets of rules until nothing new follows."""
-
-    def fixpoint(self, queries: QuerySet) -> tuple[Counts, SettledFacts] | None:
-        """Apply recursive rules to the materialised facts again and again.
-
-        Args:
-            queries: one for each rule, with role ALL; local patterns see what the
-                rules derive.
-
-        Returns:
-            What the rules derive, with the number of matches over all rounds, and the
-            facts that were not materialised before. None if these rules have to be
-            applied round by round.
-        """
-
-
-def has_fixpoints(engine: Engine) -> TypeGuard[FixpointEngine]:
-    """Whether an engine can apply some sets of rules until nothing new follows."""
-    return hasattr(engine, "fixpoint")
-
-
 class ExplainingEngine(Engine, Protocol):
     """An engine that has more to say than how it joins."""
 
@@ -991,25 +704,3 @@ class ExplainingEngine(Engine, Protocol):
 def can_explain(engine: Engine) -> TypeGuard[ExplainingEngine]:
     """Whether an engine has more to say than how it joins."""
     return hasattr(engine, "explain_layout")
-
-
-class RoomyEngine(Engine, Protocol):
-    """An engine that moves its facts when an update outgrows the place they are in."""
-
-    place: str
-    """Where the facts are, in words."""
-
-    def with_room(self, work: Callable[[], Found]) -> Found:
-        """Do an update, perhaps twice: after failing for want of room, with more."""
-
-
-def with_room(engine: Engine, work: Callable[[], Found]) -> Found:
-    """Do an update of an engine, which must leave it as it was where it fails."""
-    if hasattr(engine, "with_room"):
-        return cast("RoomyEngine", engine).with_room(work)
-    return work()
-
-
-def place_of(engine: Engine) -> str:
-    """Where an engine has its facts, in words."""
-    return str(getattr(engine, "place", "in this process"))

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
 import pyarrow as pa
 
-from evermat.algebra import (
-    Region,
-    Views,
-    can_explain,
-    can_stage,
-    place_of,
-    with_room,
-)
+from evermat.algebra import Region, Views, can_explain
 from evermat.catalogue import Catalogue
 from evermat.change import (
     Change,
@@ -37,6 +30,7 @@ from evermat.columns import (
     joined_tables,
     table_of_rows,
 )
+from evermat.engine_abilities import can_stage, place_of, with_room
 from evermat.engines import make_engine
 from evermat.equality_change import expanded_outcome
 from evermat.equality_modes import (

@@ -23,7 +23,8 @@ from evermat.lang.syntax import SAME_AS, TRIPLE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evermat.algebra import Representatives, Snapshot
+    from evermat.algebra import Snapshot
+    from evermat.engine_abilities import Representatives
     from evermat.maintenance.state import Outcome
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.algebra import can_rewrite
 from evermat.columns import as_terms
+from evermat.engine_abilities import can_rewrite
 from evermat.errors import EvermatError
 from evermat.lang.equality import OWL_SAME_AS, axioms, mentions_equality
 from evermat.lang.normalise import rule_key
@@ -26,8 +26,9 @@ from evermat.values import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evermat.algebra import Engine, EqualityEngine, StagedRows
+    from evermat.algebra import Engine
     from evermat.catalogue import Catalogue
+    from evermat.engine_abilities import EqualityEngine, StagedRows
     from evermat.lang.syntax import Rule
     from evermat.update_requests import CheckedRequest
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import EqualityEngine, Facts
+    from evermat.algebra import Facts
+    from evermat.engine_abilities import EqualityEngine
     from evermat.lang.syntax import BodyElement
     from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.algebra import StagedRows
 from evermat.catalogue import ArityClashError
 from evermat.columns import (
     ArityMismatchError,
@@ -20,6 +19,7 @@ from evermat.columns import (
     table_of_rows,
     term_table,
 )
+from evermat.engine_abilities import StagedRows
 from evermat.errors import EvermatError, Label
 from evermat.fact_files import read_fact_file
 from evermat.io import rows_from

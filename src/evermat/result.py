@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.algebra import Representatives
     from evermat.distant_rows import DistantRows
+    from evermat.engine_abilities import Representatives
     from evermat.values import Constant, Value
 
 _SHOWN = 10

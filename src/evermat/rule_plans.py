@@ -45,14 +45,7 @@ from evermat.lang.syntax import Assignment, Condition, Term, Variable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from evermat.algebra import (
-        Counts,
-        Engine,
-        Expression,
-        Facts,
-        Operand,
-        SettledFacts,
-    )
+    from evermat.algebra import Counts, Engine, Expression, Facts, Operand, SettledFacts
     from evermat.lang import syntax
     from evermat.lang.strata import Shape, Stratification, Stratum
     from evermat.lang.syntax import Atom, Rule

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import StagedRows
     from evermat.catalogue import Catalogue
+    from evermat.engine_abilities import StagedRows
     from evermat.fact_tables import Stage
     from evermat.lang.syntax import Program, Rule
     from evermat.rule_inputs import RuleInput

@@ -12,7 +12,6 @@ from evermat.algebra import (
     Apply,
     Column,
     Compute,
-    EvaluationError,
     InlineRows,
     Pattern,
     Query,
@@ -21,6 +20,7 @@ from evermat.algebra import (
     Role,
     Views,
 )
+from evermat.evaluation_errors import EvaluationError
 from evermat.values import constant
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import evermat
-from evermat.algebra import UnequalValuesError
+from evermat.engine_abilities import UnequalValuesError
 from evermat.equality_modes import NoRewritingError, UnknownEqualityError
 from evermat.lang.equality import EqualityError
 from evermat.maintenance.algorithms import AlgorithmError

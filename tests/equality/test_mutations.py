@@ -18,7 +18,7 @@ from mutants import Mutant, plant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.algebra import EqualityEngine
+    from evermat.engine_abilities import EqualityEngine
 
 EXAMPLES = 70
 """Scenarios of each sort that are tried; most mutants fall within the first thirty."""

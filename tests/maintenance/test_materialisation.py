@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine_facts import make_facts, tables
-from evermat.algebra import has_fixpoints
+from evermat.engine_abilities import has_fixpoints
 from evermat.errors import EvermatError
 from evermat.lang.parser import parse_rules
 from evermat.maintenance.algorithms import DESCRIPTIONS, NAMES, AlgorithmError

@@ -18,7 +18,6 @@ from evermat.algebra import (
     Apply,
     Column,
     Compute,
-    EvaluationError,
     InlineRows,
     Pattern,
     Query,
@@ -28,6 +27,7 @@ from evermat.algebra import (
 )
 from evermat.engines import make_engine
 from evermat.engines.spark.sets import FEW_LEVELS
+from evermat.evaluation_errors import EvaluationError
 from evermat.values import IRI, constant
 
 if TYPE_CHECKING:

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.algebra import (
-    Column,
-    Pattern,
-    Query,
-    QuerySet,
-    Role,
-    UnequalValuesError,
-    Views,
-)
+from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
+from evermat.engine_abilities import UnequalValuesError
 from evermat.lang.equality import SAME
 from evermat.rule_plans import derive
 from evermat.values import Constant, Kind
@@ -20,7 +13,8 @@ from evermat.values import Constant, Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evermat.algebra import EqualityEngine, Facts, SettledFacts, Snapshot
+    from evermat.algebra import Facts, SettledFacts, Snapshot
+    from evermat.engine_abilities import EqualityEngine
     from evermat.rule_plans import RuleSet
 
 _SHOWN = 6

@@ -44,7 +44,8 @@ from evermat.maintenance.equality_state import LOST
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
-    from evermat.algebra import Facts, Representatives, SettledFacts
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import Representatives
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_insertion import Setting
     from evermat.maintenance.equality_state import GivenFacts

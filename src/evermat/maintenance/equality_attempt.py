@@ -14,7 +14,8 @@ from evermat.maintenance.equality_update import EqualityUpdate
 from evermat.maintenance.state import CliqueChange
 
 if TYPE_CHECKING:
-    from evermat.algebra import EqualityEngine, Representatives, Snapshot
+    from evermat.algebra import Snapshot
+    from evermat.engine_abilities import EqualityEngine, Representatives
     from evermat.maintenance.equality_update import EqualityJob
     from evermat.maintenance.state import StratumReport
     from evermat.maintenance.watch import Watch

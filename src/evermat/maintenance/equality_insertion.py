@@ -17,14 +17,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Region, UnequalValuesError
+from evermat.algebra import Region
+from evermat.engine_abilities import UnequalValuesError
 from evermat.lang.equality import SAME
 from evermat.maintenance.contradictions import explained
 from evermat.maintenance.equality_state import LOST
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
-    from evermat.algebra import EqualityEngine, Facts, Representatives, SettledFacts
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import EqualityEngine, Representatives
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_rules import EqualityProgram, NormalRules
     from evermat.maintenance.state import Run

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from evermat.algebra import EqualityEngine
+from evermat.engine_abilities import EqualityEngine
 from evermat.lang.equality import SAME
 from evermat.maintenance.algorithms import (
     AUTO,
@@ -40,11 +40,8 @@ from evermat.maintenance.watch import OutOfPatience, Watch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from evermat.algebra import (
-        Facts,
-        Representatives,
-        SettledFacts,
-    )
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import Representatives
     from evermat.lang.syntax import Rule
     from evermat.maintenance.compiled_rules import RuleChange
     from evermat.maintenance.equality_attempt import Attempt

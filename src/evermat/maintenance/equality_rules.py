@@ -35,7 +35,8 @@ from evermat.rule_plans import compile_rules, region_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from evermat.algebra import Region, Representatives
+    from evermat.algebra import Region
+    from evermat.engine_abilities import Representatives
     from evermat.lang.shapes import Shape
     from evermat.lang.syntax import Rule
     from evermat.maintenance.closures import ClosureModule

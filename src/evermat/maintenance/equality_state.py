@@ -25,7 +25,8 @@ from evermat.values import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evermat.algebra import EqualityEngine, Facts, SettledFacts
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import EqualityEngine
 
 LOST = "~lost"
 """Constants that represent no longer."""

@@ -35,7 +35,8 @@ from evermat.maintenance.state import Run, Strata, StratumReport, Update
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.algebra import EqualityEngine, Facts, Representatives, SettledFacts
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import EqualityEngine, Representatives
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_rules import EqualityProgram
     from evermat.maintenance.watch import Watch

@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import (
-        Captured,
-        Engine,
-        Facts,
-        Snapshot,
-    )
+    from evermat.algebra import Captured, Engine, Facts, Snapshot
     from evermat.maintenance.closures import ClosureModule
     from evermat.maintenance.modules import Module
 

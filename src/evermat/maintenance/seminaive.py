@@ -19,7 +19,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from evermat.algebra import has_fixpoints
+from evermat.engine_abilities import has_fixpoints
 from evermat.maintenance.state import StratumReport
 from evermat.rule_plans import derive, derive_counts
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
         Facts,
         GrowingFacts,
         Region,
-        Representatives,
         SettledFacts,
         Snapshot,
     )
+    from evermat.engine_abilities import Representatives
     from evermat.lang.syntax import Rule
     from evermat.maintenance.modules import Module
     from evermat.maintenance.watch import Watch

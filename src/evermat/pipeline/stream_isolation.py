@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.algebra import EvaluationError, UnequalValuesError
 from evermat.catalogue import ArityClashError, PredicateNameError
+from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.spark.dictionary import DigestCollisionError
+from evermat.evaluation_errors import EvaluationError
 from evermat.fact_tables import FactTypeError
 from evermat.functions import FunctionError
 from evermat.pipeline.stream_events import BadEvent, changes_of

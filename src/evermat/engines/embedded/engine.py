@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import (
-    STORED_NUMBERS,
-    EngineUseError,
-    Role,
-    SettledFacts,
-    Within,
-)
+from evermat.algebra import STORED_NUMBERS, EngineUseError, Role, SettledFacts, Within
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure import Closer
@@ -74,9 +68,9 @@ if TYPE_CHECKING:
         Pattern,
         Query,
         QuerySet,
-        Representatives,
         Views,
     )
+    from evermat.engine_abilities import Representatives
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.plan import Plan

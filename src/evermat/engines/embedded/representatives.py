@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import UnequalValuesError
 from evermat.columns import rows_without_columns
+from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.dictionary import FIRST_INTEGER
 from evermat.engines.embedded.heads import FEW

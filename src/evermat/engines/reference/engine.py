@@ -40,12 +40,12 @@ if TYPE_CHECKING:
         Pattern,
         Query,
         QuerySet,
-        Representatives,
         SettledFacts,
         Snapshot,
         StoredFacts,
         Views,
     )
+    from evermat.engine_abilities import Representatives
     from evermat.engines.reference.sets import Fact, Row
     from evermat.values import Kind
 

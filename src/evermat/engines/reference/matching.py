@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Apply, Column, Compute, Require, Role, evaluation_error
+from evermat.algebra import Apply, Column, Compute, Require, Role
 from evermat.engines.reference.sets import NO_ROWS, Row, rows_of
+from evermat.evaluation_errors import evaluation_error
 from evermat.functions import FUNCTIONS, FunctionError
 from evermat.values import Constant, boolean_constant
 

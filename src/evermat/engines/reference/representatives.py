@@ -6,8 +6,8 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from evermat.algebra import UnequalValuesError
 from evermat.columns import as_terms, constants, table_of_rows
+from evermat.engine_abilities import UnequalValuesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -29,14 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from evermat.algebra import (
-        Engine,
-        Facts,
-        Journal,
-        Monitor,
-        Representatives,
-        Snapshot,
-    )
+    from evermat.algebra import Engine, Facts, Journal, Monitor, Snapshot
+    from evermat.engine_abilities import Representatives
     from evermat.engines.spark.staging import StagedRows
 
     Found = TypeVar("Found")

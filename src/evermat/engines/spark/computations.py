@@ -13,18 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from evermat.algebra import (
-    Apply,
-    Column,
-    EvaluationError,
-    evaluation_error,
-)
+from evermat.algebra import Apply, Column
 from evermat.engines.spark.ids import (
     FIRST_DIGEST,
     SMALLEST,
     constant_id,
     small_constant,
 )
+from evermat.evaluation_errors import EvaluationError, evaluation_error
 from evermat.functions import FunctionError, evaluate
 from evermat.values import Constant, Kind
 

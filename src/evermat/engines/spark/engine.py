@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import (
-    STORED_NUMBERS,
-    EngineUseError,
-    QuerySet,
-    require_bounded,
-)
+from evermat.algebra import STORED_NUMBERS, EngineUseError, QuerySet, require_bounded
 from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
     Cluster,

@@ -30,7 +30,8 @@ from evermat.engines.spark.sets import Settled, as_settled, empty, rows_of, sett
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evermat.algebra import Facts, Representatives, SettledFacts
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import Representatives
     from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.counters import CounterLog
     from evermat.engines.spark.dictionary import Ids

@@ -26,10 +26,11 @@ from evermat.engines.spark.rows import brought_home, no_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from evermat.algebra import EvaluationError, Query, QuerySet, Views
+    from evermat.algebra import Query, QuerySet, Views
     from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.computations import Failure
     from evermat.engines.spark.queries import QueryPlan
+    from evermat.evaluation_errors import EvaluationError
 
 FIRST_GUESS = 2.0
 """How many facts a fact of the input yields, before anything was seen."""

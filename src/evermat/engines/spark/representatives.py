@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.algebra import UnequalValuesError
 from evermat.columns import rows_without_columns
+from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.embedded import kernels_cliques
 from evermat.engines.spark.blocks import local_block
 from evermat.values import Constant, Kind
