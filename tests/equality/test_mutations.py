@@ -89,9 +89,9 @@ MUTANTS = (
     ),
     Mutant(
         "closures are not told what other rules derive",
-        "closing",
-        "close(module) if _reads(module, each) else engine.no_facts()",
-        "engine.no_facts()",
+        "modular_materialise",
+        "if inputs is None or closure.pattern.relation in inputs[at].relations()",
+        "if inputs is None",
         "bf",
     ),
     Mutant(

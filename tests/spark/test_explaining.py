@@ -32,7 +32,7 @@ def test_plans_say_where_facts_are_and_how_rounds_are_run() -> None:
         "to their end inside tasks, facts divided (reach by column 1); tasks read edge",
         "updates: round by round",
         "2 rules in one: they differ in constants only",
-        "join reach (all) on ?0, 3 rows, broadcast",
+        "join reach (all) on ?0, 3 rows, shuffle",
     ):
         assert words in told, told
     both = "reach(?x, ?z) :- reach(?x, ?y), reach(?y, ?z) ."
