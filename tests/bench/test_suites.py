@@ -10,7 +10,7 @@ import pytest
 
 from evermat.bench import maintain, materialise, plans, run, tasks
 from evermat.bench.plans import Options, median, prepared
-from evermat.bench.processes import Measured, Status, measure, script_seconds
+from evermat.bench.processes import Measured, Status, measure, reason_in, script_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -163,3 +163,11 @@ def test_medians_are_of_what_was_measured() -> None:
     assert median([], "seconds") is None
     assert median([{"seconds": 3.0}, {"seconds": 1.0}], "seconds") == 2.0
     assert median([{"s": 3.0}, {"s": 1.0}, {"s": 5.0}], "s") == 3.0
+
+
+def test_the_deepest_cause_of_a_failure_is_told() -> None:
+    python = 'Traceback (most recent call last):\n  File "x.py", line 1\nKeyError: 1\n'
+    java = "py4j.Py4JJavaError: o1\n\tat a.B\nCaused by: a.OutOfRoom: x\n\t... 1 more\n"
+    assert reason_in(python) == "KeyError: 1"
+    assert reason_in(python + java) == "Caused by: a.OutOfRoom: x"
+    assert reason_in("") == ""

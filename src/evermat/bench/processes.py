@@ -67,9 +67,15 @@ def measure(task: Mapping[str, object], *, time_limit: float) -> Measured:
         if refusals:
             return Measured(Status.REFUSED, records, refusals[0]["message"])
         return Measured(Status.DONE, records)
-    lines = errors.strip().splitlines()
-    message = lines[-1] if lines else f"exit code {process.returncode}"
-    return Measured(Status.FAILED, records, message)
+    reason = reason_in(errors) or f"exit code {process.returncode}"
+    return Measured(Status.FAILED, records, reason)
+
+
+def reason_in(errors: str) -> str:
+    """Why a process failed: the deepest cause of Java's, or else the last error."""
+    lines = [line for line in errors.splitlines() if line[:1].strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or [""])[-1]
 
 
 def script_seconds(script: str, *, time_limit: float) -> float | None:
