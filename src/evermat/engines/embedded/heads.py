@@ -84,14 +84,12 @@ class Heads:
 
 
 def merged(parts: list[Counted], cores: int | None = None) -> Counted:
-    """All pieces as one, sorted and distinct."""
+    """All pieces as one, sorted and distinct; the list is given away."""
     if parts[0].is_wide:
         return count_wide(parts, core_count() if cores is None else cores)
     while len(parts) > 1:
-        parts = [
-            _merge(*parts[at : at + 2]) if at + 1 < len(parts) else parts[at]
-            for at in range(0, len(parts), 2)
-        ]
+        # Out of the list first, so that they are gone as soon as they are merged.
+        parts.append(_merge(parts.pop(0), parts.pop(0)))
     return parts[0]
 
 
