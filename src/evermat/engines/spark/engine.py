@@ -376,7 +376,7 @@ class SparkEngine(EqualityOperators):
     def _encoded(self, relation: str, table: pa.Table) -> Block:
         block = local_block(self.cluster, distinct(self._ids(relation, table)))
         if block.size > self.cluster.small:
-            return partitioned(block_rows(block), block.sizes)
+            return partitioned(block_rows(block))
         return block
 
     def find(self, relation: str, table: pa.Table | StagedRows) -> Settled:

@@ -168,12 +168,12 @@ class Evaluation:
     ) -> tuple[Block, dict[int, int]]:
         keys = ", ".join(key_columns(width))
         sql = f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
-        block = self.cluster.checkpoint(sql, width)
         # Matches are known by relation; they are put down to its first rule.
         first: dict[int, int] = {}
         for number, _ in plans:
             tag = self.cluster.tag(affected[number].head.relation)
             first.setdefault(tag, number)
+        block = self.cluster.checkpoint(sql, width, first)
         numbers = {first[tag]: matched for tag, matched in block.numbers.items()}
         return brought_home(block), numbers
 

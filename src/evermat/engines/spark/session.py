@@ -26,6 +26,9 @@ SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.join.preferSortMergeJoin": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Rows from the driver take four times the room where Spark unpacks them at once,
+    # and plans that were checkpointed keep them.
+    "spark.sql.execution.arrow.localRelationThreshold": "100KB",
     # Loops over a queried plan would compile, run once and forget.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
