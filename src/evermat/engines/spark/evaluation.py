@@ -71,6 +71,7 @@ class Evaluation:
         """Keep nothing of queries that will not be run again."""
         self._yield.pop(queries, None)
         self.fixpoints.forget(queries)
+        self.driver.forget(queries)
         for query in queries.queries:
             self._knowledge.pop(query, None)
 
