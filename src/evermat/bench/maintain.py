@@ -193,8 +193,8 @@ def _measure_counters(options: Options) -> dict[str, float]:
         times: dict[bool, list[float]] = {True: [], False: []}
         with prepared(workload, options.scale) as folders:
             for _ in range(options.repeat):
-                for counters, seconds in times.items():
-                    seconds += _seconds(folders, options, counters=counters)
+                for counters in times:
+                    times[counters] += _seconds(folders, options, counters=counters)
         if all(times.values()):
             found[workload] = median(times[True]) / median(times[False])
             say(f"{workload}: counters cost {found[workload]:.2f}×")
