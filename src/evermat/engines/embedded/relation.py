@@ -36,6 +36,9 @@ MOST_ROWS = 2**31 - 1
 _SLACK = 8
 """One row in so many is room for rows to come."""
 
+_GROWTH = 4
+"""How many times as much room a relation gets when it has outgrown what it had."""
+
 SAMPLE = 2048
 """Rows looked at to estimate how many different values a column has."""
 
@@ -266,8 +269,8 @@ class Relation:
                 f"{MOST_ROWS:,}",
                 help="divide the data, or derive less",
             )
-        # Memory that is not written to costs nothing, and few rows follow many.
-        room = max(size + size // _SLACK, self._status.size * 2)
+        # Memory that is not written to costs nothing, copying and clearing it does.
+        room = max(size + size // _SLACK, self._status.size * _GROWTH)
         table: Ids = np.empty((self.arity, room), np.uint32)
         table[:, : self.count] = self._table[:, : self.count]
         self._table = table
