@@ -36,8 +36,8 @@ MOST_ROWS = 2**31 - 1
 _SLACK = 8
 """One row in so many is room for rows to come."""
 
-_GROWTH = 4
-"""How many times as much room a relation gets when it has outgrown what it had."""
+_LARGE = 1 << 25
+"""From this many rows on, relations grow more cautiously."""
 
 SAMPLE = 2048
 """Rows looked at to estimate how many different values a column has."""
@@ -270,7 +270,9 @@ class Relation:
                 help="divide the data, or derive less",
             )
         # Memory that is not written to costs nothing, copying and clearing it does.
-        room = max(size + size // _SLACK, self._status.size * _GROWTH)
+        # Only so much: a system refuses what it could never have.
+        growth = 4 if size < _LARGE else 2
+        room = max(size + size // _SLACK, self._status.size * growth)
         table: Ids = np.empty((self.arity, room), np.uint32)
         table[:, : self.count] = self._table[:, : self.count]
         self._table = table
