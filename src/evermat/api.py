@@ -86,6 +86,12 @@ class NoCountersError(EvermatError, RuntimeError):
     code: ClassVar[str] = "EM556"
 
 
+class NoExplanationError(EvermatError, NotImplementedError):
+    """An explanation that cannot be given."""
+
+    code: ClassVar[str] = "EM562"
+
+
 class Stats(TypedDict):
     """Sizes; those of a predicate are `facts`, `given`, `bytes` and `indexes`."""
 
@@ -396,11 +402,15 @@ class KnowledgeBase:
         Raises:
             SearchLimitError: the limit was passed.
         """
-        asked = read_fact(
-            fact, row, catalogue=self._catalogue, prefixes=self._prefixes
-        )
+        asked = read_fact(fact, row, catalogue=self._catalogue, prefixes=self._prefixes)
+        kept = self._materialisation
+        if isinstance(kept, EqualityMaterialisation):
+            raise NoExplanationError(
+                "facts are not explained where equality is rewritten",
+                help='use `equality="axioms"`, or `equality="off"`',
+            )
         return explain(
-            self._materialisation,
+            kept,
             asked,
             own=self.rules,
             prefixes=self._prefixes,

@@ -90,9 +90,7 @@ class WrittenRules:
         own: those that were written; the others are axioms, and come after them.
     """
 
-    def __init__(
-        self, given: Mapping[Hashable, Rule], own: Sequence[Rule]
-    ) -> None:
+    def __init__(self, given: Mapping[Hashable, Rule], own: Sequence[Rule]) -> None:
         self._given = given
         self._places = {rule_key(rule): at for at, rule in enumerate(own)}
         self._sources: dict[Rule, tuple[Rule, Rule]] = {}

@@ -8,23 +8,22 @@ given. A fact that is needed more than once is explained once.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evermat.lang.printer import Printer
-from evermat.lang.syntax import Atom, Call, Term
+from evermat.lang.syntax import Atom, Term
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from evermat.lang.syntax import Rule
     from evermat.lang.written import Computation
     from evermat.maintenance.proof import Fact
     from evermat.values import Constant, Value
 
-_INDENT = "  "
 _TRUE = boolean_constant(value=True)
 
 
@@ -38,7 +37,6 @@ class Derivation:
         premises: the facts that it needs.
         absent: what must not hold; a variable or `_` stands for any value.
         computations: conditions that are true, and expressions with their values.
-        note: what the step is where no written rule is behind it.
     """
 
     rule: Rule
@@ -117,7 +115,7 @@ class Explanation:
         derivation = self.derivation
         facts = () if derivation is None else derivation.premises
         return tuple(
-            Explanation(fact, True, self.steps, self.heights, prefixes=self.prefixes)
+            replace(self, fact=fact, derivations=(), derivation_count=None)
             for fact in facts
         )
 
@@ -129,48 +127,48 @@ class Explanation:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """All facts of the proof, each once, premises after what they prove."""
-        return tuple(dict.fromkeys(fact for fact, *_ in self._walk()))
+        return tuple(dict.fromkeys(fact for fact, *_ in self.walk()))
 
     # -- as text
 
     def __str__(self) -> str:
-        return "\n".join(f"{_INDENT * depth}{text}" for depth, text in self.lines())
+        return "\n".join(self._lines())
 
-    def lines(self) -> Iterator[tuple[int, str]]:
-        """The lines of the text, each with its depth."""
+    def _lines(self) -> Iterator[str]:
         if not self.holds:
-            yield 0, f"{self.fact_text(self.fact)} does not hold"
-        for fact, depth, is_again in self._walk():
+            yield f"{self.fact_text(self.fact)} does not hold"
+        for fact, depth, is_again in self.walk():
+            yield f"{_bullet(depth)}{self.fact_text(fact)}{self.note(fact, is_again)}"
             derivation = self.steps[fact]
-            text = self.fact_text(fact)
-            if derivation is None:
-                yield depth, f"{text}   given"
-            elif is_again:
-                yield depth, f"{text}   see above"
-            else:
-                yield depth, text
-                for remark in self.remarks(derivation):
-                    yield depth + 2, remark
+            if derivation is not None and not is_again:
+                yield from _indented(self.remarks(derivation), depth)
         if self.derivation_count is not None:
-            yield from self._derivation_lines()
+            yield self.derivation_title
+            for derivation in self.derivations:
+                first, *others = self.remarks(derivation)
+                yield f"{_bullet(1)}{first}"
+                yield from _indented(others, 1)
+                for premise in derivation.premises:
+                    yield f"{_bullet(2)}{self.fact_text(premise)}"
 
-    def _derivation_lines(self) -> Iterator[tuple[int, str]]:
-        shown, total = len(self.derivations), self.derivation_count
+    @property
+    def derivation_title(self) -> str:
+        """How many derivations there are, and how many of them are shown."""
+        shown, total = len(self.derivations), self.derivation_count or 0
         rest = "" if shown == total else f", {shown:,} of them shown"
         noun = "derivation" if total == 1 else "derivations"
-        yield 0, f"{total:,} {noun} in one step{rest}"
-        for derivation in self.derivations:
-            first, *others = self.remarks(derivation)
-            yield 1, first
-            for text in others:
-                yield 3, text
-            for premise in derivation.premises:
-                yield 2, self.fact_text(premise)
+        return f"{total:,} {noun} in one step{rest}"
+
+    def note(self, fact: Fact, is_again: bool) -> str:  # noqa: FBT001  as `walk` has it
+        """What stands behind a fact that needs no more words."""
+        if self.steps[fact] is None:
+            return "   given"
+        return "   see above" if is_again else ""
 
     def remarks(self, derivation: Derivation) -> Iterator[str]:
         """What is to be said about a derivation, beside its premises."""
         printer = self._printer
-        place = f"   ({derivation.place})" if derivation.place else ""
+        place = "" if derivation.place is None else f"   ({_short(derivation.place)})"
         yield f"by {printer.rule(derivation.rule)}{place}"
         if derivation.binding:
             values = derivation.binding.items()
@@ -196,7 +194,7 @@ class Explanation:
     def _printer(self) -> Printer:
         return Printer(self.prefixes)
 
-    def _walk(self) -> Iterator[tuple[Fact, int, bool]]:
+    def walk(self) -> Iterator[tuple[Fact, int, bool]]:
         """The proof from the top downwards: facts, depths, and whether seen before."""
         seen: set[Fact] = set()
         waiting = [(self.fact, 0)] if self.holds else []
@@ -298,6 +296,19 @@ class Explanation:
         yield from map(self.computation_text, derivation.computations)
         for atom in derivation.absent:
             yield f"no {self._printer.atom(atom)}"
+
+
+def _bullet(depth: int) -> str:
+    return " " * (4 * depth - 2) + "- " if depth else ""
+
+
+def _indented(texts: Iterable[str], depth: int) -> Iterator[str]:
+    return (" " * (4 * depth + 2) + text for text in texts)
+
+
+def _short(place: str) -> str:
+    """A place without the folders that the file is in."""
+    return place.replace("\\", "/").rpartition("/")[2]
 
 
 def _dot_text(text: str) -> str:

@@ -69,12 +69,10 @@ def written_instance(rule: Rule, normal: Mapping[str, Constant]) -> WrittenInsta
         normal: values of the variables of its normal form, which has some of the
             variables of the rule and some of its own.
     """
-    known: dict[str, Expression] = {
-        name: Term(value) for name, value in normal.items()
-    }
+    known: dict[str, Expression] = {name: Term(value) for name, value in normal.items()}
     calls = [call for element in (*rule.body, rule.head) for call in _calls(element)]
     equations = [call for call in calls if call.function == "="]
-    while any([_solve(equation, known) for equation in equations]):
+    while any(_solve(equation, known) for equation in equations):
         pass
     filled = [(call, substitute(call, known)) for call in calls]
     results = [(call, full, fold_if_possible(full)) for call, full in filled]

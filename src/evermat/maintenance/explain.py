@@ -15,7 +15,7 @@ from evermat.errors import EvermatError
 from evermat.lang.strata import rules_behind
 from evermat.lang.syntax import Atom, Rule, Term
 from evermat.maintenance.proof import Exchange, Proof, constant_order
-from evermat.maintenance.proof_heights import WRITING_OUT, Behind, Search
+from evermat.maintenance.proof_heights import Behind, Search
 from evermat.maintenance.proof_instances import Finder
 from evermat.maintenance.watch import Budget, BudgetExceededError, Watch
 from evermat.rule_plans import compile_rules
@@ -23,7 +23,7 @@ from evermat.rule_plans import compile_rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from evermat.algebra import Engine, Facts, SettledFacts
+    from evermat.algebra import Engine, Facts, Pattern, SettledFacts
     from evermat.maintenance.holding import HeldFacts
     from evermat.maintenance.proof import Fact, Instance
     from evermat.maintenance.watch import Progress
@@ -33,12 +33,29 @@ LIMIT = 100_000_000
 """How many rule instances a search looks at, unless it is told otherwise."""
 
 _GOAL = "~goal"
+_WRITING_OUT = 5_000_000
+"""What it costs to write out a closure that is held, in rule instances; a guess."""
+_CLOSING = 100_000
+"""The same for those facts of a closure that have a constant at one place."""
+_NEAR = 100
+"""For so many facts a closure is not written out."""
 
 
-class SearchLimitError(EvermatError, RuntimeError):
+class SearchLimitError(BudgetExceededError):
     """The search for a proof looked at more rule instances than it may."""
 
     code: ClassVar[str] = "EM609"
+
+    def __init__(self, limit: int, rule: str | None) -> None:
+        self.resource = "instances"
+        self.rule = rule
+        culprit = f"; busiest rule: `{rule}`" if rule else ""
+        EvermatError.__init__(
+            self,
+            f"no proof was found among {limit:,} rule instances{culprit}",
+            law="a proof is of least height, so lower ones have to be ruled out",
+            help="raise the limit, or ask for one of the facts that it follows from",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +150,7 @@ class Explainer:
                 target,
                 self._look.all,
                 relevant=lambda: self._look.relevant(fact),
-                behind=_Behind(self._reading, self._look.finder, fact),
+                behind=_Behind(self._reading, self._look.finder, exchange, fact),
                 watch=watch,
             )
             return self._extract(fact, exchange, search.run())
@@ -166,11 +183,7 @@ class Explainer:
         try:
             yield watch
         except BudgetExceededError as error:
-            raise SearchLimitError(
-                f"no proof was found among {self._limit:,} rule instances",
-                law="a proof is of least height, so all lower ones have to be ruled out",
-                help="raise the limit, or explain one of the premises",
-            ) from error
+            raise SearchLimitError(self._limit, error.rule) from error
         finally:
             engine.monitor = None
             engine.rollback()
@@ -218,7 +231,7 @@ class Explainer:
         )
         for head, instance in found:
             key = self._order.key(instance)
-            if head not in least or key < least[head][0]:  # type: ignore[operator]
+            if head not in least or key < least[head][0]:
                 least[head] = key, instance
         return {head: instance for head, (_, instance) in least.items()}
 
@@ -226,31 +239,40 @@ class Explainer:
 class _Behind(Behind):
     """What premises can be, where closures may be held.
 
-    A held closure is read by its own rules only. Near the target, just those of its
-    facts are worked out that share a constant with it; further away, all of them.
+    A held closure is read by its own rules only. For few facts, just what shares a
+    constant with them is worked out of it; for many, the whole closure.
     """
 
-    def __init__(self, reading: HeldFacts, finder: Finder, target: Fact) -> None:
+    def __init__(
+        self, reading: HeldFacts, finder: Finder, exchange: Exchange, target: Fact
+    ) -> None:
         self._reading = reading
         self._finder = finder
-        self._target = target
+        self._exchange = exchange
+        self._near: list[Pattern] | None = list(finder.body_patterns(target))
         self._written: Facts | None = None
 
-    def facts(self, heads: SettledFacts, level: int) -> Facts:
-        """All facts that premises of instances with these heads can be."""
-        reading = self._reading
-        if not level:
-            return reading.seen_by([*self._finder.body_patterns(self._target)])
-        if self._written is None and reading.held.isdisjoint(heads.relations()):
-            return reading.seen_by(())
-        if self._written is None:
-            self._written = reading.everything()
+    def facts(self) -> Facts:
+        """All facts that premises of the facts that were announced last can be."""
+        if self._written is not None:
+            return self._written
+        if self._near is not None:
+            return self._reading.seen_by(self._near)
+        self._written = self._reading.everything()
         return self._written
 
-    def cost(self, heads: SettledFacts, level: int) -> int:
-        """What that takes, in rule instances."""
-        del level
-        is_there = self._written is not None
-        if is_there or self._reading.held.isdisjoint(heads.relations()):
+    def announce(self, heads: SettledFacts) -> int:
+        """Say whose premises are wanted next; what they cost, in rule instances."""
+        if self._written is not None or not self._reads_held(heads):
+            self._near = []
             return 0
-        return WRITING_OUT
+        if heads.size() <= _NEAR:
+            facts = self._exchange.listed(heads)
+            patterns = (p for fact in facts for p in self._finder.body_patterns(fact))
+            self._near = list(dict.fromkeys(patterns))
+            return min(_CLOSING * len(self._near), _WRITING_OUT)
+        self._near = None
+        return _WRITING_OUT
+
+    def _reads_held(self, heads: SettledFacts) -> bool:
+        return not self._reading.held.isdisjoint(heads.relations())

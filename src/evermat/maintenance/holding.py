@@ -269,18 +269,18 @@ class HeldFacts:
     def seen_by(self, patterns: Iterable[Pattern]) -> Facts:
         """All facts that some patterns can match; inside of a transaction."""
         engine = self._engine
-        facts: Facts = engine.materialised
+        rest = engine.no_facts()
         for closure, pattern in self._wanted(patterns):
-            facts |= engine.close(closure, engine.materialised, only=pattern)
-        return facts
+            closed = engine.close(closure, engine.materialised, only=pattern)
+            # Settled at once, because an engine sees through a few sets only.
+            rest = engine.settle(rest | closed) if not rest.is_empty() else closed
+        return engine.materialised if rest.is_empty() else engine.materialised | rest
 
     def everything(self) -> Facts:
         """All facts, with what is held written out; inside of a transaction."""
         return self.seen_by([module.closure.pattern for module in self._held])
 
-    def _wanted(
-        self, patterns: Iterable[Pattern]
-    ) -> Iterator[tuple[Closure, Pattern]]:
+    def _wanted(self, patterns: Iterable[Pattern]) -> Iterator[tuple[Closure, Pattern]]:
         """What is held of the facts that some patterns can match."""
         for pattern in patterns:
             for module in self._about(pattern.relation):

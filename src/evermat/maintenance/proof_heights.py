@@ -16,14 +16,15 @@ and so on up to the fact itself. That is an *attempt*.
 Each way explodes on some programs. Going backwards is best where a fact has few
 instances; but in a transitive closure it has thousands, while few facts are low. So the
 next step is always the one that is likely to find fewer rule instances. An attempt is
-made when the steps since the last one took as much work as all before: for each step it
-costs more than it is worth where levels are small and many, as in a long chain.
+made before a step that is likely to find many; and else when the steps since the last
+one took as much work as all before, for levels can be small and many, as in a long
+chain.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from evermat.errors import EvermatError
 from evermat.rule_plans import derive
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from evermat.maintenance.watch import Watch
     from evermat.rule_plans import RuleSet
 
-WRITING_OUT = 5_000_000
-"""What it costs to write out a closure that is held, in rule instances; a guess."""
 _FEW = 100_000
 """Rule instances that are found at once: not worth thinking about another way."""
 
@@ -87,7 +86,7 @@ class Search:
         steps = 0
         while True:
             is_last = self._backwards.is_over or self._forwards.is_over
-            if work >= 2 * before or is_last:
+            if work >= 2 * before or is_last or self._expected > _FEW:
                 found = self._attempt()
                 if found is not None:
                     return found
@@ -103,9 +102,16 @@ class Search:
             work += 1 + self._engine.matches - found_before
             self._watch.round(steps, size)
 
+    @property
+    def _expected(self) -> float:
+        """How many rule instances the next step is likely to find."""
+        backwards = self._backwards.expected
+        return (
+            backwards if backwards <= _FEW else min(backwards, self._forwards.expected)
+        )
+
     def _step(self) -> int:
-        expected = self._backwards.expected
-        if expected <= _FEW or expected <= self._forwards.expected:
+        if self._expected == self._backwards.expected:
             return self._backwards.step()
         return self._forwards.step()
 
@@ -163,16 +169,17 @@ class Search:
         return not self._engine.settle(self._target & facts).is_empty()
 
 
-class Behind:
-    """The facts that premises can be: all that hold, and how hard they are to see."""
+class Behind(Protocol):
+    """The facts that premises can be: all that hold, and how hard they are to see.
 
-    def facts(self, heads: SettledFacts, level: int) -> Facts:
-        """All facts that premises of instances with these heads can be."""
-        raise NotImplementedError
+    To begin with, those of the target are wanted.
+    """
 
-    def cost(self, heads: SettledFacts, level: int) -> int:
-        """What that takes, in rule instances."""
-        raise NotImplementedError
+    def announce(self, heads: SettledFacts) -> int:
+        """Say whose premises are wanted next; what they cost, in rule instances."""
+
+    def facts(self) -> Facts:
+        """All facts that premises of the facts that were announced last can be."""
 
 
 class _Backwards:
@@ -200,11 +207,10 @@ class _Backwards:
         """Find the next level; returns its size."""
         engine, heads = self._engine, self._last
         found_before = engine.matches
-        number = len(self.up_to) - 1
         premises = derive(
             engine,
             self._rules.backward,
-            positive=self._behind.facts(heads, number),
+            positive=self._behind.facts(),
             negative=engine.materialised,
             delta_positive=heads,
         )
@@ -216,7 +222,7 @@ class _Backwards:
         self._last = new
         found = engine.matches - found_before
         self.expected = found * new.size() / heads.size()
-        self.expected += self._behind.cost(new, number + 1)
+        self.expected += self._behind.announce(new)
         return new.size()
 
 
