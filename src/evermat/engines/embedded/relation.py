@@ -36,6 +36,9 @@ MOST_ROWS = 2**31 - 1
 _SLACK = 8
 """One row in so many is room for rows to come."""
 
+_LARGE = 1 << 25
+"""From this many rows on, relations grow more cautiously."""
+
 SAMPLE = 2048
 """Rows looked at to estimate how many different values a column has."""
 
@@ -266,8 +269,10 @@ class Relation:
                 f"{MOST_ROWS:,}",
                 help="divide the data, or derive less",
             )
-        # Memory that is not written to costs nothing, and few rows follow many.
-        room = max(size + size // _SLACK, self._status.size * 2)
+        # Memory that is not written to costs nothing, copying and clearing it does.
+        # Only so much: a system refuses what it could never have.
+        growth = 4 if size < _LARGE else 2
+        room = max(size + size // _SLACK, self._status.size * growth)
         table: Ids = np.empty((self.arity, room), np.uint32)
         table[:, : self.count] = self._table[:, : self.count]
         self._table = table
