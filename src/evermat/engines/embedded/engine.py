@@ -26,6 +26,7 @@ from evermat.engines.embedded.heads import (
     intern_rows,
 )
 from evermat.engines.embedded.plan import describe, make_plan
+from evermat.engines.embedded.proving import Proofs
 from evermat.engines.embedded.relation import (
     EXPLICIT,
     NONRECURSIVE,
@@ -97,6 +98,7 @@ class EmbeddedEngine:
         self.inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self.inline.dictionary
         self._plans: dict[Query, Prepared] = {}
+        self._proofs = Proofs()
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
@@ -174,6 +176,15 @@ class EmbeddedEngine:
             for name, heads in found.items()
         }
         return RowCounts(rows, {name: heads.counts for name, heads in found.items()})
+
+    def derivable(self, queries: QuerySet, views: Views) -> Settled:
+        """Those of the changed facts that a query yields."""
+        with self._marker() as marker:
+
+            def run(query: Query, views: Views, heads: Heads) -> None:
+                self._evaluate(self._prepared(query), views, marker, heads)
+
+            return self._proofs.derivable(queries, views, self.store, run)
 
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
@@ -275,10 +286,13 @@ class EmbeddedEngine:
         return False
 
     def _new_plan(self, query: Query) -> Plan:
-        relations = self.store.relations
+        relations, id_of = self.store.relations, self.inline.dictionary.id_of
         return make_plan(
             query,
-            fan_out=lambda name, columns: relations[name].fan_out(columns),
+            fan_out=lambda name, columns: relations[name].statistics.fan_out(columns),
+            frequency=lambda name, constants: relations[name].statistics.frequency(
+                {column: id_of(value) for column, value in constants.items()}
+            ),
             size=lambda name: relations[name].count,
         )
 
@@ -371,6 +385,18 @@ class EmbeddedEngine:
         return Settled(
             {
                 name: rewritten(self.store.relations[name], rows, cliques)
+                for name, rows in cast("Settled", facts).rows.items()
+            }
+        )
+
+    def shared(self, facts: SettledFacts, representatives: Representatives) -> Settled:
+        """All facts with a constant that is equal to another, and maybe more."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return self.no_facts()
+        return Settled(
+            {
+                name: cliques.shared(self.store.relations[name].table, rows)
                 for name, rows in cast("Settled", facts).rows.items()
             }
         )

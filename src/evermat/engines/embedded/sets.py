@@ -62,6 +62,9 @@ STATUSES = np.arange(1 << 16, dtype=np.uint16)
 FIRST_FREE_BIT = 2
 """The two bits below mark the stored sets."""
 
+FEW_TIMES = 16
+"""A set is marked for a moment unless it is this much larger than what is compared."""
+
 
 class Stored(StoredFacts):
     """A set that is a status bit and nothing else."""
@@ -270,7 +273,7 @@ class Sets:
                 if not is_bounded(left):
                     left, right = right, left
                 return _filtered(
-                    self._walk(left, names), lambda n, r: r[self.test(right, n, r)]
+                    self._walk(left, names), lambda n, r: self._having(right, n, r)
                 )
             case Difference(left=left, right=right):
                 return self._without(right, self._walk(left, names))
@@ -292,9 +295,36 @@ class Sets:
                 return some
             if isinstance(facts, (Growing, Stored)):
                 return _without_bit(self.relations[name].status, some, facts.bit)
+            if isinstance(facts, Settled):
+                return self.lacking(facts, name, some)
             return some[~self.test(facts, name, some)]
 
         return _filtered(rows, without)
+
+    def _having(self, facts: Facts, name: str, rows: Rows) -> Rows:
+        """Those of some rows that a view has."""
+        if isinstance(facts, Settled):
+            return self._compared(facts, name, rows, wanted=1)
+        return rows[self.test(facts, name, rows)]
+
+    def lacking(self, facts: Settled, name: str, rows: Rows) -> Rows:
+        """Those of some rows that a set does not have."""
+        return self._compared(facts, name, rows, wanted=0)
+
+    def _compared(self, facts: Settled, name: str, rows: Rows, wanted: int) -> Rows:
+        members = facts.rows.get(name, NO_ROWS)
+        if not members.size:
+            return NO_ROWS if wanted else rows
+        if members.size > FEW_TIMES * rows.size or not self._free:
+            mask = _in_sorted(rows, facts.ordered(name))
+            return rows[mask if wanted else ~mask]
+        bit = self._free[-1]
+        rows = np.ascontiguousarray(rows)
+        found = np.empty_like(rows)
+        status = self.relations[name].status
+        members = np.ascontiguousarray(members)
+        size = kernels_rows.compare(status, members, rows, bit, wanted, found)
+        return found[:size]
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
         if name in region.relations:
