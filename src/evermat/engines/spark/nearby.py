@@ -35,7 +35,8 @@ from evermat.engines.spark.blocks import (
     without,
 )
 from evermat.engines.spark.ids import constant_id
-from evermat.engines.spark.reading import Source
+from evermat.engines.spark.reading import Reader, Source
+from evermat.engines.spark.row_keys import Shape, listed_values
 from evermat.engines.spark.rows import block_rows, local_rows, within
 from evermat.engines.spark.sets import Growing, Settled, Stored, foreign
 from evermat.values import Constant
@@ -43,14 +44,10 @@ from evermat.values import Constant
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    import numpy.typing as npt
-
     from evermat.algebra import Facts, Pattern, Query, Views
     from evermat.engines.spark.blocks import Block, Cluster
+    from evermat.engines.spark.row_keys import Ids, Keys
     from evermat.engines.spark.sets import Contents
-
-    Ids = npt.NDArray[np.int64]
-    Keys = npt.NDArray[np.int64]
 
 MOST_CHANGES = 20_000
 """Facts of a change up to which what lies near it is looked up."""
@@ -58,46 +55,10 @@ MOST_ROWS = 200_000
 """Rows that are looked up for a call at most: the cluster does better with more."""
 MOST_KEPT = 1_000_000
 """Rows kept of a block, beyond which they are looked up again."""
-FEW_VALUES = 64
-"""Values of a column up to which scans are told of them, to skip other rows."""
-_BITS = 64
-_TURN = 21
-"""By how many bits the number of a column is turned for each position."""
 
 
 class NotNearError(Exception):
     """There is too much to look up. A signal between our own parts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Rows of a relation by the positions in which their values are given."""
-
-    tag: int
-    positions: tuple[int, ...]
-
-    @property
-    def _start(self) -> int:
-        places = sum(1 << at for at in self.positions)
-        return (self.tag << 24) + (places << 8) + 1
-
-    def keys(self, columns: Mapping[int, Ids], size: int) -> Keys:
-        """A number for each row. Different rows may have the same, as is rarely so."""
-        numbers = np.full(size, self._start, np.uint64)
-        for at in self.positions:
-            turn = (_TURN * at + 1) % _BITS
-            column = columns[at].view(np.uint64)
-            numbers ^= (column << np.uint64(turn)) | (column >> np.uint64(_BITS - turn))
-        return numbers.view(np.int64)
-
-    def sql(self) -> str:
-        """The same number in SQL."""
-        parts = [f"{self._start}L"]
-        for at in self.positions:
-            turn = (_TURN * at + 1) % _BITS
-            left = f"shiftleft(c{at}, {turn})"
-            parts.append(f"({left} | shiftrightunsigned(c{at}, {_BITS - turn}))")
-        return " ^ ".join(parts)
 
 
 @dataclass(eq=False)
@@ -119,13 +80,8 @@ class _Want:
 
     def condition(self) -> str:
         """What scans can do without keys: all rows are in here, and others."""
-        found = f"tag = {self.shape.tag}L"
-        for at, column in self.columns.items():
-            values = np.unique(column)
-            if values.size <= FEW_VALUES:
-                listed = ", ".join(f"{value}L" for value in values)
-                found += f" AND c{at} IN ({listed})"
-        return f"({found})"
+        values = listed_values((f"c{at}", each) for at, each in self.columns.items())
+        return f"({' AND '.join([f'tag = {self.shape.tag}L', *values])})"
 
 
 def _scan(block: Block, number: int, wants: list[_Want], width: int) -> str:
@@ -346,8 +302,11 @@ class NearReader:
 class Walk:
     """The way of one query from the change to all that it reads."""
 
-    def __init__(self, query: Query, change: pa.Table, cluster: Cluster) -> None:
+    def __init__(
+        self, query: Query, change: pa.Table, cluster: Cluster, sizes: Reader
+    ) -> None:
         self._cluster = cluster
+        self._sizes = sizes
         self._query = query
         self._waiting = [
             each
@@ -368,7 +327,7 @@ class Walk:
         self._next = None
         if not self._bindings.num_rows or not self._waiting:
             return
-        self._next = pattern = max(self._waiting, key=self._rank)
+        self._next = pattern = min(self._waiting, key=self._cost)
         known = {
             at: operand
             for at, operand in enumerate(pattern.operands)
@@ -394,11 +353,15 @@ class Walk:
     def _is_bound(self, column: Column) -> bool:
         return f"v{column.index}" in self._bindings.column_names
 
-    def _rank(self, pattern: Pattern) -> tuple[int, int]:
-        """Patterns with much that is known go first."""
+    def _cost(self, pattern: Pattern) -> float:
+        """About how many rows have to be looked up for a pattern."""
         columns = {each for each in pattern.operands if isinstance(each, Column)}
-        bound = sum(map(self._is_bound, columns))
-        return bound - len(columns) if bound else -len(columns) - 100, bound
+        bound = [f"v{each.index}" for each in columns if self._is_bound(each)]
+        if len(bound) == len(columns):
+            return 0.0
+        if not bound:
+            return float("inf")
+        return self._sizes.most(pattern, {}) * _share(self._bindings.select(bound))
 
     def step(self, reader: NearReader) -> None:
         """Take the next pattern, with what was looked up."""
@@ -430,10 +393,7 @@ class Walk:
     def _join(self, rows: pa.Table) -> None:
         bindings = self._bindings
         shared = [name for name in rows.column_names if name in bindings.column_names]
-        if shared:
-            bindings = bindings.join(rows, shared, join_type="inner", use_threads=False)
-        elif not rows.num_rows:
-            bindings = bindings.slice(0, 0)
+        bindings = bindings.join(rows, shared, join_type="inner", use_threads=False)
         if bindings.num_rows > MOST_ROWS:
             raise NotNearError
         self._bindings = bindings
@@ -442,6 +402,20 @@ class Walk:
     def is_done(self) -> bool:
         """Whether nothing more has to be looked up."""
         return not self._waiting or not self._bindings.num_rows
+
+
+def _share(values: pa.Table) -> float:
+    """How much of all values that there may be some values are, about.
+
+    Where few come twice, most were not met so far (an estimate by A. Chao).
+    """
+    counted = values.group_by(values.column_names, use_threads=False).aggregate(
+        [([], "count_all")]
+    )
+    times = counted["count_all"].to_numpy()
+    once, twice = int((times == 1).sum()), int((times == 2).sum())  # noqa: PLR2004
+    met = float(times.size)
+    return met / (met + once * (once - 1) / (2 * (twice + 1)))
 
 
 def _matching(pattern: Pattern, table: pa.Table, cluster: Cluster) -> pa.Table:
@@ -457,7 +431,8 @@ def _matching(pattern: Pattern, table: pa.Table, cluster: Cluster) -> pa.Table:
             mine = pc.and_(mine, pc.equal(values, columns[f"v{operand.index}"]))
         else:
             columns[f"v{operand.index}"] = values
-    columns["unit"] = table["tag"]
+    # A table without columns would not know how many rows it has.
+    columns["unit"] = pa.array(np.zeros(table.num_rows, np.int8))
     found = pa.table(columns).filter(mine)
     return found.group_by(found.column_names, use_threads=False).aggregate([])
 
@@ -469,7 +444,7 @@ def walk(nearby: Nearby, queries: tuple[Query, ...], views: Views) -> NearReader
         NotNearError: it is too much, or the change is.
     """
     nearby.begin()
-    reader = NearReader(nearby, views)
+    reader, sizes = NearReader(nearby, views), Reader(nearby.cluster, views)
     walks = []
     for query in queries:
         if query.changed is None:
@@ -477,7 +452,7 @@ def walk(nearby: Nearby, queries: tuple[Query, ...], views: Views) -> NearReader
         change = views.read_by(query.changed)
         if not isinstance(change, Settled) or change.block.table is None:
             raise NotNearError
-        walks.append(Walk(query, change.block.table, nearby.cluster))
+        walks.append(Walk(query, change.block.table, nearby.cluster, sizes))
     while True:
         walks = [each for each in walks if not each.is_done]
         if not walks:

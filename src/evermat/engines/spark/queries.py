@@ -252,7 +252,8 @@ class Planner:
             self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
         by = ", ".join(f"?{index}" for index in shared) or "nothing"
         self._steps.append(f"join {leaf.name} on {by}, {leaf.bound:,} rows, {how}")
-        self._estimate = estimate * 10
+        # A fact finds a few others, or one for each where there are not so many.
+        self._estimate = min(estimate * 10, max(estimate, leaf.bound))
 
     def _look_up(self, leaf: _Leaf) -> None:
         """Join inline rows by a list of cases."""

@@ -283,9 +283,15 @@ def settled_block(rows: Rows) -> Block:
     return brought_home(block)
 
 
-def brought_home(block: Block) -> Block:
-    """The same block, on the driver if it turned out to be small."""
-    if block.table is not None or block.size > block.cluster.small:
+def brought_home(block: Block, room: int | None = None) -> Block:
+    """The same block, on the driver if it turned out to be small.
+
+    Args:
+        block: the block.
+        room: for how many rows there is room there.
+    """
+    room = block.cluster.small if room is None else room
+    if block.table is not None or block.size > room:
         return block
     return local_block(block.cluster, block.cluster.collect(f"TABLE {block.view}"))
 

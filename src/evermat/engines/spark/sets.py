@@ -416,7 +416,7 @@ def _rows_within(facts: Facts, region: Region, cluster: Cluster, tags: Tags) -> 
         tag for tag, name in enumerate(cluster.names) if region.touches(name)
     )
     rows = rows_of(facts, cluster, touched if tags is None else touched & tags)
-    return within(rows, region) if rows.bound else rows
+    return within(rows, region) if rows.bound and region.shapes else rows
 
 
 def settle(facts: Facts, cluster: Cluster) -> Settled:
@@ -460,7 +460,15 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     every, new = cluster.checkpoint_marked(sql, width, pending.tags)
     block.width = width
     block.become(every)
-    return brought_home(new)
+    return brought_home(new, _room_in(known, cluster))
+
+
+def _room_in(facts: Facts, cluster: Cluster) -> int:
+    """How many more facts a set may have on the driver."""
+    room = cluster.small
+    if isinstance(facts, Growing | Stored) and facts.heap.contents.local is not None:
+        room -= facts.heap.contents.local.size
+    return room
 
 
 def _parts_of(facts: Facts, cluster: Cluster, tags: Tags) -> list[Rows]:
