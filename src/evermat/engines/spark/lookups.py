@@ -2,8 +2,9 @@
 
 An update asks of the facts it has just derived whether they hold, whether they were
 given, and how often they were counted. All of it is on the cluster, in levels that do
-not change while the update lasts. The first question about a fact fetches the answers
-to all of them; the others are then answered by the driver.
+not change while the update lasts. Sources that are asked one after the other share one
+job: the first question about a fact fetches the answers of all of them. What was
+answered once is answered by the driver from then on.
 """
 
 from __future__ import annotations
