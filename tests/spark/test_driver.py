@@ -30,6 +30,7 @@ def spark() -> SparkEngine:
 
 
 def test_small_programs_and_their_updates_need_no_job(spark: SparkEngine) -> None:
+    spark.cluster.small = 1_000
     names = [(number, f"n{number}") for number in range(8)]
     found = {}
     for engine in (spark, "embedded"):
