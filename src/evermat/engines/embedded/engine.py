@@ -16,6 +16,7 @@ import pyarrow as pa
 from evermat.algebra import STORED_NUMBERS, EngineUseError, Role, SettledFacts, Within
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.at_once import AtOnce, joined
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
@@ -25,7 +26,8 @@ from evermat.engines.embedded.heads import (
     find_or_append,
     intern_rows,
 )
-from evermat.engines.embedded.plan import describe, make_plan
+from evermat.engines.embedded.plan import describe
+from evermat.engines.embedded.plans import Plans
 from evermat.engines.embedded.relation import (
     EXPLICIT,
     NONRECURSIVE,
@@ -77,9 +79,6 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.wide import Counted
     from evermat.values import Kind
 
-REPLAN_FACTOR = 8
-"""A plan is made anew when a relation has grown or shrunk by more than this."""
-
 MANY_DEAD = 1 << 16
 """Rows that no longer hold are cleared out if there are more than this, and more of
 them than rows that hold."""
@@ -96,20 +95,17 @@ class EmbeddedEngine:
         self.journal: Journal | None = None
         self.inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self.inline.dictionary
-        self._plans: dict[Query, Prepared] = {}
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
+        self._plans = Plans(self.store.relations, self.inline)
+        self._at_once = AtOnce(self._plans)
 
     # ------------------------------------------------------------------- relations
 
     def declare(self, relation: str, arity: int) -> None:
         """Make a relation known."""
-        known = self.store.relations.get(relation)
-        if known is None:
-            self.store.relations[relation] = Relation(relation, arity)
-        elif known.arity != arity:
-            raise ArityMismatchError(known.arity, arity, name=relation)
+        self._plans.declare(relation, arity)
 
     def relations(self) -> Mapping[str, int]:
         """The arity of every known relation."""
@@ -160,27 +156,22 @@ class EmbeddedEngine:
 
     def derive(self, queries: QuerySet, views: Views) -> Settled:
         """The facts that the queries yield, each once."""
-        rows = {
-            name: find_or_append(self.store.relations[name], heads)
-            for name, heads in self._run(queries, views).items()
-        }
-        return Settled(rows)
+        found = self._run(queries, views)
+        return Settled({name: rows for name, (rows, _) in found.items()})
 
     def derive_counts(self, queries: QuerySet, views: Views) -> RowCounts:
         """The facts that the queries yield, with the number of matches of each."""
         found = self._run(queries, views)
-        rows = {
-            name: find_or_append(self.store.relations[name], heads)
-            for name, heads in found.items()
-        }
-        return RowCounts(rows, {name: heads.counts for name, heads in found.items()})
+        return RowCounts(
+            {name: rows for name, (rows, _) in found.items()},
+            {name: counts for name, (_, counts) in found.items()},
+        )
 
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
         arity = len(query.head.operands)
         relation = Relation(query.head.relation, arity)
-        self._declare_patterns(query)
-        prepared = Prepared(self._new_plan(query), self.inline)
+        prepared = Prepared(self._plans.new_plan(query), self.inline)
         heads = Heads(arity)
         with self._marker() as marker:
             self._evaluate(prepared, views, marker, heads)
@@ -194,20 +185,39 @@ class EmbeddedEngine:
     def explain(self, query: Query, views: Views) -> list[str]:
         """The steps by which a query would be run."""
         del views  # the order of steps depends on sizes, not on what is visible
-        self._declare_patterns(query)
-        return describe(self._new_plan(query))
+        return describe(self._plans.new_plan(query))
 
-    def _run(self, queries: QuerySet, views: Views) -> dict[str, Counted]:
+    def _run(self, queries: QuerySet, views: Views) -> Derived:
+        done = self._at_once.run(queries, views, self.store.sets)
+        if done is None:
+            return self._run_in_turn(self._affected(queries, views), views)
+        derived, work = done
+        for program, matches in zip(work.programs, work.matches, strict=True):
+            if matches:
+                self.matches += matches
+                if self.monitor is not None:
+                    self.monitor.working(program.label, matches)
+        if work.rest:
+            for name, more in self._run_in_turn(work.rest, views).items():
+                derived[name] = joined(derived.get(name), more)
+        return derived
+
+    def _run_in_turn(self, queries: Iterable[Query], views: Views) -> Derived:
         gathered: dict[str, Heads] = {}
         with self._marker() as marker:
-            for query in self._affected(queries, views):
+            for query in queries:
                 head = query.head
                 heads = gathered.get(head.relation)
                 if heads is None:
                     heads = gathered[head.relation] = Heads(len(head.operands))
-                self._evaluate(self._prepared(query), views, marker, heads)
+                self._evaluate(self._plans.prepared(query), views, marker, heads)
         counted = ((name, heads.counted()) for name, heads in gathered.items())
-        return {name: some for name, some in counted if some is not None}
+        relations = self.store.relations
+        return {
+            name: (find_or_append(relations[name], some), some.counts)
+            for name, some in counted
+            if some is not None
+        }
 
     def _affected(self, queries: QuerySet, views: Views) -> Iterator[Query]:
         """The queries that can yield anything: the change has what they read."""
@@ -250,41 +260,6 @@ class EmbeddedEngine:
             rows = cast("Settled", facts).rows.get(name, NO_ROWS)
             return Source(relation, self.store.sets.nothing, rows)
         return Source(relation, self.store.sets.sight(facts, name, marker))
-
-    def _prepared(self, query: Query) -> Prepared:
-        prepared = self._plans.get(query)
-        if prepared is None or self._is_outdated(prepared.plan):
-            self.declare(query.head.relation, len(query.head.operands))
-            self._declare_patterns(query)
-            prepared = Prepared(self._new_plan(query), self.inline)
-            self._plans[query] = prepared
-        return prepared
-
-    def _is_outdated(self, plan: Plan) -> bool:
-        relations = self.store.relations
-        if plan.query.head.relation not in relations:
-            return True
-        for name, size in plan.sizes.items():
-            if name not in relations:
-                return True
-            now = relations[name].count
-            if not (size + 16) <= REPLAN_FACTOR * (now + 16):
-                return True
-            if not (now + 16) <= REPLAN_FACTOR * (size + 16):
-                return True
-        return False
-
-    def _new_plan(self, query: Query) -> Plan:
-        relations = self.store.relations
-        return make_plan(
-            query,
-            fan_out=lambda name, columns: relations[name].fan_out(columns),
-            size=lambda name: relations[name].count,
-        )
-
-    def _declare_patterns(self, query: Query) -> None:
-        for pattern in (*query.positive, *query.negative):
-            self.declare(pattern.relation, len(pattern.operands))
 
     # -------------------------------------------------------------------- counters
 
@@ -623,6 +598,7 @@ class EmbeddedEngine:
             self._clear_out(self.store.relations[name])
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
+            self._plans.forget_programs()
 
     def _end(self) -> None:
         self.store.sets.release_all()
@@ -691,6 +667,7 @@ class EmbeddedEngine:
             self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches
         self.store = fresh.store
+        self._plans.move_to(self.store.relations)
         self._known_before = None
         return left, came
 

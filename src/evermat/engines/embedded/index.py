@@ -13,12 +13,20 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.layout import (
+    ARITY_OF_RUN,
+    FIRST_RUN,
+    RUNS,
+    address,
+    index_layout,
+)
 from evermat.engines.embedded.sorting import merge_pairs, sort_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.layout import Layout
 
 MERGE_RATIO = 3
 """Runs are merged unless the longer one is more than this many times as long."""
@@ -81,7 +89,7 @@ class Run:
 
     def find_rows(self, goals: Keys, found: Rows) -> int:
         """Note the rows of goals that are not found yet; return how many."""
-        self._require_directory()
+        self.require_directory()
         return kernels.find_rows(
             goals,
             self.keys,
@@ -99,10 +107,11 @@ class Run:
         return kernels.find_sorted(goals, self.keys, self.rows, found)
 
     def _places(self, size: int) -> tuple[Rows, Rows]:
-        self._require_directory()
+        self.require_directory()
         return np.empty(size, np.int32), np.empty(size, np.int32)
 
-    def _require_directory(self) -> None:
+    def require_directory(self) -> None:
+        """Make a directory unless there is one."""
         if self._directory.size:
             return
         self._base = int(self.keys[0] >> HALF)
@@ -117,6 +126,19 @@ class Run:
         # Last, because another thread may be waiting for it.
         self._directory = directory
 
+    def describe(self, layout: Layout) -> None:
+        """Write down where everything is; a directory only if there is one."""
+        directory = self._directory
+        layout[:] = (
+            address(self.keys),
+            address(self.rows),
+            self.keys.size,
+            address(directory),
+            directory.size - 1 if directory.size else 0,
+            self._base,
+            self._shift,
+        )
+
     @property
     def nbytes(self) -> int:
         """Memory in use."""
@@ -129,14 +151,42 @@ class Index:
     Attributes:
         columns: the columns that make up the key, in order.
         covered: rows up to here are in the index.
+        layout: where its arrays are, for compiled code.
+        described: how many rows the relation had when the layout was written.
+        searched: whether compiled code looks up single keys, so that long runs
+            should have a directory.
     """
 
-    __slots__ = ("columns", "covered", "runs")
+    __slots__ = ("columns", "covered", "described", "layout", "runs", "searched")
 
     def __init__(self, columns: tuple[int, ...]) -> None:
         self.columns = columns
+        self.layout = index_layout()
+        self.searched = False
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows."""
         self.runs: list[Run] = []
         self.covered = 0
+        self.described = -1
+
+    def describe(self, count: int) -> None:
+        """Bring the layout up to date with a relation of so many rows."""
+        self.layout[RUNS] = len(self.runs)
+        place = FIRST_RUN
+        for run in self.runs:
+            if self.searched and len(run) > FEW:
+                run.require_directory()
+            run.describe(self.layout[place : place + ARITY_OF_RUN])
+            place += ARITY_OF_RUN
+        self.described = count
+
+    def expect_searches(self) -> None:
+        """From now on, have directories of long runs."""
+        if not self.searched:
+            self.searched = True
+            self.described = -1
 
     def add(self, keys: Keys, rows: Rows) -> None:
         """Add new rows, in any order; the arrays are the index's from now on."""

@@ -16,6 +16,7 @@ from evermat.algebra import EngineUseError
 from evermat.engines.embedded import kernels, kernels_rows, kernels_wide
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
+from evermat.engines.embedded.layout import address, relation_layout
 from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ class Relation:
         self.raised: dict[tuple[tuple[int, int], ...], list[Rows]] = {}
         """For constants that were asked about by `Closer.counted`: rows that had them
         and a count then, and any rows whose counts were raised since."""
+        self.layout = relation_layout()
+        """Where the arrays are, for compiled code; good while an index of the
+        relation is described for as many rows as there are."""
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
@@ -295,8 +299,9 @@ class Relation:
         ]
         status = self._status[alive]
         self.count = 0
-        self.primary = Index(self.primary.columns)
-        self._indexes.clear()
+        # The indexes stay what they are, as others may hold them.
+        for index in (self.primary, *self._indexes.values()):
+            index.clear()
         self._distinct.clear()
         self.raised.clear()
         self._table = np.empty((self.arity, 16), np.uint32)
@@ -323,12 +328,25 @@ class Relation:
         index = self._indexes.get(wanted)
         if index is None:
             index = self._indexes[wanted] = Index(wanted)
-        if index.covered < self.count:
+        self._bring_up_to_date(index)
+        return index
+
+    def _bring_up_to_date(self, index: Index) -> None:
+        if index is not self.primary and index.covered < self.count:
             new = slice(index.covered, self.count)
-            keys = make_keys(self._table[list(wanted), new])
+            keys = make_keys(self._table[list(index.columns), new])
             index.add(keys, np.arange(index.covered, self.count, dtype=np.int32))
             index.covered = self.count
-        return index
+
+    def describe(self, index: Index) -> None:
+        """Bring an index, its layout and that of the relation up to date."""
+        self._bring_up_to_date(index)
+        index.describe(self.count)
+        self.layout[:] = (
+            address(self._table),
+            self._table.shape[1],
+            address(self._status),
+        )
 
     def _key_columns(self, columns: tuple[int, ...]) -> tuple[int, ...]:
         if len(columns) == 1 and self.arity > 1:

@@ -325,7 +325,7 @@ class Sets:
 
     def _marked(self, facts: Facts, name: str) -> Flags:
         """For each status whether a row that has it is in a view; see `is_marked`."""
-        return self._visible(self._code(facts, name, Marker(self)))
+        return self.visible(self._code(facts, name, Marker(self)))
 
     def is_marked(self, facts: Facts) -> bool:
         """Whether the status of a row tells if a view has it."""
@@ -427,15 +427,27 @@ class Sets:
             range_ = self._range(facts, name)
             if range_ is not None:
                 return Sight(NO_FLAGS, 0, range_)
-        visible = self._visible(self._code(facts, name, marker))
+        visible = self.visible(self._code(facts, name, marker))
         return Sight(visible, 0, relation.count)
 
-    def _visible(self, code: Code) -> Flags:
+    def visible(self, code: Code) -> Flags:
         """For every possible status whether a view has rows with it."""
         visible = self._sights.get(code)
         if visible is None:
             visible = self._sights[code] = _evaluate(code).astype(np.uint8)
         return visible
+
+    def common_code(self, facts: Facts) -> Code | None:
+        """A view as bits and set operations, if they are the same in all relations."""
+        match facts:
+            case Growing(bit=bit) | Stored(bit=bit):
+                return bit
+            case Union() | Difference() | Intersection():
+                word, left, right = _operation(facts)
+                one, other = self.common_code(left), self.common_code(right)
+                return None if one is None or other is None else (word, one, other)
+            case _:
+                return None
 
     def _range(self, facts: Facts, name: str) -> int | None:
         """Where all rows of a relation hold: the first row that a view does not see.

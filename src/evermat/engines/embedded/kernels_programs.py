@@ -1,0 +1,429 @@
+"""The compiled loop that runs small queries, all that belong together in one call.
+
+A query is a *program* here: numbers that say which columns to read, to compare and to
+look up (`programs`). Relations and indexes are described by numbers as well, the
+addresses of their arrays among them (`layout`), so that a call takes the same few
+arguments however many arrays it reads. Programs run one binding at a time, by nested
+loops: for few rows, what costs is not the loop but what happens around it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba.extending import intrinsic
+
+from evermat.engines.embedded.kernels import (
+    _types,
+    int32,
+    int64,
+    kernel,
+    sort_keys,
+    uint16,
+    uint32,
+    uint64,
+)
+from evermat.engines.embedded.layout import (
+    ARITY_OF_RUN,
+    BASE,
+    BUCKETS,
+    DIRECTORY,
+    FIRST_RUN,
+    KEYS,
+    ROOM,
+    ROWS,
+    RUNS,
+    SHIFT,
+    SIZE,
+    STATUS,
+    TABLE,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
+
+    Numbers = npt.NDArray[np.int64]
+
+# ----------------------------------------------------------- what a program is made of
+
+STEPS, CONSTANTS, FIRST_OFFSET = 0, 1, 2
+"""A program: how many steps and constants it has, then where each record begins: that
+of the scan, those of the steps and that of the head. Constants follow: slot and id."""
+
+RELATION, INDEX, SEEN_BY, KIND, KEY_SIZE, BINDS, CHECKS, OPERANDS = range(8)
+"""A record: addresses of a relation and an index, the roles that may see a row (0 for
+every row), its kind and three numbers. Then the slots of the key, and pairs of a
+position and a slot: values to take from a row, and values that it must have."""
+
+SCAN, BY_HALF, BY_KEY, REQUIRE, EXCLUDE, HEAD = range(6)
+"""Kinds of records."""
+
+IN_KEY = -1
+"""Stands for the position that is the lower half of a key."""
+
+MOST_STEPS = 16
+MOST_SLOTS = 64
+
+PROGRAM, LOW, HIGH, TARGET = range(4)
+"""What to run: the address of a program, its part of the changed rows, and the number
+of the relation that its heads belong to."""
+
+CHANGED_RELATION, CHANGED_LOW, CHANGED_HIGH, CHANGED_BIT = range(4)
+"""What changed: the address of a relation, its part of the rows, and the status bit
+that they have in the meantime."""
+
+TOO_MUCH = -1
+"""The result of a run that was given up."""
+
+_HALF = np.uint64(32)
+_LOWER = np.uint64(0xFFFFFFFF)
+_WORD = 8
+
+
+def _reader(kind: Any) -> Any:
+    """Reads the element of an array, of which only the address is known."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def read(_context: Any, _address: Any, _at: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            pointer = context.get_value_type(kind).as_pointer()
+            start = builder.inttoptr(arguments[0], pointer)
+            return builder.load(builder.gep(start, [arguments[1]]))
+
+        return kind(int64, int64), generate
+
+    return read
+
+
+_number = _reader(int64)
+_key = _reader(uint64)
+_id = _reader(uint32)
+_row = _reader(int32)
+_status = _reader(uint16)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _write_status(_context: Any, _address: Any, _at: Any, _value: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        pointer = context.get_value_type(uint16).as_pointer()
+        start = builder.inttoptr(arguments[0], pointer)
+        builder.store(arguments[2], builder.gep(start, [arguments[1]]))
+        return context.get_dummy_value()
+
+    return _types.void(int64, int64, uint16), generate
+
+
+# ----------------------------------------------------------------------- look-ups
+
+
+@kernel("UniTuple(int64, 2)(int64, uint64, boolean)")
+def _part_of_run(run: int, goal: np.uint64, by_half: bool) -> tuple[int, int]:  # noqa: FBT001  kernels have no keywords
+    """Where keys equal to a goal begin in a run, and an end that is not before theirs.
+
+    Keys need only have the upper half of the goal if it is looked up `by_half`, where
+    its lower half is zero.
+    """
+    low = int64(0)
+    high = _number(run, SIZE)
+    buckets = _number(run, BUCKETS)
+    if buckets > 0:
+        shift = _number(run, SHIFT)
+        bucket = (int64(goal >> _HALF) - _number(run, BASE)) >> shift
+        if bucket < 0 or bucket >= buckets:
+            return int64(0), int64(0)
+        directory = _number(run, DIRECTORY)
+        low = int64(_row(directory, bucket))
+        high = int64(_row(directory, bucket + 1))
+        if by_half and shift == 0:
+            return low, high
+    keys = _number(run, KEYS)
+    end = high
+    while low < end:
+        middle = (low + end) >> 1
+        if _key(keys, middle) < goal:
+            low = middle + 1
+        else:
+            end = middle
+    return low, high
+
+
+@kernel("uint64(int64, uint32[::1])")
+def _goal(record: int, values: Ids) -> np.uint64:
+    """The key that a record looks for: two ids, or a hash like `hash_columns`."""
+    size = _number(record, KEY_SIZE)
+    if size == 0:
+        return uint64(0)  # type: ignore[no-any-return]
+    first = uint64(values[_number(record, OPERANDS)])
+    if size == 1:
+        return first << _HALF  # type: ignore[no-any-return]
+    if size == 2:  # noqa: PLR2004  two ids fit into a key
+        return (first << _HALF) | uint64(values[_number(record, OPERANDS + 1)])  # type: ignore[no-any-return]
+    h = uint64(0x9E3779B97F4A7C15)
+    for at in range(size):
+        h ^= uint64(values[_number(record, OPERANDS + at)])
+        h *= uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> uint64(29)
+        h *= uint64(0x94D049BB133111EB)
+        h ^= h >> uint64(32)
+    return h  # type: ignore[no-any-return]
+
+
+@kernel("int64(int64, uint32[::1])")
+def _find_fact(record: int, values: Ids) -> int:
+    """The row of the fact that a record is about, or -1."""
+    goal = _goal(record, values)
+    size = _number(record, KEY_SIZE)
+    relation = _number(record, RELATION)
+    table = _number(relation, TABLE)
+    room = _number(relation, ROOM)
+    index = _number(record, INDEX)
+    run = index + _WORD * FIRST_RUN
+    for _ in range(_number(index, RUNS)):
+        place, end = _part_of_run(run, goal, False)
+        keys = _number(run, KEYS)
+        while place < end and _key(keys, place) == goal:
+            row = int64(_row(_number(run, ROWS), place))
+            same = True
+            if size > 2:  # noqa: PLR2004  the key is a hash
+                for at in range(size):
+                    value = values[_number(record, OPERANDS + at)]
+                    if _id(table, at * room + row) != value:
+                        same = False
+                        break
+            if same:
+                return row
+            place += 1
+        run += _WORD * ARITY_OF_RUN
+    return int64(-1)  # type: ignore[no-any-return]
+
+
+@kernel("boolean(int64, int64, uint8[::1])")
+def _is_seen(record: int, row: int, visible: Flags) -> bool:
+    seen_by = _number(record, SEEN_BY)
+    if seen_by == 0:
+        return True
+    status = _number(_number(record, RELATION), STATUS)
+    return bool(visible[_status(status, row)] & seen_by)
+
+
+@kernel("boolean(int64, int64, uint64, uint32[::1])")
+def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
+    """Take values from a row; whether it has those that it must have."""
+    relation = _number(record, RELATION)
+    table = _number(relation, TABLE)
+    room = _number(relation, ROOM)
+    at = OPERANDS + _number(record, KEY_SIZE)
+    for _ in range(_number(record, BINDS)):
+        position = _number(record, at)
+        if position == IN_KEY:
+            values[_number(record, at + 1)] = uint32(key & _LOWER)
+        else:
+            values[_number(record, at + 1)] = _id(table, position * room + row)
+        at += 2
+    for _ in range(_number(record, CHECKS)):
+        value = _id(table, _number(record, at) * room + row)
+        if value != values[_number(record, at + 1)]:
+            return False
+        at += 2
+    return True
+
+
+# ---------------------------------------------------------------------------- runs
+
+
+@kernel("void(int64[:, ::1], int32[::1], boolean)")
+def _mark(changed: Numbers, rows: Rows, present: bool) -> None:  # noqa: FBT001  kernels have no keywords
+    """Give changed rows their status bits, or take them away."""
+    for c in range(changed.shape[0]):
+        bit = uint16(changed[c, CHANGED_BIT])
+        if bit == 0:
+            continue
+        status = _number(changed[c, CHANGED_RELATION], STATUS)
+        for i in range(changed[c, CHANGED_LOW], changed[c, CHANGED_HIGH]):
+            old = _status(status, int64(rows[i]))
+            _write_status(
+                status, int64(rows[i]), uint16(old | bit if present else old & ~bit)
+            )
+
+
+@kernel(
+    "UniTuple(int64, 2)(int64[:, ::1], int32[::1], uint8[::1], uint64[::1], "
+    "uint32[::1], int64[::1], int64)"
+)
+def _match(
+    jobs: Numbers,
+    rows: Rows,
+    visible: Flags,
+    found: Keys,
+    fresh: Ids,
+    matches: Numbers,
+    patience: int,
+) -> tuple[int, int]:
+    """Run all programs; see `run_programs`."""
+    values = np.empty(MOST_SLOTS, np.uint32)
+    runs = np.empty(MOST_STEPS + 2, np.int64)
+    places = np.empty(MOST_STEPS + 2, np.int64)
+    ends = np.empty(MOST_STEPS + 2, np.int64)
+    goals = np.empty(MOST_STEPS + 2, np.uint64)
+    known = int64(0)
+    written = int64(0)
+    for job in range(jobs.shape[0]):
+        program = jobs[job, PROGRAM]
+        steps = _number(program, STEPS)
+        at = FIRST_OFFSET + steps + 2
+        for _ in range(_number(program, CONSTANTS)):
+            values[_number(program, at)] = uint32(_number(program, at + 1))
+            at += 2
+        scan = program + _WORD * _number(program, FIRST_OFFSET)
+        head = program + _WORD * _number(program, FIRST_OFFSET + steps + 1)
+        target = uint64(jobs[job, TARGET])
+        count = int64(0)
+        for i in range(jobs[job, LOW], jobs[job, HIGH]):
+            if not _take(scan, int64(rows[i]), uint64(0), values):
+                continue
+            depth = int64(1)
+            runs[1] = -1
+            while depth > 0:
+                if depth > steps:
+                    count += 1
+                    row = _find_fact(head, values)
+                    if row >= 0:
+                        if known == found.size:
+                            return int64(TOO_MUCH), int64(0)
+                        found[known] = (target << _HALF) | uint64(row)
+                        known += 1
+                    else:
+                        arity = _number(head, KEY_SIZE)
+                        if written + arity >= fresh.size:
+                            return int64(TOO_MUCH), int64(0)
+                        fresh[written] = uint32(target)
+                        for a in range(arity):
+                            fresh[written + 1 + a] = values[_number(head, OPERANDS + a)]
+                        written += arity + 1
+                    depth -= 1
+                    continue
+                step = program + _WORD * _number(program, FIRST_OFFSET + depth)
+                kind = _number(step, KIND)
+                if kind >= REQUIRE:
+                    # Passed at most once: whoever comes back goes further back.
+                    is_new = runs[depth] < 0
+                    runs[depth] = 0
+                    if is_new:
+                        row = _find_fact(step, values)
+                        there = row >= 0 and _is_seen(step, row, visible)
+                        if there == (kind == REQUIRE):
+                            depth += 1
+                            runs[depth] = -1
+                            continue
+                    depth -= 1
+                    continue
+                by_half = kind == BY_HALF
+                if runs[depth] < 0:
+                    goals[depth] = _goal(step, values)
+                    places[depth] = 0
+                    ends[depth] = 0
+                goal = goals[depth]
+                shift = _HALF if by_half else uint64(0)
+                index = _number(step, INDEX)
+                run = runs[depth]
+                place = places[depth]
+                end = ends[depth]
+                matched = False
+                while True:
+                    here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
+                    while place < end:
+                        key = _key(_number(here, KEYS), place)
+                        if key >> shift != goal >> shift:
+                            place = end
+                            break
+                        row = int64(_row(_number(here, ROWS), place))
+                        place += 1
+                        patience -= 1
+                        if _is_seen(step, row, visible) and _take(
+                            step, row, key, values
+                        ):
+                            matched = True
+                            break
+                    if matched:
+                        break
+                    run += 1
+                    if run >= _number(index, RUNS):
+                        break
+                    here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
+                    place, end = _part_of_run(here, goal, by_half)
+                if patience < 0:
+                    return int64(TOO_MUCH), int64(0)
+                if matched:
+                    runs[depth] = run
+                    places[depth] = place
+                    ends[depth] = end
+                    depth += 1
+                    runs[depth] = -1
+                else:
+                    depth -= 1
+        matches[job] = count
+    return known, written
+
+
+@kernel(
+    "int64(int64[:, ::1], int64[:, ::1], int32[::1], uint8[::1], uint64[::1], "
+    "uint64[::1], int32[::1], uint32[::1], int64[::1], int64[::1], int64)"
+)
+def run_programs(
+    jobs: Numbers,
+    changed: Numbers,
+    rows: Rows,
+    visible: Flags,
+    found: Keys,
+    spare: Keys,
+    counts: Rows,
+    fresh: Ids,
+    matches: Numbers,
+    ends: Numbers,
+    patience: int,
+) -> int:
+    """Run programs and count what they derive.
+
+    Args:
+        jobs: what to run, a line each.
+        changed: what changed, a line each.
+        rows: the changed rows.
+        visible: for each status the roles that may see it, a bit each.
+        found: is given the heads that have a row, distinct and in order: the number
+            of the relation in the upper half, the row in the lower one.
+        spare: as much room again.
+        counts: is given how often each of them was derived.
+        fresh: is given the others: each the number of the relation, then the ids.
+        matches: is given the number of matches of each job.
+        ends: is given the place in `found` where each relation ends, and last of all
+            how much of `fresh` is used.
+        patience: how many rows may be looked at.
+
+    Returns:
+        The number of distinct heads that have a row; or `TOO_MUCH`, where there is no
+        room for more or patience ran out. Then nothing has changed.
+    """
+    _mark(changed, rows, True)
+    known, written = _match(jobs, rows, visible, found, fresh, matches, patience)
+    _mark(changed, rows, False)
+    if known < 0:
+        return int64(TOO_MUCH)  # type: ignore[no-any-return]
+    ordered = sort_keys(found[:known], spare[:known])
+    size = int64(0)
+    for i in range(known):
+        if size > 0 and ordered[i] == found[size - 1]:
+            counts[size - 1] += 1
+        else:
+            found[size] = ordered[i]
+            counts[size] = 1
+            size += 1
+    place = int64(0)
+    for target in range(ends.size - 1):
+        while place < size and int64(found[place] >> _HALF) <= target:
+            place += 1
+        ends[target] = place
+    ends[ends.size - 1] = written
+    return size
