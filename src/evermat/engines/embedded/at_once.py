@@ -18,17 +18,22 @@ import numpy as np
 
 from evermat.algebra import Role
 from evermat.engines.embedded.heads import Heads, find_or_append
-from evermat.engines.embedded.kernels_programs import TOO_MUCH, run_programs
-from evermat.engines.embedded.layout import address
-from evermat.engines.embedded.programs import ROLES
+from evermat.engines.embedded.kernels_programs import TOO_MUCH, find_facts, run_programs
+from evermat.engines.embedded.programs import ROLES, fact_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
     from evermat.algebra import Facts, Query, QuerySet, Views
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
     from evermat.engines.embedded.plans import Plans
     from evermat.engines.embedded.programs import Program
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.sets import Code, Settled, Sets
+
+    from evermat.engines.embedded.layout import Numbers
 
     Line = tuple[int, int, int, int]
 
@@ -37,6 +42,9 @@ MOST_CHANGED = 1 << 13
 
 MOST_FOUND = 1 << 16
 """How many derivations there is room for."""
+
+MOST_FACTS = MOST_FOUND // 2
+"""How many ids of facts, one more for each fact, can be looked up in one call."""
 
 PATIENCE = 1 << 20
 """How many rows may be looked at."""
@@ -126,10 +134,8 @@ class AtOnce:
                     number = work.targets.setdefault(program.target, len(work.targets))
                     work.programs.append(program)
                     work.jobs.append((program.address, place, end, number))
-                relation = relations[name]
-                if relation.primary.described != relation.count:
-                    relation.describe(relation.primary)
-                work.changed.append((address(relation.layout), place, end, bit))
+                address = relations[name].require_layout()
+                work.changed.append((address, place, end, bit))
                 place = end
         return work
 
@@ -178,21 +184,59 @@ class AtOnce:
         if size == TOO_MUCH:
             return None
         work.matches = matches.tolist()
+        names = list(work.targets)
+        derived = self._found_rows(size, names, ends)
+        self._add_fresh(ends, names, derived)
+        return derived, work
+
+    def find(
+        self, tables: Mapping[str, pa.Table], ids: Ids, *, add: bool
+    ) -> dict[str, Rows]:
+        """The sorted distinct rows of facts.
+
+        Args:
+            tables: facts by relation.
+            ids: those of the first relation by column, then those of the next one.
+            add: whether facts that have no row get one.
+        """
+        lines = []
+        place = 0
+        for name, table in tables.items():
+            relation = self._plans.relations[name]
+            lines.append(fact_line(relation, table.num_rows, place))
+            place += relation.arity * table.num_rows
+        ends = np.empty(len(lines) + 1, np.int64)
+        size = find_facts(
+            np.array(lines, np.int64),
+            ids,
+            self._found,
+            self._spare,
+            self._counts,
+            self._fresh,
+            ends,
+        )
+        names = list(tables)
+        derived = self._found_rows(size, names, ends)
+        if add:
+            self._add_fresh(ends, names, derived)
+        return {name: rows for name, (rows, _) in derived.items()}
+
+    def _found_rows(self, size: int, names: list[str], ends: Numbers) -> Derived:
         rows = self._found[:size].astype(np.uint32).view(np.int32)
         counts = self._counts[:size].copy()
         derived: Derived = {}
         place = 0
-        *limits, written = ends.tolist()
-        for name, end in zip(work.targets, limits, strict=True):
+        for name, end in zip(names, ends[:-1].tolist(), strict=True):
             if end > place:
                 derived[name] = (rows[place:end], counts[place:end])
                 place = end
-        if written:
-            self._add_fresh(written, list(work.targets), derived)
-        return derived, work
+        return derived
 
-    def _add_fresh(self, written: int, names: list[str], derived: Derived) -> None:
-        """Give rows to heads that have none."""
+    def _add_fresh(self, ends: Numbers, names: list[str], derived: Derived) -> None:
+        """Give rows to facts that have none."""
+        written = int(ends[-1])
+        if not written:
+            return
         relations = self._plans.relations
         fresh = self._fresh[:written]
         place = 0

@@ -16,7 +16,7 @@ import pyarrow as pa
 from evermat.algebra import STORED_NUMBERS, EngineUseError, Role, SettledFacts, Within
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.at_once import AtOnce, joined
+from evermat.engines.embedded.at_once import MOST_FACTS, AtOnce, joined
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
@@ -26,6 +26,7 @@ from evermat.engines.embedded.heads import (
     find_or_append,
     intern_rows,
 )
+from evermat.engines.embedded.kernels_programs import MOST_SLOTS
 from evermat.engines.embedded.plan import describe
 from evermat.engines.embedded.plans import Plans
 from evermat.engines.embedded.relation import (
@@ -98,7 +99,7 @@ class EmbeddedEngine:
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
-        self._plans = Plans(self.store.relations, self.inline)
+        self._plans = Plans(self.store, self.inline)
         self._at_once = AtOnce(self._plans)
 
     # ------------------------------------------------------------------- relations
@@ -188,7 +189,10 @@ class EmbeddedEngine:
         return describe(self._plans.new_plan(query))
 
     def _run(self, queries: QuerySet, views: Views) -> Derived:
-        done = self._at_once.run(queries, views, self.store.sets)
+        done = None
+        if self._known_before is not None:
+            # From scratch, little is found in a round only after much was.
+            done = self._at_once.run(queries, views, self.store.sets)
         if done is None:
             return self._run_in_turn(self._affected(queries, views), views)
         derived, work = done
@@ -488,14 +492,40 @@ class EmbeddedEngine:
 
     def find(self, relation: str, table: pa.Table) -> Settled:
         """Those of the rows that are known facts of a relation."""
+        self._require_arity(relation, table)
         known = self.store.relations.get(relation)
         if known is None:
             return self.no_facts()
-        if known.arity != table.num_columns:
-            raise ArityMismatchError(known.arity, table.num_columns, name=relation)
         ids = self._ids(table, self._dictionary.look_up)
         seen = (ids != UNKNOWN).all(axis=0)
         return Settled({relation: find_known(known, ids[:, seen])})
+
+    def intern_all(self, tables: Mapping[str, pa.Table]) -> Settled:
+        """The rows as facts of relations, whether they hold or not."""
+        if not _are_few(tables):
+            return self._union(self.intern(*each) for each in tables.items())
+        for name, table in tables.items():
+            self.declare(name, table.num_columns)
+        ids = self._dictionary.encode_all(_columns(tables))
+        return Settled(self._at_once.find(tables, ids, add=True))
+
+    def find_all(self, tables: Mapping[str, pa.Table]) -> Settled:
+        """Those of the rows that are known facts of relations."""
+        if not _are_few(tables):
+            return self._union(self.find(*each) for each in tables.items())
+        for name, table in tables.items():
+            self._require_arity(name, table)
+        known = {name: tables[name] for name in tables if name in self.store.relations}
+        ids = self._dictionary.look_up_all(_columns(known))
+        return Settled(self._at_once.find(known, ids, add=False))
+
+    def _union(self, parts: Iterable[Settled]) -> Settled:
+        return Settled({name: rows for part in parts for name, rows in part.rows.items()})
+
+    def _require_arity(self, relation: str, table: pa.Table) -> None:
+        known = self.store.relations.get(relation)
+        if known is not None and known.arity != table.num_columns:
+            raise ArityMismatchError(known.arity, table.num_columns, name=relation)
 
     def _ids(self, table: pa.Table, translate: Callable[[pa.ChunkedArray], Ids]) -> Ids:
         ids = np.empty((table.num_columns, table.num_rows), np.uint32)
@@ -667,7 +697,7 @@ class EmbeddedEngine:
             self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches
         self.store = fresh.store
-        self._plans.move_to(self.store.relations)
+        self._plans.move_to(self.store)
         self._known_before = None
         return left, came
 
@@ -682,3 +712,14 @@ class EmbeddedEngine:
             }
             for name, relation in self.store.relations.items()
         }
+
+
+def _columns(tables: Mapping[str, pa.Table]) -> list[pa.ChunkedArray]:
+    return [column for table in tables.values() for column in table.columns]
+
+
+def _are_few(tables: Mapping[str, pa.Table]) -> bool:
+    """Whether there are so few rows that they can be looked up in one call."""
+    widest = max((table.num_columns for table in tables.values()), default=0)
+    ids = sum(table.num_rows * (table.num_columns + 1) for table in tables.values())
+    return 0 < widest <= MOST_SLOTS and ids <= MOST_FACTS

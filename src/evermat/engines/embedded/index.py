@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
-    from evermat.engines.embedded.layout import Layout
+    from evermat.engines.embedded.layout import Numbers
 
 MERGE_RATIO = 3
 """Runs are merged unless the longer one is more than this many times as long."""
@@ -34,6 +34,10 @@ MERGE_RATIO = 3
 FEW = 16
 """One goal for so many keys is looked up by itself, not by walking along the keys,
 where there is a directory. To make one only for that would cost more than it saves."""
+
+SPREAD = 4
+"""How many buckets a directory has for each key, unless there are fewer ids: most
+values are then found without a search."""
 
 HALF = np.uint64(32)
 WIDEST_EXACT_KEY = 2
@@ -110,15 +114,15 @@ class Run:
         self.require_directory()
         return np.empty(size, np.int32), np.empty(size, np.int32)
 
-    def require_directory(self) -> None:
-        """Make a directory unless there is one."""
+    def require_directory(self, spread: int = SPREAD) -> None:
+        """Make a directory unless there is one, with so many buckets for each key."""
         if self._directory.size:
             return
         self._base = int(self.keys[0] >> HALF)
         span = int(self.keys[-1] >> HALF) - self._base + 1
         # One bucket for each possible upper half if they are dense enough, else
         # neighbouring ones share a bucket.
-        most = max(64, 4 * self.keys.size)
+        most = max(64, spread * self.keys.size)
         self._shift = max(0, (span // most).bit_length())
         buckets = ((span - 1) >> self._shift) + 1
         directory: Rows = np.empty(buckets + 1, np.int32)
@@ -126,7 +130,7 @@ class Run:
         # Last, because another thread may be waiting for it.
         self._directory = directory
 
-    def describe(self, layout: Layout) -> None:
+    def describe(self, layout: Numbers) -> None:
         """Write down where everything is; a directory only if there is one."""
         directory = self._directory
         layout[:] = (
@@ -153,16 +157,27 @@ class Index:
         covered: rows up to here are in the index.
         layout: where its arrays are, for compiled code.
         described: how many rows the relation had when the layout was written.
-        searched: whether compiled code looks up single keys, so that long runs
-            should have a directory.
+        address: where the layout is.
+        described: how many rows the relation had when the layout was written.
+        spread: buckets for each key that directories of long runs should have, because
+            compiled code looks up single keys; 0 if it does not.
     """
 
-    __slots__ = ("columns", "covered", "described", "layout", "runs", "searched")
+    __slots__ = (
+        "address",
+        "columns",
+        "covered",
+        "described",
+        "layout",
+        "runs",
+        "spread",
+    )
 
     def __init__(self, columns: tuple[int, ...]) -> None:
         self.columns = columns
         self.layout = index_layout()
-        self.searched = False
+        self.address = address(self.layout)
+        self.spread = 0
         self.clear()
 
     def clear(self) -> None:
@@ -176,16 +191,16 @@ class Index:
         self.layout[RUNS] = len(self.runs)
         place = FIRST_RUN
         for run in self.runs:
-            if self.searched and len(run) > FEW:
-                run.require_directory()
+            if self.spread and len(run) > FEW:
+                run.require_directory(self.spread)
             run.describe(self.layout[place : place + ARITY_OF_RUN])
             place += ARITY_OF_RUN
         self.described = count
 
-    def expect_searches(self) -> None:
-        """From now on, have directories of long runs."""
-        if not self.searched:
-            self.searched = True
+    def expect_searches(self, spread: int) -> None:
+        """From now on, have directories of long runs; see `spread`."""
+        if self.spread < spread:
+            self.spread = spread
             self.described = -1
 
     def add(self, keys: Keys, rows: Rows) -> None:

@@ -41,11 +41,8 @@ from evermat.engines.embedded.layout import (
 )
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
-
-    Numbers = npt.NDArray[np.int64]
+    from evermat.engines.embedded.layout import Numbers
 
 # ----------------------------------------------------------- what a program is made of
 
@@ -64,12 +61,18 @@ SCAN, BY_HALF, BY_KEY, REQUIRE, EXCLUDE, HEAD = range(6)
 IN_KEY = -1
 """Stands for the position that is the lower half of a key."""
 
+BLOCK = 64
+"""So many look-ups are prepared together."""
+
 MOST_STEPS = 16
 MOST_SLOTS = 64
 
 PROGRAM, LOW, HIGH, TARGET = range(4)
 """What to run: the address of a program, its part of the changed rows, and the number
 of the relation that its heads belong to."""
+
+FACTS, FIRST_ID = OPERANDS, OPERANDS + 1
+"""What follows a record of kind HEAD where facts are looked up."""
 
 CHANGED_RELATION, CHANGED_LOW, CHANGED_HIGH, CHANGED_BIT = range(4)
 """What changed: the address of a relation, its part of the rows, and the status bit
@@ -150,20 +153,19 @@ def _part_of_run(run: int, goal: np.uint64, by_half: bool) -> tuple[int, int]:  
     return low, high
 
 
-@kernel("uint64(int64, uint32[::1])")
-def _goal(record: int, values: Ids) -> np.uint64:
-    """The key that a record looks for: two ids, or a hash like `hash_columns`."""
-    size = _number(record, KEY_SIZE)
+@kernel("uint64(uint32[::1], int64, int64)")
+def _key_of(ids: Ids, start: int, size: int) -> np.uint64:
+    """The key of a fact, or of some of its columns; see `index.make_keys`."""
     if size == 0:
         return uint64(0)  # type: ignore[no-any-return]
-    first = uint64(values[_number(record, OPERANDS)])
+    first = uint64(ids[start])
     if size == 1:
         return first << _HALF  # type: ignore[no-any-return]
     if size == 2:  # noqa: PLR2004  two ids fit into a key
-        return (first << _HALF) | uint64(values[_number(record, OPERANDS + 1)])  # type: ignore[no-any-return]
+        return (first << _HALF) | uint64(ids[start + 1])  # type: ignore[no-any-return]
     h = uint64(0x9E3779B97F4A7C15)
-    for at in range(size):
-        h ^= uint64(values[_number(record, OPERANDS + at)])
+    for at in range(start, start + size):
+        h ^= uint64(ids[at])
         h *= uint64(0xBF58476D1CE4E5B9)
         h ^= h >> uint64(29)
         h *= uint64(0x94D049BB133111EB)
@@ -171,14 +173,20 @@ def _goal(record: int, values: Ids) -> np.uint64:
     return h  # type: ignore[no-any-return]
 
 
-@kernel("int64(int64, uint32[::1])")
-def _find_fact(record: int, values: Ids) -> int:
+@kernel("uint64(int64, uint32[::1], uint32[::1])")
+def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
+    """The key that a record looks for; `ids` is given what it is made of."""
+    size = _number(record, KEY_SIZE)
+    for at in range(size):
+        ids[at] = values[_number(record, OPERANDS + at)]
+    return _key_of(ids, 0, size)
+
+
+@kernel("int64(int64, uint64, uint32[::1], int64)")
+def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     """The row of the fact that a record is about, or -1."""
-    goal = _goal(record, values)
     size = _number(record, KEY_SIZE)
     relation = _number(record, RELATION)
-    table = _number(relation, TABLE)
-    room = _number(relation, ROOM)
     index = _number(record, INDEX)
     run = index + _WORD * FIRST_RUN
     for _ in range(_number(index, RUNS)):
@@ -188,9 +196,10 @@ def _find_fact(record: int, values: Ids) -> int:
             row = int64(_row(_number(run, ROWS), place))
             same = True
             if size > 2:  # noqa: PLR2004  the key is a hash
+                table = _number(relation, TABLE)
+                room = _number(relation, ROOM)
                 for at in range(size):
-                    value = values[_number(record, OPERANDS + at)]
-                    if _id(table, at * room + row) != value:
+                    if _id(table, at * room + row) != ids[start + at]:
                         same = False
                         break
             if same:
@@ -198,6 +207,29 @@ def _find_fact(record: int, values: Ids) -> int:
             place += 1
         run += _WORD * ARITY_OF_RUN
     return int64(-1)  # type: ignore[no-any-return]
+
+
+@kernel("int64(int64, uint64)")
+def _bucket_start(index: int, goal: np.uint64) -> int:
+    """Where the longest run has keys like the goal, as far as its directory tells."""
+    run = index + _WORD * FIRST_RUN
+    buckets = _number(run, BUCKETS)
+    if _number(index, RUNS) == 0 or buckets == 0:
+        return int64(0)  # type: ignore[no-any-return]
+    bucket = (int64(goal >> _HALF) - _number(run, BASE)) >> _number(run, SHIFT)
+    if bucket < 0 or bucket >= buckets:
+        return int64(0)  # type: ignore[no-any-return]
+    return int64(_row(_number(run, DIRECTORY), bucket))  # type: ignore[no-any-return]
+
+
+@kernel("int64(int64, int64)")
+def _peek(index: int, place: int) -> int:
+    """Read what a look-up is likely to read."""
+    run = index + _WORD * FIRST_RUN
+    if _number(index, RUNS) == 0 or place >= _number(run, SIZE):
+        return int64(0)  # type: ignore[no-any-return]
+    key = _key(_number(run, KEYS), place)
+    return int64(key) ^ int64(_row(_number(run, ROWS), place))  # type: ignore[no-any-return]
 
 
 @kernel("boolean(int64, int64, uint8[::1])")
@@ -249,6 +281,77 @@ def _mark(changed: Numbers, rows: Rows, present: bool) -> None:  # noqa: FBT001 
             )
 
 
+@kernel("int64(int64, int64, int64, int64, int32[::1], uint32[::1], int64[::1])")
+def _warm_up(
+    scan: int, step: int, low: int, high: int, rows: Rows, values: Ids, places: Numbers
+) -> int:
+    """Read what the first steps for some rows are likely to read.
+
+    Relations are larger than the cache. Reads that do not wait for each other overlap,
+    and those of a step for one row after the other do not.
+    """
+    seen = int64(0)
+    relation = _number(scan, RELATION)
+    table = _number(relation, TABLE)
+    room = _number(relation, ROOM)
+    at = OPERANDS + _number(scan, KEY_SIZE)
+    for _ in range(_number(scan, BINDS) + _number(scan, CHECKS)):
+        column = table + 4 * room * _number(scan, at)
+        for i in range(low, high):
+            seen ^= int64(_id(column, int64(rows[i])))
+        at += 2
+    if _number(step, KIND) == HEAD:
+        return seen
+    ids = np.empty(MOST_SLOTS, np.uint32)
+    index = _number(step, INDEX)
+    for i in range(low, high):
+        places[i - low] = -1
+        if _take(scan, int64(rows[i]), uint64(0), values):
+            places[i - low] = _bucket_start(index, _goal(step, values, ids))
+    for i in range(low, high):
+        if places[i - low] >= 0:
+            seen ^= _peek(index, places[i - low])
+    return seen
+
+
+@kernel(
+    "UniTuple(int64, 2)(int64, int64, int64, uint64, uint32[::1], uint64[::1], "
+    "uint32[::1], int64, int64)"
+)
+def _find_heads(
+    head: int,
+    low: int,
+    high: int,
+    target: np.uint64,
+    ids: Ids,
+    found: Keys,
+    fresh: Ids,
+    known: int,
+    written: int,
+) -> tuple[int, int]:
+    """Look for the rows of heads; `found` and `fresh` have room for all of them."""
+    size = _number(head, KEY_SIZE)
+    index = _number(head, INDEX)
+    places = np.empty(BLOCK, np.int64)
+    seen = int64(0)
+    for i in range(low, high):
+        places[i - low] = _bucket_start(index, _key_of(ids, size * i, size))
+    for i in range(low, high):
+        seen ^= _peek(index, places[i - low])
+    for i in range(low, high):
+        row = _find_fact(head, _key_of(ids, size * i, size), ids, size * i)
+        if row >= 0:
+            found[known] = (target << _HALF) | uint64(row)
+            known += 1
+        else:
+            fresh[written] = uint32(target)
+            for a in range(size):
+                fresh[written + 1 + a] = ids[size * i + a]
+            written += size + 1
+    ids[0] = uint32(seen)  # so that what was read to have it at hand is read indeed
+    return known, written
+
+
 @kernel(
     "UniTuple(int64, 2)(int64[:, ::1], int32[::1], uint8[::1], uint64[::1], "
     "uint32[::1], int64[::1], int64)"
@@ -264,10 +367,13 @@ def _match(
 ) -> tuple[int, int]:
     """Run all programs; see `run_programs`."""
     values = np.empty(MOST_SLOTS, np.uint32)
+    ids = np.empty(MOST_SLOTS, np.uint32)
+    heads = np.empty(BLOCK * MOST_SLOTS, np.uint32)
     runs = np.empty(MOST_STEPS + 2, np.int64)
     places = np.empty(MOST_STEPS + 2, np.int64)
     ends = np.empty(MOST_STEPS + 2, np.int64)
     goals = np.empty(MOST_STEPS + 2, np.uint64)
+    block = np.empty(BLOCK, np.int64)
     known = int64(0)
     written = int64(0)
     for job in range(jobs.shape[0]):
@@ -278,10 +384,17 @@ def _match(
             values[_number(program, at)] = uint32(_number(program, at + 1))
             at += 2
         scan = program + _WORD * _number(program, FIRST_OFFSET)
+        first = program + _WORD * _number(program, FIRST_OFFSET + 1)
         head = program + _WORD * _number(program, FIRST_OFFSET + steps + 1)
+        arity = _number(head, KEY_SIZE)
         target = uint64(jobs[job, TARGET])
         count = int64(0)
-        for i in range(jobs[job, LOW], jobs[job, HIGH]):
+        waiting = int64(0)
+        low, high = jobs[job, LOW], jobs[job, HIGH]
+        for i in range(low, high):
+            if (i - low) % BLOCK == 0:
+                end = min(i + BLOCK, high)
+                ids[0] = uint32(_warm_up(scan, first, i, end, rows, values, block))
             if not _take(scan, int64(rows[i]), uint64(0), values):
                 continue
             depth = int64(1)
@@ -289,20 +402,21 @@ def _match(
             while depth > 0:
                 if depth > steps:
                     count += 1
-                    row = _find_fact(head, values)
-                    if row >= 0:
-                        if known == found.size:
+                    for a in range(arity):
+                        heads[arity * waiting + a] = values[
+                            _number(head, OPERANDS + a)
+                        ]
+                    waiting += 1
+                    if waiting == BLOCK:
+                        if (
+                            known + waiting > found.size
+                            or written + (arity + 1) * waiting > fresh.size
+                        ):
                             return int64(TOO_MUCH), int64(0)
-                        found[known] = (target << _HALF) | uint64(row)
-                        known += 1
-                    else:
-                        arity = _number(head, KEY_SIZE)
-                        if written + arity >= fresh.size:
-                            return int64(TOO_MUCH), int64(0)
-                        fresh[written] = uint32(target)
-                        for a in range(arity):
-                            fresh[written + 1 + a] = values[_number(head, OPERANDS + a)]
-                        written += arity + 1
+                        known, written = _find_heads(
+                            head, 0, waiting, target, heads, found, fresh, known, written
+                        )
+                        waiting = int64(0)
                     depth -= 1
                     continue
                 step = program + _WORD * _number(program, FIRST_OFFSET + depth)
@@ -312,7 +426,7 @@ def _match(
                     is_new = runs[depth] < 0
                     runs[depth] = 0
                     if is_new:
-                        row = _find_fact(step, values)
+                        row = _find_fact(step, _goal(step, values, ids), ids, 0)
                         there = row >= 0 and _is_seen(step, row, visible)
                         if there == (kind == REQUIRE):
                             depth += 1
@@ -322,7 +436,7 @@ def _match(
                     continue
                 by_half = kind == BY_HALF
                 if runs[depth] < 0:
-                    goals[depth] = _goal(step, values)
+                    goals[depth] = _goal(step, values, ids)
                     places[depth] = 0
                     ends[depth] = 0
                 goal = goals[depth]
@@ -364,8 +478,39 @@ def _match(
                     runs[depth] = -1
                 else:
                     depth -= 1
+        if (
+            known + waiting > found.size
+            or written + (arity + 1) * waiting > fresh.size
+        ):
+            return int64(TOO_MUCH), int64(0)
+        known, written = _find_heads(
+            head, 0, waiting, target, heads, found, fresh, known, written
+        )
         matches[job] = count
     return known, written
+
+
+@kernel("int64(int64, int64, uint64[::1], uint64[::1], int32[::1], int64[::1])")
+def _count(
+    known: int, written: int, found: Keys, spare: Keys, counts: Rows, ends: Numbers
+) -> int:
+    """Count equal rows; returns how many there are; see `run_programs`."""
+    ordered = sort_keys(found[:known], spare[:known])
+    size = int64(0)
+    for i in range(known):
+        if size > 0 and ordered[i] == found[size - 1]:
+            counts[size - 1] += 1
+        else:
+            found[size] = ordered[i]
+            counts[size] = 1
+            size += 1
+    place = int64(0)
+    for target in range(ends.size - 1):
+        while place < size and int64(found[place] >> _HALF) <= target:
+            place += 1
+        ends[target] = place
+    ends[ends.size - 1] = written
+    return size
 
 
 @kernel(
@@ -411,19 +556,48 @@ def run_programs(
     _mark(changed, rows, False)
     if known < 0:
         return int64(TOO_MUCH)  # type: ignore[no-any-return]
-    ordered = sort_keys(found[:known], spare[:known])
-    size = int64(0)
-    for i in range(known):
-        if size > 0 and ordered[i] == found[size - 1]:
-            counts[size - 1] += 1
-        else:
-            found[size] = ordered[i]
-            counts[size] = 1
-            size += 1
-    place = int64(0)
-    for target in range(ends.size - 1):
-        while place < size and int64(found[place] >> _HALF) <= target:
-            place += 1
-        ends[target] = place
-    ends[ends.size - 1] = written
-    return size
+    return _count(known, written, found, spare, counts, ends)
+
+
+@kernel(
+    "int64(int64[:, ::1], uint32[::1], uint64[::1], uint64[::1], int32[::1], "
+    "uint32[::1], int64[::1])"
+)
+def find_facts(
+    lines: Numbers,
+    ids: Ids,
+    found: Keys,
+    spare: Keys,
+    counts: Rows,
+    fresh: Ids,
+    ends: Numbers,
+) -> int:
+    """Find the rows of facts of several relations.
+
+    Args:
+        lines: for each relation a record of kind HEAD, then how many facts there are
+            and where their ids begin, which are given by column.
+        ids: of all facts.
+        found, spare, counts, fresh, ends: as for `run_programs`, large enough.
+
+    Returns:
+        The number of distinct facts that have a row.
+    """
+    known = int64(0)
+    written = int64(0)
+    facts = np.empty(BLOCK * MOST_SLOTS, np.uint32)
+    for line in range(lines.shape[0]):
+        head = int64(lines[line].ctypes.data)
+        arity = lines[line, KEY_SIZE]
+        count = lines[line, FACTS]
+        start = lines[line, FIRST_ID]
+        for low in range(0, count, BLOCK):
+            size = min(BLOCK, count - low)
+            for column in range(arity):
+                for i in range(size):
+                    at = start + column * count + low + i
+                    facts[arity * i + column] = ids[at]
+            known, written = _find_heads(
+                head, 0, size, uint64(line), facts, found, fresh, known, written
+            )
+    return _count(known, written, found, spare, counts, ends)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Layout = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int64]
 
 TABLE, ROOM, STATUS, SIZE_OF_RELATION = range(4)
 """A relation: addresses of its columns and its status, and how many rows fit."""
@@ -25,12 +25,12 @@ MOST_RUNS = 40
 bits, so there are never so many."""
 
 
-def relation_layout() -> Layout:
+def relation_layout() -> Numbers:
     """Room to describe a relation."""
     return np.zeros(SIZE_OF_RELATION, np.int64)
 
 
-def index_layout() -> Layout:
+def index_layout() -> Numbers:
     """Room to describe an index."""
     return np.zeros(FIRST_RUN + ARITY_OF_RUN * MOST_RUNS, np.int64)
 

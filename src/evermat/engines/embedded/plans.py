@@ -14,28 +14,31 @@ if TYPE_CHECKING:
     from evermat.algebra import Query
     from evermat.engines.embedded.evaluate import InlineTables
     from evermat.engines.embedded.plan import Plan
+    from evermat.engines.embedded.store import Store
 
 REPLAN_FACTOR = 8
 """A plan is made anew when a relation has grown or shrunk by more than this."""
 
 
 class Plans:
-    """The plans for some relations.
+    """The plans for the relations of a store.
 
     Args:
-        relations: by name; those that queries mention are added.
+        store: relations that queries mention are added to it.
         inline: the inline rows of queries.
     """
 
-    def __init__(self, relations: dict[str, Relation], inline: InlineTables) -> None:
-        self.relations = relations
+    def __init__(self, store: Store, inline: InlineTables) -> None:
         self._inline = inline
         self._prepared: dict[Query, Prepared] = {}
-        self._programs: dict[Query, tuple[Plan, Program | None]] = {}
+        self._programs: dict[Query, tuple[int, Plan, Program | None]] = {}
+        """Each with the time at which it was right."""
+        self.move_to(store)
 
-    def move_to(self, relations: dict[str, Relation]) -> None:
-        """Go on with other relations."""
-        self.relations = relations
+    def move_to(self, store: Store) -> None:
+        """Go on with another store."""
+        self.relations = store.relations
+        self._clock = store.clock
         self.forget_programs()
 
     def forget_programs(self) -> None:
@@ -46,7 +49,7 @@ class Plans:
         """Make a relation known."""
         known = self.relations.get(relation)
         if known is None:
-            self.relations[relation] = Relation(relation, arity)
+            self.relations[relation] = Relation(relation, arity, self._clock)
         elif known.arity != arity:
             raise ArityMismatchError(known.arity, arity, name=relation)
 
@@ -61,16 +64,16 @@ class Plans:
 
     def program(self, query: Query) -> Program | None:
         """The program of a query, if it can have one, for relations as they are."""
-        plan = self.prepared(query).plan
         known = self._programs.get(query)
-        if known is None or known[0] is not plan:
-            program = None
-            if can_be_programmed(plan):
-                program = Program(plan, self.relations, self._inline)
-            known = self._programs[query] = (plan, program)
-        program = known[1]
+        if known is not None and known[0] == self._clock.time:
+            return known[2]
+        plan = self.prepared(query).plan
+        program = known[2] if known is not None and known[1] is plan else None
+        if program is None and can_be_programmed(plan):
+            program = Program(plan, self.relations, self._inline)
         if program is not None:
             program.bring_up_to_date()
+        self._programs[query] = (self._clock.time, plan, program)
         return program
 
     def new_plan(self, query: Query) -> Plan:

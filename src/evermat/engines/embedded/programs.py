@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import Column, Role
-from evermat.engines.embedded.index import WIDEST_EXACT_KEY
+from evermat.engines.embedded.index import SPREAD, WIDEST_EXACT_KEY
 from evermat.engines.embedded.kernels_programs import (
     BY_HALF,
     BY_KEY,
@@ -20,6 +20,7 @@ from evermat.engines.embedded.kernels_programs import (
     FIRST_OFFSET,
     HEAD,
     IN_KEY,
+    KEY_SIZE,
     MOST_SLOTS,
     MOST_STEPS,
     REQUIRE,
@@ -151,7 +152,7 @@ class _Writer:
         match step:
             case Scan(pattern=pattern):
                 relation = self.relations[pattern.relation]
-                self._use(relation, relation.primary, searched=False)
+                self._use(relation, relation.primary, 0)
                 slots = self._slots(pattern.operands)
                 return _numbers(
                     (relation, relation.primary, EVERYBODY, SCAN),
@@ -190,7 +191,7 @@ class _Writer:
         step: Step,
     ) -> list[int]:
         index = relation.index(key)
-        self._use(relation, index, searched=True)
+        self._use(relation, index, SPREAD)
         by_half = len(key) == 1
         second = index.columns[1] if by_half else IN_KEY
         binds, checks = self._free(operands, slots, key, step.keep, second)
@@ -206,13 +207,14 @@ class _Writer:
     def _test(
         self, relation: Relation, slots: list[int], seen_by: int, kind: int
     ) -> list[int]:
-        self._use(relation, relation.primary, searched=True)
+        self._use(relation, relation.primary, SPREAD)
         return _numbers((relation, relation.primary, seen_by, kind), slots, [], [])
 
     def _head(self) -> list[int]:
         head = self.query.head
         relation = self.relations[head.relation]
-        self._use(relation, relation.primary, searched=False)
+        # Facts are looked up by all of their columns, so that few buckets do.
+        self._use(relation, relation.primary, 1)
         slots = self._slots(head.operands)
         return _numbers((relation, relation.primary, EVERYBODY, HEAD), slots, [], [])
 
@@ -250,10 +252,9 @@ class _Writer:
         ]
         return taken, checks
 
-    def _use(self, relation: Relation, index: Index, *, searched: bool) -> None:
+    def _use(self, relation: Relation, index: Index, spread: int) -> None:
         self.uses[index] = relation
-        if searched:
-            index.expect_searches()
+        index.expect_searches(spread)
 
     def _slots(self, operands: Sequence[Operand]) -> list[int]:
         return [
@@ -282,8 +283,8 @@ def _numbers(
     relation, index, seen_by, kind = what
     pairs = [number for pair in (*binds, *checks) for number in pair]
     return [
-        address(relation.layout),
-        address(index.layout),
+        relation.address,
+        index.address,
         seen_by,
         kind,
         len(key),
@@ -292,3 +293,12 @@ def _numbers(
         *key,
         *pairs,
     ]
+
+
+def fact_line(relation: Relation, count: int, first: int) -> list[int]:
+    """What to look up: so many facts, whose ids begin at a place."""
+    index = relation.primary
+    index.expect_searches(1)
+    relation.require_layout()
+    what = (relation, index, EVERYBODY, HEAD)
+    return [*_numbers(what, [], [], [])[:KEY_SIZE], relation.arity, 0, 0, count, first]

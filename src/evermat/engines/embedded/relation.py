@@ -41,12 +41,28 @@ SAMPLE = 2048
 """Rows looked at to estimate how many different values a column has."""
 
 
-class Relation:
-    """See the module's docstring."""
+class Clock:
+    """Tells whether relations have other rows than before."""
 
-    def __init__(self, name: str, arity: int) -> None:
+    __slots__ = ("time",)
+
+    def __init__(self) -> None:
+        self.time = 0
+
+
+class Relation:
+    """See the module's docstring.
+
+    Args:
+        name: what it is called.
+        arity: how many columns it has.
+        clock: goes on whenever rows come, or are cleared out.
+    """
+
+    def __init__(self, name: str, arity: int, clock: Clock | None = None) -> None:
         self.name = name
         self.arity = arity
+        self._clock = Clock() if clock is None else clock
         self.count = 0
         """How many rows there are, whatever their status."""
         self.alive = 0
@@ -64,6 +80,8 @@ class Relation:
         self.layout = relation_layout()
         """Where the arrays are, for compiled code; good while an index of the
         relation is described for as many rows as there are."""
+        self.address = address(self.layout)
+        """Where the layout is."""
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
@@ -262,6 +280,7 @@ class Relation:
         return kernels_rows.clear_bit(self._status, np.ascontiguousarray(rows), bit)
 
     def _reserve(self, size: int) -> None:
+        self._clock.time += 1
         if size <= self._status.size:
             return
         if size > MOST_ROWS:
@@ -337,6 +356,12 @@ class Relation:
             keys = make_keys(self._table[list(index.columns), new])
             index.add(keys, np.arange(index.covered, self.count, dtype=np.int32))
             index.covered = self.count
+
+    def require_layout(self) -> int:
+        """Bring the layout up to date; where it is."""
+        if self.primary.described != self.count:
+            self.describe(self.primary)
+        return self.address
 
     def describe(self, index: Index) -> None:
         """Bring an index, its layout and that of the relation up to date."""

@@ -14,6 +14,7 @@ from evermat.engines.embedded.relation import (
     MATERIALISED,
     NONRECURSIVE,
     RECURSIVE,
+    Clock,
     Relation,
 )
 from evermat.engines.embedded.sets import Sets, Stored
@@ -28,6 +29,8 @@ class Store:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.relations: dict[str, Relation] = {}
+        self.clock = Clock()
+        """Goes on whenever a relation has other rows than before."""
         self.sets = Sets(self.relations, dictionary)
         self.materialised = Stored(MATERIALISED)
         self.explicit = Stored(EXPLICIT)
