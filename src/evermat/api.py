@@ -646,8 +646,10 @@ class KnowledgeBase:
     def _report(
         self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
     ) -> Change:
-        arities = {each.name: each.arity for each in catalogue}
-        return Change(expanded_outcome(outcome, arities), catalogue, applied=applied)
+        if outcome.cliques is not None:
+            arities = {each.name: each.arity for each in catalogue}
+            outcome = expanded_outcome(outcome, arities)
+        return Change(outcome, catalogue, applied=applied)
 
     @contextmanager
     def _announced(

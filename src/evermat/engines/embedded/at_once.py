@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from evermat.algebra import Role
+from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import Heads, find_or_append
 from evermat.engines.embedded.kernels_programs import TOO_MUCH, find_facts, run_programs
 from evermat.engines.embedded.programs import ROLES, fact_line
+from evermat.engines.embedded.sets import Marker, RowCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.plans import Plans
     from evermat.engines.embedded.programs import Program
     from evermat.engines.embedded.relation import Relation
-    from evermat.engines.embedded.sets import Code, Settled, Sets
+    from evermat.engines.embedded.sets import Code, Derived, Settled, Sets
 
     from evermat.engines.embedded.layout import Numbers
 
@@ -49,9 +51,6 @@ MOST_FACTS = MOST_FOUND // 2
 PATIENCE = 1 << 20
 """How many rows may be looked at."""
 
-Derived = dict[str, tuple["Rows", "Rows"]]
-"""For each relation rows, and how often each was derived."""
-
 
 @dataclass(slots=True)
 class Work:
@@ -59,7 +58,7 @@ class Work:
 
     Attributes:
         programs: in the order of the jobs.
-        jobs, changed: lines of numbers for the kernel.
+        jobs: lines of numbers for the kernel.
         rows: changed rows of one relation after the other.
         targets: the relations that are derived, and their numbers.
         rest: queries without a program.
@@ -68,7 +67,6 @@ class Work:
 
     programs: list[Program] = field(default_factory=list)
     jobs: list[Line] = field(default_factory=list)
-    changed: list[Line] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)
     targets: dict[str, int] = field(default_factory=dict)
     rest: list[Query] = field(default_factory=list)
@@ -88,14 +86,17 @@ class AtOnce:
 
     def run(
         self, queries: QuerySet, views: Views, sets: Sets
-    ) -> tuple[Derived, Work] | None:
+    ) -> tuple[RowCounts, Work] | None:
         """What queries derive, and the work that it was.
 
         None if all of them are to be run in the other way.
         """
         deltas = _deltas(views)
-        if not 0 < sum(delta.size() for _, delta in deltas) <= MOST_CHANGED:
+        if sum(delta.size() for _, delta in deltas) > MOST_CHANGED:
             return None
+        work = self._work(queries, deltas)
+        if not work.jobs:
+            return RowCounts({}), work
         codes = [
             None if facts is None else sets.common_code(facts)
             for facts in (views.positive, views.negative, views.local)
@@ -104,29 +105,26 @@ class AtOnce:
             return None
         if codes[2] is None and views.local is not None:
             return None
-        bits = [sets.take_bit() for _ in deltas]
-        try:
-            work = self._work(queries, deltas, bits)
-            if not work.jobs:
-                return {}, work
-            by_role = {role: bit for (role, _), bit in zip(deltas, bits, strict=True)}
-            visible = self._table(codes, by_role, sets)
-            return self._carry_out(work, visible)
-        finally:
-            for bit in reversed(bits):
-                sets.give_back(bit)
+        bits = {}
+        with Marker(sets) as marker:
+            if any(program.reads_unchanged for program in work.programs):
+                for role, delta in deltas:
+                    bits[role] = marker.bit_everywhere(delta)
+            return self._carry_out(work, self._table(codes, bits, sets))
 
-    def _work(
-        self, queries: QuerySet, deltas: list[tuple[Role, Settled]], bits: list[int]
-    ) -> Work:
-        work = Work(rest=list(queries.by_change.get(None, ())))
+    def _work(self, queries: QuerySet, deltas: list[tuple[Role, Settled]]) -> Work:
+        by_change = queries.by_change
+        work = Work(rest=list(by_change.get(None, ())))
         place = 0
-        relations = self._plans.relations
-        for (role, delta), bit in zip(deltas, bits, strict=True):
-            for name, rows in delta.rows.items():
+        for role, delta in deltas:
+            read = queries.changes.get(role)
+            if read is None or read.isdisjoint(delta.names()):
+                continue
+            for name in delta.rows.keys() & read:
+                rows = delta.rows[name]
                 end = place + rows.size
                 work.rows.append(rows)
-                for query in queries.by_change.get((role, name), ()):
+                for query in by_change[role, name]:
                     program = self._plans.program(query)
                     if program is None:
                         work.rest.append(query)
@@ -134,8 +132,6 @@ class AtOnce:
                     number = work.targets.setdefault(program.target, len(work.targets))
                     work.programs.append(program)
                     work.jobs.append((program.address, place, end, number))
-                address = relations[name].require_layout()
-                work.changed.append((address, place, end, bit))
                 place = end
         return work
 
@@ -165,12 +161,11 @@ class AtOnce:
 
     def _carry_out(
         self, work: Work, visible: Flags
-    ) -> tuple[Derived, Work] | None:
+    ) -> tuple[RowCounts, Work] | None:
         matches = np.empty(len(work.jobs), np.int64)
         ends = np.empty(len(work.targets) + 1, np.int64)
         size = run_programs(
             np.array(work.jobs, np.int64),
-            np.array(work.changed, np.int64),
             work.rows[0] if len(work.rows) == 1 else np.concatenate(work.rows),
             visible,
             self._found,
@@ -185,14 +180,13 @@ class AtOnce:
             return None
         work.matches = matches.tolist()
         names = list(work.targets)
-        derived = self._found_rows(size, names, ends)
-        self._add_fresh(ends, names, derived)
-        return derived, work
+        found = self._counted(size, names, ends)
+        return self._with_fresh(found, ends, names), work
 
     def find(
         self, tables: Mapping[str, pa.Table], ids: Ids, *, add: bool
-    ) -> dict[str, Rows]:
-        """The sorted distinct rows of facts.
+    ) -> Settled:
+        """The rows of facts.
 
         Args:
             tables: facts by relation.
@@ -216,27 +210,32 @@ class AtOnce:
             ends,
         )
         names = list(tables)
-        derived = self._found_rows(size, names, ends)
-        if add:
-            self._add_fresh(ends, names, derived)
-        return {name: rows for name, (rows, _) in derived.items()}
+        found = self._counted(size, names, ends)
+        return (self._with_fresh(found, ends, names) if add else found).facts
 
-    def _found_rows(self, size: int, names: list[str], ends: Numbers) -> Derived:
+    def _counted(self, size: int, names: list[str], ends: Numbers) -> RowCounts:
+        """What was found by the last call."""
         rows = self._found[:size].astype(np.uint32).view(np.int32)
-        counts = self._counts[:size].copy()
-        derived: Derived = {}
+        relations = self._plans.relations
+        found, lines = [], []
         place = 0
         for name, end in zip(names, ends[:-1].tolist(), strict=True):
             if end > place:
-                derived[name] = (rows[place:end], counts[place:end])
+                found.append(name)
+                lines.append((relations[name].address, place, end))
                 place = end
-        return derived
+        if not found:
+            return RowCounts({})
+        flat = Flat(found, rows, np.array(lines, np.int64))
+        return RowCounts.of_flat(flat, self._counts[:size].copy())
 
-    def _add_fresh(self, ends: Numbers, names: list[str], derived: Derived) -> None:
-        """Give rows to facts that have none."""
+    def _with_fresh(
+        self, found: RowCounts, ends: Numbers, names: list[str]
+    ) -> RowCounts:
+        """What was found, and rows for facts that had none."""
         written = int(ends[-1])
         if not written:
-            return
+            return found
         relations = self._plans.relations
         fresh = self._fresh[:written]
         place = 0
@@ -246,10 +245,11 @@ class AtOnce:
             end = place + 1 + relations[name].arity
             tables.setdefault(name, []).append(fresh[place + 1 : end])
             place = end
-        for name, facts in tables.items():
-            derived[name] = joined(
-                derived.get(name), _new_rows(relations[name], np.stack(facts, axis=1))
-            )
+        more = {
+            name: _new_rows(relations[name], np.stack(facts, axis=1))
+            for name, facts in tables.items()
+        }
+        return joined(found, more)
 
 
 def _new_rows(relation: Relation, table: Ids) -> tuple[Rows, Rows]:
@@ -270,12 +270,14 @@ def _deltas(views: Views) -> list[tuple[Role, Settled]]:
     ]
 
 
-def joined(
-    one: tuple[Rows, Rows] | None, other: tuple[Rows, Rows]
-) -> tuple[Rows, Rows]:
-    """Both lots of rows with their counts, where a row can be in both."""
-    if one is None:
-        return other
-    rows, places = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
-    counts = np.bincount(places, np.concatenate([one[1], other[1]]))
-    return rows, counts.astype(np.int32)
+def joined(found: RowCounts, more: Derived) -> RowCounts:
+    """Both together; a row can be in both."""
+    both = dict(found.by_name)
+    for name, (rows, counts) in more.items():
+        if name in both:
+            rows = np.concatenate([both[name][0], rows])
+            counts = np.concatenate([both[name][1], counts])
+            rows, places = np.unique(rows, return_inverse=True)
+            counts = np.bincount(places, counts).astype(np.int32)
+        both[name] = (rows, counts)
+    return RowCounts(both)

@@ -7,7 +7,6 @@ what they derive is sorted, counted and given rows (`heads`).
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -134,7 +133,7 @@ class EmbeddedEngine:
 
     def settle(self, facts: Facts) -> Settled:
         """Work out a view."""
-        return Settled(self.store.sets.rows_of(facts))
+        return self.store.sets.settled(facts)
 
     def size(self, facts: Facts, relation: str) -> int:
         """How many facts of a relation a view has."""
@@ -157,16 +156,11 @@ class EmbeddedEngine:
 
     def derive(self, queries: QuerySet, views: Views) -> Settled:
         """The facts that the queries yield, each once."""
-        found = self._run(queries, views)
-        return Settled({name: rows for name, (rows, _) in found.items()})
+        return self._run(queries, views).facts
 
     def derive_counts(self, queries: QuerySet, views: Views) -> RowCounts:
         """The facts that the queries yield, with the number of matches of each."""
-        found = self._run(queries, views)
-        return RowCounts(
-            {name: rows for name, (rows, _) in found.items()},
-            {name: counts for name, (_, counts) in found.items()},
-        )
+        return self._run(queries, views)
 
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
@@ -174,7 +168,7 @@ class EmbeddedEngine:
         relation = Relation(query.head.relation, arity)
         prepared = Prepared(self._plans.new_plan(query), self.inline)
         heads = Heads(arity)
-        with self._marker() as marker:
+        with Marker(self.store.sets) as marker:
             self._evaluate(prepared, views, marker, heads)
         found = heads.counted()
         if found is not None:
@@ -188,27 +182,27 @@ class EmbeddedEngine:
         del views  # the order of steps depends on sizes, not on what is visible
         return describe(self._plans.new_plan(query))
 
-    def _run(self, queries: QuerySet, views: Views) -> Derived:
+    def _run(self, queries: QuerySet, views: Views) -> RowCounts:
         done = None
         if self._known_before is not None:
             # From scratch, little is found in a round only after much was.
             done = self._at_once.run(queries, views, self.store.sets)
         if done is None:
-            return self._run_in_turn(self._affected(queries, views), views)
-        derived, work = done
-        for program, matches in zip(work.programs, work.matches, strict=True):
+            every = self._affected(queries, views)
+            return RowCounts(self._run_in_turn(every, views))
+        found, work = done
+        for program, matches in zip(work.programs, work.matches, strict=False):
             if matches:
                 self.matches += matches
                 if self.monitor is not None:
                     self.monitor.working(program.label, matches)
         if work.rest:
-            for name, more in self._run_in_turn(work.rest, views).items():
-                derived[name] = joined(derived.get(name), more)
-        return derived
+            found = joined(found, self._run_in_turn(work.rest, views))
+        return found
 
     def _run_in_turn(self, queries: Iterable[Query], views: Views) -> Derived:
         gathered: dict[str, Heads] = {}
-        with self._marker() as marker:
+        with Marker(self.store.sets) as marker:
             for query in queries:
                 head = query.head
                 heads = gathered.get(head.relation)
@@ -234,14 +228,6 @@ class EmbeddedEngine:
             if delta is not None:
                 for name in cast("Settled", delta).rows:
                     yield from queries.by_change.get((role, name), ())
-
-    @contextmanager
-    def _marker(self) -> Iterator[Marker]:
-        marker = Marker(self.store.sets)
-        try:
-            yield marker
-        finally:
-            marker.clear()
 
     def _evaluate(
         self, prepared: Prepared, views: Views, marker: Marker, heads: Heads
@@ -279,9 +265,14 @@ class EmbeddedEngine:
 
     def once(self, facts: SettledFacts) -> Counts:
         """The multiset that holds each of the facts once."""
-        rows = cast("Settled", facts).rows
-        ones = {name: np.ones(some.size, np.int32) for name, some in rows.items()}
-        return RowCounts(rows, ones)
+        settled = cast("Settled", facts)
+        if self.store.sets.is_flat(settled):
+            flat = settled.flat(self.store.relations)
+            return RowCounts.of_flat(flat, np.ones(flat.rows.size, np.int32))
+        rows = settled.rows
+        return RowCounts(
+            {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
+        )
 
     # -------------------------------------------------------------------- equality
 
@@ -507,7 +498,7 @@ class EmbeddedEngine:
         for name, table in tables.items():
             self.declare(name, table.num_columns)
         ids = self._dictionary.encode_all(_columns(tables))
-        return Settled(self._at_once.find(tables, ids, add=True))
+        return self._at_once.find(tables, ids, add=True)
 
     def find_all(self, tables: Mapping[str, pa.Table]) -> Settled:
         """Those of the rows that are known facts of relations."""
@@ -517,7 +508,7 @@ class EmbeddedEngine:
             self._require_arity(name, table)
         known = {name: tables[name] for name in tables if name in self.store.relations}
         ids = self._dictionary.look_up_all(_columns(known))
-        return Settled(self._at_once.find(known, ids, add=False))
+        return self._at_once.find(known, ids, add=False)
 
     def _union(self, parts: Iterable[Settled]) -> Settled:
         return Settled({name: rows for part in parts for name, rows in part.rows.items()})
@@ -593,24 +584,18 @@ class EmbeddedEngine:
     ) -> None:
         """End the transaction."""
         self._require_transaction()
-        gone = self.store.sets.rows_of(deleted - added)
-        come = self.store.sets.rows_of(added)
-        lost = self.store.sets.rows_of(withdrawn)
-        new = self.store.sets.rows_of(given)
+        sets = self.store.sets
+        gone, come = sets.settled(deleted - added), sets.settled(added)
+        lost, new = sets.settled(withdrawn), sets.settled(given)
         if self.journal is not None:
-            self.journal(
-                committed(self.store, self._dictionary, (gone, come, lost, new))
-            )
-        for name, rows in lost.items():
-            self.store.relations[name].withdraw(rows)
-        for name, rows in new.items():
-            self.store.relations[name].give(rows)
-        for name, rows in gone.items():
-            self.store.relations[name].hide(rows)
-        for name, rows in come.items():
-            self.store.relations[name].show(rows)
+            rows = gone.rows, come.rows, lost.rows, new.rows
+            self.journal(committed(self.store, self._dictionary, rows))
+        self.store.withdraw(lost)
+        self.store.give(new)
+        self.store.hide(gone)
+        self.store.show(come)
         self._end()
-        for name in gone:
+        for name in gone.names():
             self._clear_out(self.store.relations[name])
 
     def _clear_out(self, relation: Relation) -> None:
@@ -656,15 +641,13 @@ class EmbeddedEngine:
     def give(self, facts: Settled) -> None:
         """Make facts given and materialised, each with a nonrecursive count of one."""
         new = self.settle(facts - self.store.explicit)
-        for name, rows in new.rows.items():
-            self.store.relations[name].give(rows)
+        self.store.give(new)
         self.nonrecursive_counts.add(self.once(new))
         self.extend(self.settle(new - self.store.materialised))
 
     def extend(self, facts: SettledFacts) -> None:
         """Add facts to the materialised ones directly."""
-        for name, rows in cast("Settled", facts).rows.items():
-            self.store.relations[name].show(rows)
+        self.store.show(cast("Settled", facts))
 
     def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
         """Take up what another engine stored: for engines without facts."""

@@ -9,21 +9,11 @@ loops: for few rows, what costs is not the loop but what happens around it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numba.extending import intrinsic
 
-from evermat.engines.embedded.kernels import (
-    _types,
-    int32,
-    int64,
-    kernel,
-    sort_keys,
-    uint16,
-    uint32,
-    uint64,
-)
+from evermat.engines.embedded.kernels import int64, kernel, sort_keys, uint32, uint64
 from evermat.engines.embedded.layout import (
     ARITY_OF_RUN,
     BASE,
@@ -38,6 +28,13 @@ from evermat.engines.embedded.layout import (
     SIZE,
     STATUS,
     TABLE,
+)
+from evermat.engines.embedded.raw import (
+    read_id,
+    read_key,
+    read_number,
+    read_row,
+    read_status,
 )
 
 if TYPE_CHECKING:
@@ -74,49 +71,12 @@ of the relation that its heads belong to."""
 FACTS, FIRST_ID = OPERANDS, OPERANDS + 1
 """What follows a record of kind HEAD where facts are looked up."""
 
-CHANGED_RELATION, CHANGED_LOW, CHANGED_HIGH, CHANGED_BIT = range(4)
-"""What changed: the address of a relation, its part of the rows, and the status bit
-that they have in the meantime."""
-
 TOO_MUCH = -1
 """The result of a run that was given up."""
 
 _HALF = np.uint64(32)
 _LOWER = np.uint64(0xFFFFFFFF)
 _WORD = 8
-
-
-def _reader(kind: Any) -> Any:
-    """Reads the element of an array, of which only the address is known."""
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def read(_context: Any, _address: Any, _at: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            pointer = context.get_value_type(kind).as_pointer()
-            start = builder.inttoptr(arguments[0], pointer)
-            return builder.load(builder.gep(start, [arguments[1]]))
-
-        return kind(int64, int64), generate
-
-    return read
-
-
-_number = _reader(int64)
-_key = _reader(uint64)
-_id = _reader(uint32)
-_row = _reader(int32)
-_status = _reader(uint16)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _write_status(_context: Any, _address: Any, _at: Any, _value: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        pointer = context.get_value_type(uint16).as_pointer()
-        start = builder.inttoptr(arguments[0], pointer)
-        builder.store(arguments[2], builder.gep(start, [arguments[1]]))
-        return context.get_dummy_value()
-
-    return _types.void(int64, int64, uint16), generate
 
 
 # ----------------------------------------------------------------------- look-ups
@@ -130,23 +90,23 @@ def _part_of_run(run: int, goal: np.uint64, by_half: bool) -> tuple[int, int]:  
     its lower half is zero.
     """
     low = int64(0)
-    high = _number(run, SIZE)
-    buckets = _number(run, BUCKETS)
+    high = read_number(run, SIZE)
+    buckets = read_number(run, BUCKETS)
     if buckets > 0:
-        shift = _number(run, SHIFT)
-        bucket = (int64(goal >> _HALF) - _number(run, BASE)) >> shift
+        shift = read_number(run, SHIFT)
+        bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> shift
         if bucket < 0 or bucket >= buckets:
             return int64(0), int64(0)
-        directory = _number(run, DIRECTORY)
-        low = int64(_row(directory, bucket))
-        high = int64(_row(directory, bucket + 1))
+        directory = read_number(run, DIRECTORY)
+        low = int64(read_row(directory, bucket))
+        high = int64(read_row(directory, bucket + 1))
         if by_half and shift == 0:
             return low, high
-    keys = _number(run, KEYS)
+    keys = read_number(run, KEYS)
     end = high
     while low < end:
         middle = (low + end) >> 1
-        if _key(keys, middle) < goal:
+        if read_key(keys, middle) < goal:
             low = middle + 1
         else:
             end = middle
@@ -176,30 +136,30 @@ def _key_of(ids: Ids, start: int, size: int) -> np.uint64:
 @kernel("uint64(int64, uint32[::1], uint32[::1])")
 def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     """The key that a record looks for; `ids` is given what it is made of."""
-    size = _number(record, KEY_SIZE)
+    size = read_number(record, KEY_SIZE)
     for at in range(size):
-        ids[at] = values[_number(record, OPERANDS + at)]
+        ids[at] = values[read_number(record, OPERANDS + at)]
     return _key_of(ids, 0, size)
 
 
 @kernel("int64(int64, uint64, uint32[::1], int64)")
 def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     """The row of the fact that a record is about, or -1."""
-    size = _number(record, KEY_SIZE)
-    relation = _number(record, RELATION)
-    index = _number(record, INDEX)
+    size = read_number(record, KEY_SIZE)
+    relation = read_number(record, RELATION)
+    index = read_number(record, INDEX)
     run = index + _WORD * FIRST_RUN
-    for _ in range(_number(index, RUNS)):
+    for _ in range(read_number(index, RUNS)):
         place, end = _part_of_run(run, goal, False)
-        keys = _number(run, KEYS)
-        while place < end and _key(keys, place) == goal:
-            row = int64(_row(_number(run, ROWS), place))
+        keys = read_number(run, KEYS)
+        while place < end and read_key(keys, place) == goal:
+            row = int64(read_row(read_number(run, ROWS), place))
             same = True
             if size > 2:  # noqa: PLR2004  the key is a hash
-                table = _number(relation, TABLE)
-                room = _number(relation, ROOM)
+                table = read_number(relation, TABLE)
+                room = read_number(relation, ROOM)
                 for at in range(size):
-                    if _id(table, at * room + row) != ids[start + at]:
+                    if read_id(table, at * room + row) != ids[start + at]:
                         same = False
                         break
             if same:
@@ -213,72 +173,57 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
 def _bucket_start(index: int, goal: np.uint64) -> int:
     """Where the longest run has keys like the goal, as far as its directory tells."""
     run = index + _WORD * FIRST_RUN
-    buckets = _number(run, BUCKETS)
-    if _number(index, RUNS) == 0 or buckets == 0:
+    buckets = read_number(run, BUCKETS)
+    if read_number(index, RUNS) == 0 or buckets == 0:
         return int64(0)  # type: ignore[no-any-return]
-    bucket = (int64(goal >> _HALF) - _number(run, BASE)) >> _number(run, SHIFT)
+    bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> read_number(run, SHIFT)
     if bucket < 0 or bucket >= buckets:
         return int64(0)  # type: ignore[no-any-return]
-    return int64(_row(_number(run, DIRECTORY), bucket))  # type: ignore[no-any-return]
+    return int64(read_row(read_number(run, DIRECTORY), bucket))  # type: ignore[no-any-return]
 
 
 @kernel("int64(int64, int64)")
 def _peek(index: int, place: int) -> int:
     """Read what a look-up is likely to read."""
     run = index + _WORD * FIRST_RUN
-    if _number(index, RUNS) == 0 or place >= _number(run, SIZE):
+    if read_number(index, RUNS) == 0 or place >= read_number(run, SIZE):
         return int64(0)  # type: ignore[no-any-return]
-    key = _key(_number(run, KEYS), place)
-    return int64(key) ^ int64(_row(_number(run, ROWS), place))  # type: ignore[no-any-return]
+    key = read_key(read_number(run, KEYS), place)
+    return int64(key) ^ int64(read_row(read_number(run, ROWS), place))  # type: ignore[no-any-return]
 
 
 @kernel("boolean(int64, int64, uint8[::1])")
 def _is_seen(record: int, row: int, visible: Flags) -> bool:
-    seen_by = _number(record, SEEN_BY)
+    seen_by = read_number(record, SEEN_BY)
     if seen_by == 0:
         return True
-    status = _number(_number(record, RELATION), STATUS)
-    return bool(visible[_status(status, row)] & seen_by)
+    status = read_number(read_number(record, RELATION), STATUS)
+    return bool(visible[read_status(status, row)] & seen_by)
 
 
 @kernel("boolean(int64, int64, uint64, uint32[::1])")
 def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     """Take values from a row; whether it has those that it must have."""
-    relation = _number(record, RELATION)
-    table = _number(relation, TABLE)
-    room = _number(relation, ROOM)
-    at = OPERANDS + _number(record, KEY_SIZE)
-    for _ in range(_number(record, BINDS)):
-        position = _number(record, at)
+    relation = read_number(record, RELATION)
+    table = read_number(relation, TABLE)
+    room = read_number(relation, ROOM)
+    at = OPERANDS + read_number(record, KEY_SIZE)
+    for _ in range(read_number(record, BINDS)):
+        position = read_number(record, at)
         if position == IN_KEY:
-            values[_number(record, at + 1)] = uint32(key & _LOWER)
+            values[read_number(record, at + 1)] = uint32(key & _LOWER)
         else:
-            values[_number(record, at + 1)] = _id(table, position * room + row)
+            values[read_number(record, at + 1)] = read_id(table, position * room + row)
         at += 2
-    for _ in range(_number(record, CHECKS)):
-        value = _id(table, _number(record, at) * room + row)
-        if value != values[_number(record, at + 1)]:
+    for _ in range(read_number(record, CHECKS)):
+        value = read_id(table, read_number(record, at) * room + row)
+        if value != values[read_number(record, at + 1)]:
             return False
         at += 2
     return True
 
 
 # ---------------------------------------------------------------------------- runs
-
-
-@kernel("void(int64[:, ::1], int32[::1], boolean)")
-def _mark(changed: Numbers, rows: Rows, present: bool) -> None:  # noqa: FBT001  kernels have no keywords
-    """Give changed rows their status bits, or take them away."""
-    for c in range(changed.shape[0]):
-        bit = uint16(changed[c, CHANGED_BIT])
-        if bit == 0:
-            continue
-        status = _number(changed[c, CHANGED_RELATION], STATUS)
-        for i in range(changed[c, CHANGED_LOW], changed[c, CHANGED_HIGH]):
-            old = _status(status, int64(rows[i]))
-            _write_status(
-                status, int64(rows[i]), uint16(old | bit if present else old & ~bit)
-            )
 
 
 @kernel("int64(int64, int64, int64, int64, int32[::1], uint32[::1], int64[::1])")
@@ -291,19 +236,19 @@ def _warm_up(
     and those of a step for one row after the other do not.
     """
     seen = int64(0)
-    relation = _number(scan, RELATION)
-    table = _number(relation, TABLE)
-    room = _number(relation, ROOM)
-    at = OPERANDS + _number(scan, KEY_SIZE)
-    for _ in range(_number(scan, BINDS) + _number(scan, CHECKS)):
-        column = table + 4 * room * _number(scan, at)
+    relation = read_number(scan, RELATION)
+    table = read_number(relation, TABLE)
+    room = read_number(relation, ROOM)
+    at = OPERANDS + read_number(scan, KEY_SIZE)
+    for _ in range(read_number(scan, BINDS) + read_number(scan, CHECKS)):
+        column = table + 4 * room * read_number(scan, at)
         for i in range(low, high):
-            seen ^= int64(_id(column, int64(rows[i])))
+            seen ^= int64(read_id(column, int64(rows[i])))
         at += 2
-    if _number(step, KIND) == HEAD:
+    if read_number(step, KIND) == HEAD:
         return seen
     ids = np.empty(MOST_SLOTS, np.uint32)
-    index = _number(step, INDEX)
+    index = read_number(step, INDEX)
     for i in range(low, high):
         places[i - low] = -1
         if _take(scan, int64(rows[i]), uint64(0), values):
@@ -330,8 +275,8 @@ def _find_heads(
     written: int,
 ) -> tuple[int, int]:
     """Look for the rows of heads; `found` and `fresh` have room for all of them."""
-    size = _number(head, KEY_SIZE)
-    index = _number(head, INDEX)
+    size = read_number(head, KEY_SIZE)
+    index = read_number(head, INDEX)
     places = np.empty(BLOCK, np.int64)
     seen = int64(0)
     for i in range(low, high):
@@ -378,15 +323,15 @@ def _match(
     written = int64(0)
     for job in range(jobs.shape[0]):
         program = jobs[job, PROGRAM]
-        steps = _number(program, STEPS)
+        steps = read_number(program, STEPS)
         at = FIRST_OFFSET + steps + 2
-        for _ in range(_number(program, CONSTANTS)):
-            values[_number(program, at)] = uint32(_number(program, at + 1))
+        for _ in range(read_number(program, CONSTANTS)):
+            values[read_number(program, at)] = uint32(read_number(program, at + 1))
             at += 2
-        scan = program + _WORD * _number(program, FIRST_OFFSET)
-        first = program + _WORD * _number(program, FIRST_OFFSET + 1)
-        head = program + _WORD * _number(program, FIRST_OFFSET + steps + 1)
-        arity = _number(head, KEY_SIZE)
+        scan = program + _WORD * read_number(program, FIRST_OFFSET)
+        first = program + _WORD * read_number(program, FIRST_OFFSET + 1)
+        head = program + _WORD * read_number(program, FIRST_OFFSET + steps + 1)
+        arity = read_number(head, KEY_SIZE)
         target = uint64(jobs[job, TARGET])
         count = int64(0)
         waiting = int64(0)
@@ -404,7 +349,7 @@ def _match(
                     count += 1
                     for a in range(arity):
                         heads[arity * waiting + a] = values[
-                            _number(head, OPERANDS + a)
+                            read_number(head, OPERANDS + a)
                         ]
                     waiting += 1
                     if waiting == BLOCK:
@@ -419,8 +364,8 @@ def _match(
                         waiting = int64(0)
                     depth -= 1
                     continue
-                step = program + _WORD * _number(program, FIRST_OFFSET + depth)
-                kind = _number(step, KIND)
+                step = program + _WORD * read_number(program, FIRST_OFFSET + depth)
+                kind = read_number(step, KIND)
                 if kind >= REQUIRE:
                     # Passed at most once: whoever comes back goes further back.
                     is_new = runs[depth] < 0
@@ -441,7 +386,7 @@ def _match(
                     ends[depth] = 0
                 goal = goals[depth]
                 shift = _HALF if by_half else uint64(0)
-                index = _number(step, INDEX)
+                index = read_number(step, INDEX)
                 run = runs[depth]
                 place = places[depth]
                 end = ends[depth]
@@ -449,11 +394,11 @@ def _match(
                 while True:
                     here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
                     while place < end:
-                        key = _key(_number(here, KEYS), place)
+                        key = read_key(read_number(here, KEYS), place)
                         if key >> shift != goal >> shift:
                             place = end
                             break
-                        row = int64(_row(_number(here, ROWS), place))
+                        row = int64(read_row(read_number(here, ROWS), place))
                         place += 1
                         patience -= 1
                         if _is_seen(step, row, visible) and _take(
@@ -464,7 +409,7 @@ def _match(
                     if matched:
                         break
                     run += 1
-                    if run >= _number(index, RUNS):
+                    if run >= read_number(index, RUNS):
                         break
                     here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
                     place, end = _part_of_run(here, goal, by_half)
@@ -514,12 +459,11 @@ def _count(
 
 
 @kernel(
-    "int64(int64[:, ::1], int64[:, ::1], int32[::1], uint8[::1], uint64[::1], "
+    "int64(int64[:, ::1], int32[::1], uint8[::1], uint64[::1], "
     "uint64[::1], int32[::1], uint32[::1], int64[::1], int64[::1], int64)"
 )
 def run_programs(
     jobs: Numbers,
-    changed: Numbers,
     rows: Rows,
     visible: Flags,
     found: Keys,
@@ -534,7 +478,6 @@ def run_programs(
 
     Args:
         jobs: what to run, a line each.
-        changed: what changed, a line each.
         rows: the changed rows.
         visible: for each status the roles that may see it, a bit each.
         found: is given the heads that have a row, distinct and in order: the number
@@ -551,9 +494,7 @@ def run_programs(
         The number of distinct heads that have a row; or `TOO_MUCH`, where there is no
         room for more or patience ran out. Then nothing has changed.
     """
-    _mark(changed, rows, True)
     known, written = _match(jobs, rows, visible, found, fresh, matches, patience)
-    _mark(changed, rows, False)
     if known < 0:
         return int64(TOO_MUCH)  # type: ignore[no-any-return]
     return _count(known, written, found, spare, counts, ends)

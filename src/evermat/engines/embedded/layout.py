@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
 
-TABLE, ROOM, STATUS, SIZE_OF_RELATION = range(4)
-"""A relation: addresses of its columns and its status, and how many rows fit."""
+TABLE, ROOM, STATUS, COUNTERS = range(4)
+"""A relation: addresses of its columns, its status and its two counters, which are 0
+where there are none, and how many rows fit."""
 
 RUNS, FIRST_RUN = 0, 1
 """An index: how many runs there are, and where the numbers of the first one begin."""
@@ -27,7 +28,7 @@ bits, so there are never so many."""
 
 def relation_layout() -> Numbers:
     """Room to describe a relation."""
-    return np.zeros(SIZE_OF_RELATION, np.int64)
+    return np.zeros(COUNTERS + 2, np.int64)
 
 
 def index_layout() -> Numbers:

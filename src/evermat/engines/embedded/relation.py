@@ -42,12 +42,23 @@ SAMPLE = 2048
 
 
 class Clock:
-    """Tells whether relations have other rows than before."""
+    """Tells whether relations have other rows than before.
 
-    __slots__ = ("time",)
+    Attributes:
+        time: goes on whenever rows come, or are cleared out.
+        changed: relations whose layout may not be up to date.
+    """
+
+    __slots__ = ("changed", "time")
 
     def __init__(self) -> None:
         self.time = 0
+        self.changed: set[Relation] = set()
+
+    def tick(self, relation: Relation) -> None:
+        """Take note that a relation has other rows, or other arrays."""
+        self.time += 1
+        self.changed.add(relation)
 
 
 class Relation:
@@ -56,7 +67,7 @@ class Relation:
     Args:
         name: what it is called.
         arity: how many columns it has.
-        clock: goes on whenever rows come, or are cleared out.
+        clock: is told of changes.
     """
 
     def __init__(self, name: str, arity: int, clock: Clock | None = None) -> None:
@@ -85,6 +96,7 @@ class Relation:
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
+        self._clock.tick(self)
 
     # ------------------------------------------------------------------------ rows
 
@@ -107,15 +119,21 @@ class Relation:
         counter = self._counters[which]
         if counter is None:
             counter = self._counters[which] = np.zeros(self._status.size, np.int32)
+            self.primary.described = -1
+            self._clock.tick(self)
         return counter
 
     def add_counts(self, which: int, rows: Rows, counts: Rows, sign: int) -> bool:
         """Add or subtract counts; whether none has fallen below zero."""
         counter = self.counter(which)
-        if rows.size:
-            self._counted[which] = max(self._counted[which], int(rows.max()) + 1)
-        self._note_raised(rows)
+        self.note_counted(which, rows, int(rows.max(initial=-1)))
         return kernels.add_counts(counter, rows, counts, sign) >= 0
+
+    def note_counted(self, which: int, rows: Rows, greatest: int) -> None:
+        """Take note that counts of rows were changed, one row being the greatest."""
+        if greatest >= self._counted[which]:
+            self._counted[which] = greatest + 1
+        self._note_raised(rows)
 
     def restore_counts(self, which: int, rows: Rows, counts: Rows) -> None:
         """Write back counts as they were."""
@@ -252,35 +270,36 @@ class Relation:
 
     def show(self, rows: Rows) -> None:
         """Make rows materialised."""
-        self.alive += self._set(rows, MATERIALISED)
+        self.alive += self.flip(rows, MATERIALISED, present=True)
 
     def hide(self, rows: Rows) -> None:
         """Make rows no longer materialised, and forget their counts."""
-        self.alive -= self._clear(rows, MATERIALISED)
+        self.alive -= self.flip(rows, MATERIALISED, present=False)
+        self.forget_counts(rows)
+
+    def give(self, rows: Rows) -> None:
+        """Make rows explicit."""
+        self.given += self.flip(rows, EXPLICIT, present=True)
+
+    def withdraw(self, rows: Rows) -> None:
+        """Make rows no longer explicit."""
+        self.given -= self.flip(rows, EXPLICIT, present=False)
+
+    def forget_counts(self, rows: Rows) -> None:
+        """Make both counts of rows zero."""
         for counter, used in zip(self._counters, self._counted, strict=True):
             if counter is not None:
                 # Most facts of closures have no counts, and their memory was never
                 # written.
                 counter[rows[rows < used]] = 0
 
-    def give(self, rows: Rows) -> None:
-        """Make rows explicit."""
-        self.given += self._set(rows, EXPLICIT)
-
-    def withdraw(self, rows: Rows) -> None:
-        """Make rows no longer explicit."""
-        self.given -= self._clear(rows, EXPLICIT)
-
-    def _set(self, rows: Rows, bit: int) -> int:
-        """Set a bit; return for how many rows that is a change."""
-        return kernels_rows.set_bit(self._status, np.ascontiguousarray(rows), bit)
-
-    def _clear(self, rows: Rows, bit: int) -> int:
-        """Clear a bit; return for how many rows that is a change."""
-        return kernels_rows.clear_bit(self._status, np.ascontiguousarray(rows), bit)
+    def flip(self, rows: Rows, bit: int, *, present: bool) -> int:
+        """Set a status bit, or clear it; for how many rows that is a change."""
+        change = kernels_rows.set_bit if present else kernels_rows.clear_bit
+        return change(self._status, np.ascontiguousarray(rows), bit)
 
     def _reserve(self, size: int) -> None:
-        self._clock.time += 1
+        self._clock.tick(self)
         if size <= self._status.size:
             return
         if size > MOST_ROWS:
@@ -371,6 +390,7 @@ class Relation:
             address(self._table),
             self._table.shape[1],
             address(self._status),
+            *(0 if each is None else address(each) for each in self._counters),
         )
 
     def _key_columns(self, columns: tuple[int, ...]) -> tuple[int, ...]:

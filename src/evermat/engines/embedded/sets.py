@@ -13,7 +13,7 @@ tests a row by one look-up, however complicated the view.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import numpy as np
@@ -35,28 +35,30 @@ from evermat.algebra import (
 )
 from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
+from evermat.engines.embedded.flat import MOST, SEVERAL, Flat, flattened
 from evermat.engines.embedded.index import HALF
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Flags, Keys, Rows, Status
     from evermat.engines.embedded.dictionary import Dictionary
-    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.relation import Clock, Relation
 
     Mask = npt.NDArray[np.bool_]
 
 Names = frozenset[str] | None
 """The relations that are asked for; without them, all."""
 
-_Value = TypeVar("_Value")
-
 Code = int | tuple[str, "Code", "Code"]
 """A view in one relation: a status bit, or a set operation on two codes."""
+
+Derived = dict[str, tuple["Rows", "Rows"]]
+"""For each relation rows, and how often each was derived."""
 
 STATUSES = np.arange(1 << 16, dtype=np.uint16)
 FIRST_FREE_BIT = 2
@@ -73,24 +75,63 @@ class Stored(StoredFacts):
 
 
 class Settled(SettledFacts):
-    """A fixed set: distinct rows, in any order, of each relation that has any."""
+    """A fixed set: distinct rows, in any order, of each relation that has any.
 
-    __slots__ = ("rows",)
+    They are kept by relation or one relation after the other, or both: each form is
+    made from the other when it is first asked for.
+    """
+
+    __slots__ = ("_flat", "_rows", "_size")
 
     def __init__(self, rows: Mapping[str, Rows]) -> None:
-        self.rows = {name: some for name, some in rows.items() if some.size}
+        self._rows: dict[str, Rows] | None = {
+            name: some for name, some in rows.items() if some.size
+        }
+        self._flat: Flat | None = None
+        self._size = -1
+
+    @classmethod
+    def of_flat(cls, flat: Flat) -> Settled:
+        """A set whose rows are given one relation after the other."""
+        settled = cls.__new__(cls)
+        settled._rows = None
+        settled._flat = flat
+        settled._size = flat.rows.size
+        return settled
+
+    @property
+    def rows(self) -> dict[str, Rows]:
+        """The rows by relation."""
+        rows = self._rows
+        if rows is None:
+            assert self._flat is not None
+            rows = self._rows = self._flat.by_name()
+        return rows
+
+    def flat(self, relations: Mapping[str, Relation]) -> Flat:
+        """The rows one relation after the other: for sets that are not empty."""
+        flat = self._flat
+        if flat is None:
+            flat = self._flat = flattened(self.rows, relations)
+        return flat
 
     def is_empty(self) -> bool:
         """Whether the set has no facts."""
-        return not self.rows
+        return not (self._rows if self._flat is None else self._flat.names)
 
     def size(self) -> int:
         """The number of facts."""
-        return sum(rows.size for rows in self.rows.values())
+        if self._size < 0:
+            self._size = sum(rows.size for rows in self.rows.values())
+        return self._size
+
+    def names(self) -> Collection[str]:
+        """The relations that have facts in the set, in order."""
+        return self.rows.keys() if self._flat is None else self._flat.names
 
     def relations(self) -> frozenset[str]:
         """The relations that have facts in the set."""
-        return frozenset(self.rows)
+        return frozenset(self.names())
 
     def ordered(self, name: str) -> Rows:
         """The rows of a relation in order; sorting waits until somebody needs it."""
@@ -101,16 +142,54 @@ class Settled(SettledFacts):
 
 
 class RowCounts(Counts):
-    """A multiset: rows of each relation and how often each was derived."""
+    """A multiset: rows of each relation and how often each was derived.
 
-    __slots__ = ("_facts", "counts", "rows")
+    Like sets, multisets are kept in one form or the other.
+    """
 
-    def __init__(self, rows: Mapping[str, Rows], counts: Mapping[str, Rows]) -> None:
+    __slots__ = ("_by_name", "_facts", "flat")
+
+    def __init__(self, derived: Derived) -> None:
         # The set may put its rows in order, and must not take these along: they go
         # with the counts.
-        self._facts = Settled(rows)
-        self.rows = rows
-        self.counts = counts
+        self._facts = Settled({name: rows for name, (rows, _) in derived.items()})
+        self._by_name: Derived | None = derived
+        self.flat: tuple[Flat, Rows] | None = None
+        """The rows one relation after the other, and their counts, where there are
+        few of many relations."""
+
+    @classmethod
+    def of_flat(cls, flat: Flat, counts: Rows) -> RowCounts:
+        """A multiset that is given one relation after the other."""
+        made = cls.__new__(cls)
+        made._facts = Settled.of_flat(flat)
+        made._by_name = None
+        made.flat = (flat, counts)
+        return made
+
+    @property
+    def by_name(self) -> Derived:
+        """Rows and counts by relation."""
+        derived = self._by_name
+        if derived is None:
+            assert self.flat is not None
+            flat, counts = self.flat
+            places = zip(flat.names, flat.lines[:, 1:3].tolist(), strict=True)
+            derived = self._by_name = {
+                name: (flat.rows[low:high], counts[low:high])
+                for name, (low, high) in places
+            }
+        return derived
+
+    @property
+    def rows(self) -> dict[str, Rows]:
+        """The rows by relation."""
+        return {name: rows for name, (rows, _) in self.by_name.items()}
+
+    @property
+    def counts(self) -> dict[str, Rows]:
+        """The counts by relation, in the order of the rows."""
+        return {name: counts for name, (_, counts) in self.by_name.items()}
 
     @property
     def facts(self) -> Settled:
@@ -124,21 +203,30 @@ class Growing(GrowingFacts):
     There are few bits, so a set gives its bit back as soon as nobody holds it.
     """
 
-    __slots__ = ("__weakref__", "_sets", "bit", "rows")
+    __slots__ = ("__weakref__", "_sets", "_settled", "bit", "rows")
 
     def __init__(self, sets: Sets, bit: int) -> None:
         self._sets = sets
         self.bit = bit
         self.rows: dict[str, list[Rows]] = {}
+        self._settled: Settled | None = None
+        """What is in the set, unless it has changed since somebody asked."""
 
     def add(self, facts: Facts) -> None:
         """Add facts; what is already there is no error."""
-        for name, rows in self._sets.rows_of(facts).items():
-            status = self._sets.relations[name].status
-            new = _without_bit(status, rows, self.bit)
-            if new.size:
-                kernels_rows.set_bit(status, new, self.bit)
-                self.rows.setdefault(name, []).append(new)
+        new = self._sets.settled(facts - self)
+        if new.is_empty():
+            return
+        self._sets.mark(new, self.bit, present=True)
+        known = self.rows
+        if not known:
+            self._settled = new
+        elif self._settled is not None and known.keys().isdisjoint(new.names()):
+            self._settled = Settled(self._settled.rows | new.rows)
+        else:
+            self._settled = None
+        for name, rows in new.rows.items():
+            known.setdefault(name, []).append(rows)
 
     def discard(self, facts: Facts) -> None:
         """Take facts out; what is not there is no error."""
@@ -148,6 +236,13 @@ class Growing(GrowingFacts):
                 status[rows] &= ~np.uint16(self.bit)
                 kept = self.current(name)
                 self.rows[name] = [kept[(status[kept] & self.bit) != 0]]
+                self._settled = None
+
+    def settled(self) -> Settled:
+        """What is in the set now."""
+        if self._settled is None:
+            self._settled = Settled({name: self.current(name) for name in self.rows})
+        return self._settled
 
     def current(self, name: str) -> Rows:
         """The rows of a relation."""
@@ -160,10 +255,9 @@ class Growing(GrowingFacts):
 
     def release(self) -> None:
         """Clear the bit everywhere and give it back; the set is empty for good."""
-        for name in self.rows:
-            status = self._sets.relations[name].status
-            kernels_rows.clear_bit(status, self.current(name), self.bit)
+        self._sets.mark(self.settled(), self.bit, present=False)
         self.rows.clear()
+        self._settled = None
         self._sets.give_back(self.bit)
         self.bit = 0
 
@@ -188,15 +282,33 @@ class Marker:
         self._sets = sets
         self._bits: dict[Settled, int] = {}
         self._marked: set[tuple[Settled, str]] = set()
+        self._whole: list[Settled] = []
+
+    def __enter__(self) -> Marker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def bit(self, settled: Settled, name: str) -> int:
         """The bit of a set, which its rows in a relation then have."""
-        bit = self._bits.get(settled)
-        if bit is None:
-            bit = self._bits[settled] = self._sets.take_bit()
+        bit = self._bit_of(settled)
         if (settled, name) not in self._marked:
             self._marked.add((settled, name))
             self._sets.relations[name].status[settled.rows[name]] |= bit
+        return bit
+
+    def bit_everywhere(self, settled: Settled) -> int:
+        """The bit of a set, which its rows in all relations then have."""
+        bit = self._bit_of(settled)
+        self._whole.append(settled)
+        self._sets.mark(settled, bit, present=True)
+        return bit
+
+    def _bit_of(self, settled: Settled) -> int:
+        bit = self._bits.get(settled)
+        if bit is None:
+            bit = self._bits[settled] = self._sets.take_bit()
         return bit
 
     def clear(self) -> None:
@@ -204,15 +316,20 @@ class Marker:
         for settled, name in self._marked:
             status = self._sets.relations[name].status
             status[settled.rows[name]] &= ~np.uint16(self._bits[settled])
-        for bit in self._bits.values():
+        for settled in self._whole:
+            self._sets.mark(settled, self._bits[settled], present=False)
+        for bit in reversed(self._bits.values()):
             self._sets.give_back(bit)
 
 
 class Sets:
     """Hands out status bits, works out views and turns them into sights."""
 
-    def __init__(self, relations: dict[str, Relation], dictionary: Dictionary) -> None:
+    def __init__(
+        self, relations: dict[str, Relation], dictionary: Dictionary, clock: Clock
+    ) -> None:
         self.relations = relations
+        self._clock = clock
         self._dictionary = dictionary
         self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
         self._growing: WeakSet[Growing] = WeakSet()
@@ -251,50 +368,95 @@ class Sets:
 
     # --------------------------------------------------------------------- settling
 
-    def rows_of(self, facts: Facts) -> dict[str, Rows]:
-        """The rows of a view, by relation."""
+    def settled(self, facts: Facts) -> Settled:
+        """What is in a view."""
         require_bounded(facts)
         return self._walk(facts)
 
-    def _walk(self, facts: Facts, names: Names = None) -> dict[str, Rows]:
-        """The rows of a view; only those of some relations, where they are named."""
+    def rows_of(self, facts: Facts) -> dict[str, Rows]:
+        """The rows of a view, by relation."""
+        return self.settled(facts).rows
+
+    def _walk(self, facts: Facts, names: Names = None) -> Settled:
+        """What is in a view; only of some relations, where they are named."""
         match facts:
             case Settled():
-                return _chosen(facts.rows, names)
+                return _chosen(facts, names)
             case Growing():
-                chosen = _chosen(facts.rows, names)
-                return {name: facts.current(name) for name in chosen}
+                return _chosen(facts.settled(), names)
             case Union(left=left, right=right):
                 return _united(self._walk(left, names), self._walk(right, names))
             case Intersection(left=left, right=right):
                 if not is_bounded(left):
                     left, right = right, left
-                return _filtered(
-                    self._walk(left, names), lambda n, r: r[self.test(right, n, r)]
-                )
+                return self._kept(self._walk(left, names), right, present=True)
+            case Difference(left=left, right=Within(facts=inner, region=region)) if (
+                left is inner
+            ):
+                return self._outside(region, self._walk(left, names))
             case Difference(left=left, right=right):
-                return self._without(right, self._walk(left, names))
+                return self._kept(self._walk(left, names), right, present=False)
             case Within(facts=inner, region=region):
                 names = region.names if names is None else names & region.names
-                return _filtered(
-                    self._walk(inner, names), lambda n, r: self._inside(region, n, r)
-                )
+                found = self._walk(inner, names)
+                if region.relations.issuperset(found.names()):
+                    return found
+                return _filtered(found, lambda n, r: self._inside(region, n, r))
             case _:
                 raise _foreign(facts)
 
-    def _without(self, facts: Facts, rows: dict[str, Rows]) -> dict[str, Rows]:
-        """Rows that a view does not have."""
+    def _kept(self, found: Settled, facts: Facts, *, present: bool) -> Settled:
+        """Those of the facts that a view has, or those that it has not."""
         if isinstance(facts, (Settled, Growing)) and not facts.rows:
-            return rows
+            return Settled({}) if present else found
+        if self.is_flat(found):
+            with Marker(self) as marker:
+                code = self._common_code(facts, marker)
+                if code is not None:
+                    visible = self.visible(code)
+                    flat = found.flat(self.relations)
+                    self.describe()
+                    return Settled.of_flat(flat.choose(visible, present=present))
 
-        def without(name: str, some: Rows) -> Rows:
+        def keep(name: str, rows: Rows) -> Rows:
             if not self.sees_any(facts, name):
-                return some
-            if isinstance(facts, (Growing, Stored)):
-                return _without_bit(self.relations[name].status, some, facts.bit)
-            return some[~self.test(facts, name, some)]
+                return NO_ROWS if present else rows
+            if not present and isinstance(facts, (Growing, Stored)):
+                return _without_bit(self.relations[name].status, rows, facts.bit)
+            return rows[self.test(facts, name, rows) == present]
 
-        return _filtered(rows, without)
+        return _filtered(found, keep)
+
+    def is_flat(self, facts: Settled) -> bool:
+        """Whether facts are best handled one relation after the other."""
+        return len(facts.names()) >= SEVERAL and facts.size() <= MOST
+
+    def describe(self) -> None:
+        """Have the layouts of all relations up to date."""
+        for relation in self._clock.changed:
+            relation.require_layout()
+        self._clock.changed.clear()
+
+    def mark(self, facts: Settled, bit: int, *, present: bool) -> None:
+        """Set a status bit of facts, or clear it."""
+        if not facts.is_empty() and facts.size() <= MOST:
+            flat = facts.flat(self.relations)
+            self.describe()
+            flat.mark(bit, present=present)
+            return
+        change = kernels_rows.set_bit if present else kernels_rows.clear_bit
+        for name, rows in facts.rows.items():
+            change(self.relations[name].status, np.ascontiguousarray(rows), bit)
+
+    def _outside(self, region: Region, found: Settled) -> Settled:
+        def outside(name: str, rows: Rows) -> Rows:
+            if name in region.relations:
+                return NO_ROWS
+            if not region.touches(name):
+                return rows
+            return rows[~self._in_region(region, name, rows)]
+
+        return _filtered(found, outside)
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
         if name in region.relations:
@@ -439,13 +601,22 @@ class Sets:
 
     def common_code(self, facts: Facts) -> Code | None:
         """A view as bits and set operations, if they are the same in all relations."""
+        return self._common_code(facts, None)
+
+    def _common_code(self, facts: Facts, marker: Marker | None) -> Code | None:
+        """The same, where settled sets can be marked, if there is a marker."""
         match facts:
             case Growing(bit=bit) | Stored(bit=bit):
                 return bit
+            case Settled() if facts.is_empty():
+                return 0
+            case Settled() if marker is not None and self._free:
+                return marker.bit_everywhere(facts)
             case Union() | Difference() | Intersection():
                 word, left, right = _operation(facts)
-                one, other = self.common_code(left), self.common_code(right)
-                return None if one is None or other is None else (word, one, other)
+                one = self._common_code(left, marker)
+                other = None if one is None else self._common_code(right, marker)
+                return None if other is None or one is None else (word, one, other)
             case _:
                 return None
 
@@ -507,18 +678,15 @@ class Sets:
                 )
 
 
-def _chosen(rows: dict[str, _Value], names: Names) -> dict[str, _Value]:
+def _chosen(facts: Settled, names: Names) -> Settled:
     """What there is of the relations that are asked for."""
-    if names is None:
-        return rows
-    return {name: value for name, value in rows.items() if name in names}
+    if names is None or names.issuperset(facts.names()):
+        return facts
+    return Settled({name: some for name, some in facts.rows.items() if name in names})
 
 
-def _filtered(
-    rows: dict[str, Rows], keep: Callable[[str, Rows], Rows]
-) -> dict[str, Rows]:
-    kept = {name: keep(name, some) for name, some in rows.items() if some.size}
-    return {name: some for name, some in kept.items() if some.size}
+def _filtered(facts: Settled, keep: Callable[[str, Rows], Rows]) -> Settled:
+    return Settled({name: keep(name, some) for name, some in facts.rows.items()})
 
 
 def _without_bit(status: Status, rows: Rows, bit: int) -> Rows:
@@ -559,11 +727,13 @@ def _evaluate(code: Code) -> Mask:
     return masks[word]
 
 
-def _united(left: dict[str, Rows], right: dict[str, Rows]) -> dict[str, Rows]:
-    both = dict(left)
-    for name, rows in right.items():
+def _united(left: Settled, right: Settled) -> Settled:
+    if left.is_empty() or right.is_empty():
+        return right if left.is_empty() else left
+    both = dict(left.rows)
+    for name, rows in right.rows.items():
         both[name] = _union(both[name], rows) if name in both else rows
-    return both
+    return Settled(both)
 
 
 def _union(left: Rows, right: Rows) -> Rows:
