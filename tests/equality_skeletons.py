@@ -119,6 +119,21 @@ BY_HAND = (
         frozenset({(SAME_AS, (_A, _B)), ("t", (_A, _C)), ("s", (_C, _D))}),
         (Update(delete=frozenset({(SAME_AS, (_A, _B))})),),
     ),
+    # u(a) is withdrawn while it begins to stand for u(b), which is given: it stays.
+    Scenario(
+        parse_rules("v(?x, ?x) :- u(?x) ."),
+        frozenset({("u", (_A,)), ("t", (_C, _C))}),
+        (
+            Update(
+                delete=frozenset({("u", (_A,))}),
+                insert=frozenset({("u", (_B,)), (SAME_AS, (_A, _B))}),
+            ),
+            Update(
+                delete=frozenset({("u", (_B,)), (SAME_AS, (_A, _B))}),
+                insert=frozenset({("u", (_A,))}),
+            ),
+        ),
+    ),
 )
 """What random facts rarely lead to."""
 

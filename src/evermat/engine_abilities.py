@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Facts,
         QuerySet,
         SettledFacts,
+        Views,
     )
     from evermat.values import Constant, Kind
 
@@ -190,6 +191,20 @@ def can_rewrite(engine: Engine) -> TypeGuard[EqualityEngine]:
     return hasattr(engine, "representatives")
 
 
+class SharingEngine(EqualityEngine, Protocol):
+    """An engine that quickly finds the facts that equality matters to."""
+
+    def shared(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """All facts with a constant that is equal to another, and maybe more."""
+
+
+def can_tell_shared(engine: EqualityEngine) -> TypeGuard[SharingEngine]:
+    """Whether an engine quickly finds the facts that equality matters to."""
+    return hasattr(engine, "shared")
+
+
 class StagedRows(Protocol):
     """Rows of a relation that are not in this process.
 
@@ -260,6 +275,23 @@ class ManyReadingEngine(Engine, Protocol):
 def reads_many(engine: Engine) -> TypeGuard[ManyReadingEngine]:
     """Whether an engine reads rows of several relations together."""
     return hasattr(engine, "find_all")
+
+
+class ProvingEngine(Engine, Protocol):
+    """An engine that can stop looking at a fact as soon as it has a derivation."""
+
+    def derivable(self, queries: QuerySet, views: Views) -> SettledFacts:
+        """Those of the changed facts that a query yields.
+
+        Args:
+            queries: each yields facts that it reads as changed ones.
+            views: what they read.
+        """
+
+
+def can_prove(engine: Engine) -> TypeGuard[ProvingEngine]:
+    """Whether an engine stops looking at a fact that has a derivation."""
+    return hasattr(engine, "derivable")
 
 
 class RoomyEngine(Engine, Protocol):

@@ -147,8 +147,8 @@ def test_a_failing_process_says_why() -> None:
 def test_disagreements_are_found() -> None:
     record = {"event": "updated", "sample": 0, "step": "delete", "added": 0}
     measured = {
-        "remat": Measured(Status.DONE, ({**record, "removed": 1},)),
-        "dred": Measured(Status.DONE, ({**record, "removed": 2},)),
+        "remat": [Measured(Status.DONE, ({**record, "removed": 1},))],
+        "dred": [Measured(Status.DONE, ({**record, "removed": 2},))],
     }
     (told,) = maintain.find_disagreements(maintain.CASES[0], measured)
     assert "dred reports -2 +0" in told

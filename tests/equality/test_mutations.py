@@ -125,8 +125,15 @@ MUTANTS = (
     Mutant(
         "given facts of a split clique keep their old form",
         "equality_update",
-        "affected = engine.settle(given.before(found) | given.deletions)",
-        "affected = given.deletions",
+        "affected = engine.settle(given.before(found) | deletions)",
+        "affected = deletions",
+        "bf",
+    ),
+    Mutant(
+        "a given fact that equality came to matter to is taken to be alone",
+        "equality_update",
+        "return engine.settle(shared | engine.shared(facts, self.after))",
+        "return shared",
         "bf",
     ),
 )

@@ -22,9 +22,9 @@ EXAMPLES = 300
 MUTANTS = (
     Mutant(
         "DRed forgets given facts when it rederives",
-        "dred",
-        "            deleted & run.explicit,\n",
-        "",
+        "derivations",
+        "held = [engine.settle(facts & run.explicit)]",
+        "held = [engine.no_facts()]",
         "dred",
     ),
     Mutant(
@@ -37,15 +37,22 @@ MUTANTS = (
     Mutant(
         "DRed rederives by nonrecursive rules only",
         "dred",
-        "for rules in (stratum.nonrecursive, stratum.recursive)",
-        "for rules in (stratum.nonrecursive,)",
+        "holding(run, deleted, stratum.nonrecursive, stratum.recursive)",
+        "holding(run, deleted, stratum.nonrecursive)",
         "dred",
     ),
     Mutant(
         "DRed rederives from facts that were just deleted",
+        "derivations",
+        "Views(run.remaining, run.possible, facts)\n        held",
+        "Views(run.materialised, run.possible, facts)\n        held",
         "dred",
-        "rules.rederive,\n                    positive=run.remaining,",
-        "rules.rederive,\n                    positive=run.materialised,",
+    ),
+    Mutant(
+        "a fact is asked about no further when the first rules do not derive it",
+        "derivations",
+        "        facts = engine.settle(facts - held[-1])\n",
+        "        facts = engine.settle(facts & held[-1])\n",
         "dred",
     ),
     Mutant(
@@ -176,9 +183,9 @@ MUTANTS = (
     ),
     Mutant(
         "B/F overlooks given facts",
-        "backward_forward",
-        "return (facts & run.explicit) | derived",
-        "return derived",
+        "derivations",
+        "return run.union(held)",
+        "return run.union(held[1:])",
         "bf",
     ),
     Mutant(

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.maintenance.affected import gained, lost
+from evermat.maintenance.derivations import holding
 from evermat.maintenance.modules import Stage
 from evermat.maintenance.seminaive import insert
 from evermat.rule_plans import derive
@@ -66,13 +67,13 @@ def delete_unproved(
         batch = run.engine.settle(candidates - run.deleted)
         if batch.is_empty():
             return
+        if not (stratum.recursive.rules or stratum.modules):
+            run.delete(search.without_proof(batch))
+            return
         delta = search.check(batch)
         if delta.is_empty():
             return
         run.round(delta)
-        if not stratum.recursive.rules:
-            run.delete(delta)
-            return
         with run.forwards("delete"):
             candidates = derive(
                 run.engine,
@@ -86,17 +87,8 @@ def delete_unproved(
 
 def holds_by_itself(run: Run, stratum: Stratum, facts: SettledFacts) -> Facts:
     """Those of the facts that are given, or derived from lower strata."""
-    if not stratum.nonrecursive.rules:
-        return facts & run.explicit
     with run.backwards("check"):
-        derived = derive(
-            run.engine,
-            stratum.nonrecursive.rederive,
-            positive=run.remaining,
-            negative=run.possible,
-            delta_positive=facts,
-        )
-    return (facts & run.explicit) | derived
+        return holding(run, facts, stratum.nonrecursive)
 
 
 class Search:
@@ -122,6 +114,15 @@ class Search:
         self.proved = run.engine.growing()
         self.delayed = run.engine.growing()
         self._stage = Stage(run.engine, run.remaining, run.possible, run.materialised)
+
+    def without_proof(self, batch: SettledFacts) -> SettledFacts:
+        """Facts that do not hold by themselves: CHECK where no rule is recursive."""
+        run, engine = self.run, self.run.engine
+        sure = engine.settle(self.holds_by_itself(run, self.stratum, batch))
+        run.report.proved += sure.size()
+        delta = engine.settle(batch - sure)
+        run.round(delta)
+        return delta
 
     def check(self, batch: SettledFacts) -> SettledFacts:
         """Look for derivations of a batch of facts; returns those without (CHECK).

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.maintenance.affected import gained, lost
+from evermat.maintenance.derivations import holding
 from evermat.maintenance.seminaive import insert
 from evermat.rule_plans import derive
 
@@ -88,19 +89,4 @@ def rederive(run: Run, stratum: Stratum) -> SettledFacts:
     deleted = run.engine.settle(run.deleted.within(stratum.region))
     if deleted.is_empty():
         return deleted
-    return run.union(
-        [
-            deleted & run.explicit,
-            *(
-                derive(
-                    run.engine,
-                    rules.rederive,
-                    positive=run.remaining,
-                    negative=run.possible,
-                    delta_positive=deleted,
-                )
-                for rules in (stratum.nonrecursive, stratum.recursive)
-                if rules.rules
-            ),
-        ]
-    )
+    return holding(run, deleted, stratum.nonrecursive, stratum.recursive)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Pattern, Query, QuerySet, Region, Views
+from evermat.engine_abilities import can_tell_shared
 from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
 from evermat.maintenance.compiled_rules import RuleChange
 from evermat.maintenance.equality import Deletion
@@ -127,7 +128,8 @@ class EqualityUpdate:
         engine, job = self.engine, self.job
         removed = job.removed
         rules = self.setting.rules(self.before)
-        normal = engine.rewrite(job.deletions, self.before)
+        shared = self._shared(job.deletions)
+        normal = (job.deletions - shared) | engine.rewrite(shared, self.before)
         candidates: Facts = normal.within(rules.region)
         if removed & job.component:
             facts = engine.materialised
@@ -142,6 +144,8 @@ class EqualityUpdate:
     def insert(self) -> None:
         """Step 2."""
         engine, job = self.engine, self.job
+        if job.insertions.is_empty() and job.added.isdisjoint(job.component):
+            return
         if self.after is self.before:
             self.after = self.before.copy()
         with self.run.forwards("insert"):
@@ -211,24 +215,41 @@ class EqualityUpdate:
         engine, given = self.engine, self.given
         moved = engine.moved(self.before, self.after, MOVED)
         found = engine.mentioning(moved, engine.explicit)
-        affected = engine.settle(given.before(found) | given.deletions)
+        deletions, insertions = map(self._shared, (given.deletions, given.insertions))
+        affected = engine.settle(given.before(found) | deletions)
         old = engine.rewrite(affected, self.before)
-        kept = engine.settle((affected - given.deletions) | given.insertions)
+        kept = engine.settle((affected - deletions) | insertions)
         new = engine.rewrite(kept, self.after)
         others = engine.settle(old - new)
         behind = given.kept(engine.originals(others, self.after))
         still = engine.rewrite(behind, self.after)
         now = engine.settle(new | (still & others))
-        touched = engine.settle(old | new | given.insertions | given.deletions)
+        touched = engine.settle(old | new | insertions | deletions)
         itself = given.after(touched)
         self._mark_implied(touched, engine.settle(now - itself))
+        # What is alone stands for itself, and nothing else stands for it.
+        gone = given.deletions - deletions
+        come = given.insertions - insertions
         self.marks = Marks(
-            withdrawn=engine.settle(others - still),
-            given=engine.settle(new - normal_explicit(engine)),
-            cleared=engine.settle((given.deletions | old) - now - itself),
-            set=engine.settle(given.insertions | new),
+            withdrawn=engine.settle(gone | (others - still)),
+            given=engine.settle(come | (new - normal_explicit(engine))),
+            cleared=engine.settle(gone | ((deletions | old) - now - itself)),
+            set=engine.settle(come | insertions | new),
         )
         return self.marks
+
+    def _shared(self, facts: SettledFacts) -> SettledFacts:
+        """Facts with a constant that is or was equal to another; or all of them.
+
+        Not every engine can tell, and the others can do without.
+        """
+        engine = self.engine
+        if facts.is_empty() or not can_tell_shared(engine):
+            return facts
+        shared = engine.shared(facts, self.before)
+        if self.after is self.before:
+            return shared
+        return engine.settle(shared | engine.shared(facts, self.after))
 
     def _mark_implied(self, touched: SettledFacts, implied: SettledFacts) -> None:
         engine = self.engine
@@ -247,13 +268,23 @@ class EqualityUpdate:
         if old is not new:
             change = RuleChange(tuple(old - new), tuple(new - old))
         run.undermined = undermine(engine, change)
-        run.explicit = (normal_explicit(engine) - marks.withdrawn) | marks.given
+        run.explicit = self._explicit(marks)
         run.withdrawn = self._outside(marks.withdrawn, before.region)
         run.given = self._outside(marks.given, after.region)
         if self._nothing_changed(change):
             return
         run.strata = after.strata(job.new, frozenset(change.added))
         maintain(run)
+
+    def _explicit(self, marks: Marks) -> Facts:
+        """The representatives of facts that are given after the update.
+
+        Growing sets, because whether they have a fact is asked again and again.
+        """
+        withdrawn, given = self.engine.growing(), self.engine.growing()
+        withdrawn.add(marks.withdrawn)
+        given.add(marks.given)
+        return (normal_explicit(self.engine) - withdrawn) | given
 
     def _nothing_changed(self, change: RuleChange) -> bool:
         run = self.run

@@ -17,25 +17,27 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from evermat.algebra import Role
+from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import Heads, find_or_append
 from evermat.engines.embedded.kernels_programs import TOO_MUCH, find_facts, run_programs
 from evermat.engines.embedded.programs import ROLES, fact_line
-from evermat.engines.embedded.sets import Marker, RowCounts
+from evermat.engines.embedded.sets import Marker
+from evermat.engines.embedded.settled import RowCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from evermat.algebra import Facts, Query, QuerySet, Views
+    from evermat.algebra import Query, QuerySet, Views
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
+    from evermat.engines.embedded.layout import Numbers
     from evermat.engines.embedded.plans import Plans
     from evermat.engines.embedded.programs import Program
     from evermat.engines.embedded.relation import Relation
-    from evermat.engines.embedded.sets import Code, Derived, Settled, Sets
-
-    from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.sets import Code, Sets
+    from evermat.engines.embedded.settled import Derived, Settled
 
     Line = tuple[int, int, int, int]
 
@@ -82,7 +84,7 @@ class AtOnce:
         self._spare = np.empty(MOST_FOUND, np.uint64)
         self._counts = np.empty(MOST_FOUND, np.int32)
         self._fresh: Ids = np.empty(MOST_FOUND, np.uint32)
-        self._visible: dict[tuple[Code | None, ...], Flags] = {}
+        self._visible: dict[tuple[Code, ...], Flags] = {}
 
     def run(
         self, queries: QuerySet, views: Views, sets: Sets
@@ -97,14 +99,13 @@ class AtOnce:
         work = self._work(queries, deltas)
         if not work.jobs:
             return RowCounts({}), work
-        codes = [
-            None if facts is None else sets.common_code(facts)
-            for facts in (views.positive, views.negative, views.local)
-        ]
-        if codes[0] is None or codes[1] is None:
+        positive, negative = (
+            sets.common_code(facts) for facts in (views.positive, views.negative)
+        )
+        local = positive if views.local is None else sets.common_code(views.local)
+        if positive is None or negative is None or local is None:
             return None
-        if codes[2] is None and views.local is not None:
-            return None
+        codes = (positive, negative, local)
         bits = {}
         with Marker(sets) as marker:
             if any(program.reads_unchanged for program in work.programs):
@@ -136,7 +137,7 @@ class AtOnce:
         return work
 
     def _table(
-        self, codes: list[Code | None], bits: dict[Role, int], sets: Sets
+        self, codes: tuple[Code, Code, Code], bits: dict[Role, int], sets: Sets
     ) -> Flags:
         """For each status the roles that may see it."""
         positive, negative, local = codes
@@ -145,23 +146,20 @@ class AtOnce:
         key = (positive, negative, local, changed, absent)
         table = self._visible.get(key)
         if table is None:
-            own = positive if local is None else local
             by_role: dict[tuple[Role, bool], Code] = {
                 (Role.ALL, False): positive,
                 (Role.UNCHANGED, False): ("-", positive, changed),
                 (Role.ABSENT, False): negative,
                 (Role.ABSENT_BEFORE, False): ("|", negative, absent),
-                (Role.ALL, True): own,
-                (Role.UNCHANGED, True): ("-", own, changed),
+                (Role.ALL, True): local,
+                (Role.UNCHANGED, True): ("-", local, changed),
             }
             table = self._visible[key] = np.zeros(1 << 16, np.uint8)
             for role, code in by_role.items():
                 table |= sets.visible(code) * np.uint8(ROLES[role])
         return table
 
-    def _carry_out(
-        self, work: Work, visible: Flags
-    ) -> tuple[RowCounts, Work] | None:
+    def _carry_out(self, work: Work, visible: Flags) -> tuple[RowCounts, Work] | None:
         matches = np.empty(len(work.jobs), np.int64)
         ends = np.empty(len(work.targets) + 1, np.int64)
         size = run_programs(
@@ -183,9 +181,7 @@ class AtOnce:
         found = self._counted(size, names, ends)
         return self._with_fresh(found, ends, names), work
 
-    def find(
-        self, tables: Mapping[str, pa.Table], ids: Ids, *, add: bool
-    ) -> Settled:
+    def find(self, tables: Mapping[str, pa.Table], ids: Ids, *, add: bool) -> Settled:
         """The rows of facts.
 
         Args:
@@ -227,7 +223,7 @@ class AtOnce:
         if not found:
             return RowCounts({})
         flat = Flat(found, rows, np.array(lines, np.int64))
-        return RowCounts.of_flat(flat, self._counts[:size].copy())
+        return RowCounts((flat, self._counts[:size].copy()))
 
     def _with_fresh(
         self, found: RowCounts, ends: Numbers, names: list[str]
@@ -256,7 +252,8 @@ def _new_rows(relation: Relation, table: Ids) -> tuple[Rows, Rows]:
     heads = Heads(relation.arity)
     heads.add_columns(list(table), table.shape[1])
     counted = heads.counted()
-    assert counted is not None
+    if counted is None:
+        return NO_ROWS, NO_ROWS
     return find_or_append(relation, counted), counted.counts
 
 
@@ -265,19 +262,18 @@ def _deltas(views: Views) -> list[tuple[Role, Settled]]:
         (Role.CHANGED, views.delta_positive),
         (Role.CHANGED_ABSENT, views.delta_negative),
     )
-    return [
-        (role, cast("Settled", delta)) for role, delta in both if delta is not None
-    ]
+    return [(role, cast("Settled", delta)) for role, delta in both if delta is not None]
 
 
 def joined(found: RowCounts, more: Derived) -> RowCounts:
     """Both together; a row can be in both."""
     both = dict(found.by_name)
-    for name, (rows, counts) in more.items():
-        if name in both:
-            rows = np.concatenate([both[name][0], rows])
-            counts = np.concatenate([both[name][1], counts])
-            rows, places = np.unique(rows, return_inverse=True)
-            counts = np.bincount(places, counts).astype(np.int32)
-        both[name] = (rows, counts)
+    for name, counted in more.items():
+        both[name] = _summed(both[name], counted) if name in both else counted
     return RowCounts(both)
+
+
+def _summed(one: tuple[Rows, Rows], other: tuple[Rows, Rows]) -> tuple[Rows, Rows]:
+    rows, places = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
+    counts = np.bincount(places, np.concatenate([one[1], other[1]]))
+    return rows, counts.astype(np.int32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded.sets import RowCounts, Settled
+from evermat.engines.embedded.settled import RowCounts, Settled
 
 if TYPE_CHECKING:
     from evermat.algebra import Counts, Facts
@@ -53,14 +53,13 @@ class CounterColumn:
         if not is_fine:
             flat.change_counts(self._which, counts, -sign)
             raise _below_zero(", ".join(flat.names))
-        places = flat.lines[:, 1:3].tolist()
-        for relation, greatest, (low, high) in zip(
-            relations, last, places, strict=True
+        for relation, greatest, (name, low, high) in zip(
+            relations, last, flat.parts(), strict=True
         ):
             rows = flat.rows[low:high]
             relation.note_counted(self._which, rows, greatest)
             if self._changes is not None:
-                self._changes.append((relation.name, rows, old[low:high]))
+                self._changes.append((name, rows, old[low:high]))
 
     def positive(self, facts: Facts) -> Settled:
         """Those of the facts whose number is above zero."""
@@ -74,7 +73,7 @@ class CounterColumn:
         if self._sets.is_flat(facts):
             flat = facts.flat(self._relations)
             self._sets.describe()
-            return Settled.of_flat(flat.counted(self._which, positive=positive))
+            return Settled(flat.counted(self._which, positive=positive))
         return Settled(
             {
                 name: rows[

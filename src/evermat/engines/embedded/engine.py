@@ -28,6 +28,7 @@ from evermat.engines.embedded.heads import (
 from evermat.engines.embedded.kernels_programs import MOST_SLOTS
 from evermat.engines.embedded.plan import describe
 from evermat.engines.embedded.plans import Plans
+from evermat.engines.embedded.proving import Proofs
 from evermat.engines.embedded.relation import (
     EXPLICIT,
     NONRECURSIVE,
@@ -44,13 +45,8 @@ from evermat.engines.embedded.rewriting import (
     rows_mentioning,
     shared_ids,
 )
-from evermat.engines.embedded.sets import (
-    Growing,
-    Marker,
-    RowCounts,
-    Settled,
-    Stored,
-)
+from evermat.engines.embedded.sets import Growing, Marker, Stored
+from evermat.engines.embedded.settled import RowCounts, Settled
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
 from evermat.engines.embedded.store import Store
@@ -75,8 +71,7 @@ if TYPE_CHECKING:
     from evermat.engine_abilities import Representatives
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
-    from evermat.engines.embedded.plan import Plan
-    from evermat.engines.embedded.wide import Counted
+    from evermat.engines.embedded.settled import Derived
     from evermat.values import Kind
 
 MANY_DEAD = 1 << 16
@@ -95,6 +90,7 @@ class EmbeddedEngine:
         self.journal: Journal | None = None
         self.inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self.inline.dictionary
+        self._proofs = Proofs()
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
@@ -161,6 +157,15 @@ class EmbeddedEngine:
     def derive_counts(self, queries: QuerySet, views: Views) -> RowCounts:
         """The facts that the queries yield, with the number of matches of each."""
         return self._run(queries, views)
+
+    def derivable(self, queries: QuerySet, views: Views) -> Settled:
+        """Those of the changed facts that a query yields."""
+        with Marker(self.store.sets) as marker:
+
+            def run(query: Query, views: Views, heads: Heads) -> None:
+                self._evaluate(self._plans.prepared(query), views, marker, heads)
+
+            return self._proofs.derivable(queries, views, self.store, run)
 
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
@@ -268,7 +273,7 @@ class EmbeddedEngine:
         settled = cast("Settled", facts)
         if self.store.sets.is_flat(settled):
             flat = settled.flat(self.store.relations)
-            return RowCounts.of_flat(flat, np.ones(flat.rows.size, np.int32))
+            return RowCounts((flat, np.ones(flat.rows.size, np.int32)))
         rows = settled.rows
         return RowCounts(
             {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
@@ -341,6 +346,18 @@ class EmbeddedEngine:
         return Settled(
             {
                 name: rewritten(self.store.relations[name], rows, cliques)
+                for name, rows in cast("Settled", facts).rows.items()
+            }
+        )
+
+    def shared(self, facts: SettledFacts, representatives: Representatives) -> Settled:
+        """All facts with a constant that is equal to another, and maybe more."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return self.no_facts()
+        return Settled(
+            {
+                name: cliques.shared(self.store.relations[name].table, rows)
                 for name, rows in cast("Settled", facts).rows.items()
             }
         )
@@ -511,7 +528,9 @@ class EmbeddedEngine:
         return self._at_once.find(known, ids, add=False)
 
     def _union(self, parts: Iterable[Settled]) -> Settled:
-        return Settled({name: rows for part in parts for name, rows in part.rows.items()})
+        return Settled(
+            {name: rows for part in parts for name, rows in part.rows.items()}
+        )
 
     def _require_arity(self, relation: str, table: pa.Table) -> None:
         known = self.store.relations.get(relation)

@@ -14,7 +14,7 @@ import numpy as np
 from evermat.engines.embedded import kernels_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from evermat.engines.embedded.arrays import Flags, Rows
     from evermat.engines.embedded.layout import Numbers
@@ -45,8 +45,14 @@ class Flat:
     def by_name(self) -> dict[str, Rows]:
         """The rows of each relation."""
         rows = self.rows
-        places = zip(self.names, self.lines[:, 1:3].tolist(), strict=True)
-        return {name: rows[low:high] for name, (low, high) in places}
+        return {name: rows[low:high] for name, low, high in self.parts()}
+
+    def parts(self) -> Iterator[tuple[str, int, int]]:
+        """Each relation, and where its rows are."""
+        for name, (low, high) in zip(
+            self.names, self.lines[:, 1:3].tolist(), strict=True
+        ):
+            yield name, low, high
 
     def mark(self, bit: int, *, present: bool) -> Numbers:
         """Set a status bit of all rows, or clear it; how many of each are changed."""
@@ -83,7 +89,10 @@ class Flat:
         return self._kept(kernels_sets.choose_counted, which, positive)
 
     def _kept(
-        self, kernel: Callable[..., int], what: Flags | int, wanted: bool  # noqa: FBT001  passed on to the kernel
+        self,
+        kernel: Callable[..., int],
+        what: Flags | int,
+        wanted: bool,  # noqa: FBT001  passed on to the kernel
     ) -> Flat:
         rows = np.empty(self.rows.size, np.int32)
         lines = np.empty((len(self.names), 4), np.int64)

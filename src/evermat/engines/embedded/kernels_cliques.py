@@ -4,6 +4,10 @@ The members of a clique form a ring: each has a next one. So two cliques become 
 exchanging two places in their rings, and all that happens to a clique costs no more
 than a walk around it, however many other constants there are.
 
+Arrays hold how an id *differs* from its parent and from the next member, as `id ^ x`
+(`links`, `ring`), and how many *others* its clique has. So arrays of zeros, which the
+system gives away for nothing, say that all constants are different.
+
 Ids from FIRST_INTEGER on are integers, which have no place in the arrays; see
 `evermat.engines.embedded.representatives`.
 """
@@ -47,7 +51,7 @@ def _rank(kinds: Flags, ranks: Flags, valued: Ids, one: int) -> int:
 
 @kernel(int64(_ids, _ids, _flags, _flags, _ids, _ids, _ids))
 def unite(
-    parents: Ids,
+    links: Ids,
     ring: Ids,
     kinds: Flags,
     ranks: Flags,
@@ -57,17 +61,17 @@ def unite(
 ) -> int:
     """Unite pairs of constants; returns the first pair of two values, or -1.
 
-    The smaller rank stands for the clique, then the smaller id. Afterwards parents may
+    The smaller rank stands for the clique, then the smaller id. Afterwards links may
     lead to the representative by a detour, until `label`.
     """
     for at in range(left.size):
         a, b = left[at], right[at]
-        while parents[a] != a:
-            parents[a] = parents[parents[a]]
-            a = parents[a]
-        while parents[b] != b:
-            parents[b] = parents[parents[b]]
-            b = parents[b]
+        while links[a] != 0:
+            links[a] ^= links[a ^ links[a]]
+            a ^= links[a]
+        while links[b] != 0:
+            links[b] ^= links[b ^ links[b]]
+            b ^= links[b]
         if a == b:
             continue
         rank_a = _rank(kinds, ranks, valued, a)
@@ -75,26 +79,27 @@ def unite(
         if rank_a == 0 and rank_b == 0:
             return at
         if rank_a < rank_b or (rank_a == rank_b and a < b):
-            parents[b] = a
+            links[b] = a ^ b
         else:
-            parents[a] = b
-        ring[a], ring[b] = ring[b], ring[a]
+            links[a] = a ^ b
+        after_a, after_b = a ^ ring[a], b ^ ring[b]
+        ring[a], ring[b] = a ^ after_b, b ^ after_a
     return -1
 
 
 @kernel(int64(_ids, _ids))
-def find_roots(parents: Ids, ids: Ids) -> int:
+def find_roots(links: Ids, ids: Ids) -> int:
     """Replace ids by their representatives, along detours, too."""
     for at in range(ids.size):
         one = ids[at]
-        while parents[one] != one:
-            one = parents[one]
+        while links[one] != 0:
+            one ^= links[one]
         ids[at] = one
     return ids.size
 
 
 @kernel(int64(_ids, _ids, _rows, _ids))
-def label(parents: Ids, ring: Ids, sizes: Rows, roots: Ids) -> int:
+def label(links: Ids, ring: Ids, others: Rows, roots: Ids) -> int:
     """Tell all members of some cliques their representative and their number.
 
     Returns the number of all these members.
@@ -103,15 +108,15 @@ def label(parents: Ids, ring: Ids, sizes: Rows, roots: Ids) -> int:
     for at in range(roots.size):
         root = roots[at]
         size = 1
-        member = ring[root]
+        member = root ^ ring[root]
         while member != root:
-            parents[member] = root
+            links[member] = member ^ root
             size += 1
-            member = ring[member]
+            member ^= ring[member]
         total += size
         for _ in range(size):
-            sizes[member] = size
-            member = ring[member]
+            others[member] = size - 1
+            member ^= ring[member]
     return total
 
 
@@ -122,7 +127,7 @@ def list_members(
     """Write down the members of cliques, one clique after the other.
 
     Args:
-        ring: the next member of each constant's clique.
+        ring: how each constant differs from the next member of its clique.
         sizes: how many members are to be written for each id.
         ids: what stands for each clique, and is written first.
         roots: a member of its ring, which may be the same.
@@ -139,13 +144,13 @@ def list_members(
             size -= 1
         for _ in range(size):
             members[place] = member
-            member = ring[member]
+            member ^= ring[member]
             place += 1
     return place
 
 
 @kernel(int64(_table, _ids, _rows, _flags))
-def mark_moved(table: Ids, parents: Ids, rows: Rows, moved: Flags) -> int:
+def mark_moved(table: Ids, links: Ids, rows: Rows, moved: Flags) -> int:
     """Mark rows with a constant that something else stands for; returns how many."""
     total = 0
     for at in range(rows.size):
@@ -153,8 +158,23 @@ def mark_moved(table: Ids, parents: Ids, rows: Rows, moved: Flags) -> int:
         moved[at] = 0
         for column in range(table.shape[0]):
             one = table[column, row]
-            if one < parents.size and parents[one] != one:
+            if one < links.size and links[one] != 0:
                 moved[at] = 1
                 total += 1
                 break
     return total
+
+
+@kernel(int64(_table, _rows, _rows, _rows))
+def list_shared(table: Ids, others: Rows, rows: Rows, found: Rows) -> int:
+    """The rows with a constant that is equal to another; returns how many."""
+    n = 0
+    for at in range(rows.size):
+        row = rows[at]
+        for column in range(table.shape[0]):
+            one = table[column, row]
+            if one < others.size and others[one] != 0:
+                found[n] = row
+                n += 1
+                break
+    return n

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded.kernels import int64, kernel, sort_keys, uint32, uint64
+from evermat.engines.embedded.kernels import (
+    int64,
+    kernel,
+    sort_keys,
+    uint8,
+    uint32,
+    uint64,
+)
 from evermat.engines.embedded.layout import (
     ARITY_OF_RUN,
     BASE,
@@ -82,8 +89,8 @@ _WORD = 8
 # ----------------------------------------------------------------------- look-ups
 
 
-@kernel("UniTuple(int64, 2)(int64, uint64, boolean)")
-def _part_of_run(run: int, goal: np.uint64, by_half: bool) -> tuple[int, int]:  # noqa: FBT001  kernels have no keywords
+@kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
+def _part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     """Where keys equal to a goal begin in a run, and an end that is not before theirs.
 
     Keys need only have the upper half of the goal if it is looked up `by_half`, where
@@ -150,7 +157,7 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     index = read_number(record, INDEX)
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
-        place, end = _part_of_run(run, goal, False)
+        place, end = _part_of_run(run, goal, uint8(0))
         keys = read_number(run, KEYS)
         while place < end and read_key(keys, place) == goal:
             row = int64(read_row(read_number(run, ROWS), place))
@@ -163,7 +170,7 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
                         same = False
                         break
             if same:
-                return row
+                return row  # type: ignore[no-any-return]
             place += 1
         run += _WORD * ARITY_OF_RUN
     return int64(-1)  # type: ignore[no-any-return]
@@ -246,7 +253,7 @@ def _warm_up(
             seen ^= int64(read_id(column, int64(rows[i])))
         at += 2
     if read_number(step, KIND) == HEAD:
-        return seen
+        return seen  # type: ignore[no-any-return]
     ids = np.empty(MOST_SLOTS, np.uint32)
     index = read_number(step, INDEX)
     for i in range(low, high):
@@ -256,7 +263,7 @@ def _warm_up(
     for i in range(low, high):
         if places[i - low] >= 0:
             seen ^= _peek(index, places[i - low])
-    return seen
+    return seen  # type: ignore[no-any-return]
 
 
 @kernel(
@@ -359,7 +366,15 @@ def _match(
                         ):
                             return int64(TOO_MUCH), int64(0)
                         known, written = _find_heads(
-                            head, 0, waiting, target, heads, found, fresh, known, written
+                            head,
+                            0,
+                            waiting,
+                            target,
+                            heads,
+                            found,
+                            fresh,
+                            known,
+                            written,
                         )
                         waiting = int64(0)
                     depth -= 1
@@ -412,7 +427,7 @@ def _match(
                     if run >= read_number(index, RUNS):
                         break
                     here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
-                    place, end = _part_of_run(here, goal, by_half)
+                    place, end = _part_of_run(here, goal, uint8(by_half))
                 if patience < 0:
                     return int64(TOO_MUCH), int64(0)
                 if matched:
@@ -423,10 +438,7 @@ def _match(
                     runs[depth] = -1
                 else:
                     depth -= 1
-        if (
-            known + waiting > found.size
-            or written + (arity + 1) * waiting > fresh.size
-        ):
+        if known + waiting > found.size or written + (arity + 1) * waiting > fresh.size:
             return int64(TOO_MUCH), int64(0)
         known, written = _find_heads(
             head, 0, waiting, target, heads, found, fresh, known, written
@@ -455,7 +467,7 @@ def _count(
             place += 1
         ends[target] = place
     ends[ends.size - 1] = written
-    return size
+    return size  # type: ignore[no-any-return]
 
 
 @kernel(
@@ -519,7 +531,11 @@ def find_facts(
         lines: for each relation a record of kind HEAD, then how many facts there are
             and where their ids begin, which are given by column.
         ids: of all facts.
-        found, spare, counts, fresh, ends: as for `run_programs`, large enough.
+        found: is given what is found, as by `run_programs`; the rest likewise.
+        spare: as much room again.
+        counts: is given how often each fact was asked for.
+        fresh: is given facts that have no row.
+        ends: is given where each relation ends.
 
     Returns:
         The number of distinct facts that have a row.

@@ -63,3 +63,22 @@ def without_bit(status: Status, rows: Rows, bit: int, found: Rows) -> int:
         found[n] = row
         n += (status[row] & bit) == 0
     return n
+
+
+@kernel("int64(uint16[::1], int32[::1], int32[::1], uint16, uint8, int32[::1])")
+def compare(
+    status: Status, members: Rows, rows: Rows, bit: int, wanted: int, found: Rows
+) -> int:
+    """The rows that are members (`wanted` is 1), or that are none (it is 0).
+
+    Returns how many there are. No row may have the bit.
+    """
+    for row in members:
+        status[row] |= bit
+    n = 0
+    for row in rows:
+        found[n] = row
+        n += ((status[row] & bit) != 0) == (wanted != 0)
+    for row in members:
+        status[row] &= ~bit
+    return n

@@ -84,7 +84,7 @@ def choose(
             kept_lines[found, HIGH] = size
             kept_lines[found, ORIGIN] = line
             found += 1
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 @kernel(f"int64({_lines}, int32[::1], int64, boolean, int32[::1], {_lines})")
@@ -112,10 +112,12 @@ def choose_counted(
             kept_lines[found, HIGH] = size
             kept_lines[found, ORIGIN] = line
             found += 1
-    return found
+    return found  # type: ignore[no-any-return]
 
 
-@kernel(f"int64({_lines}, int32[::1], int32[::1], int64, int64, int32[::1], int64[::1])")
+@kernel(
+    f"int64({_lines}, int32[::1], int32[::1], int64, int64, int32[::1], int64[::1])"
+)
 def change_counts(
     lines: Numbers,
     rows: Rows,
@@ -142,4 +144,4 @@ def change_counts(
             write_row(counter, row, after)
             least = min(least, after)
         last[line] = greatest
-    return least
+    return least  # type: ignore[no-any-return]

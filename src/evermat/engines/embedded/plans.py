@@ -80,10 +80,13 @@ class Plans:
         """A plan for relations as they are."""
         for pattern in (*query.positive, *query.negative):
             self.declare(pattern.relation, len(pattern.operands))
-        relations = self.relations
+        relations, id_of = self.relations, self._inline.dictionary.id_of
         return make_plan(
             query,
-            fan_out=lambda name, columns: relations[name].fan_out(columns),
+            fan_out=lambda name, columns: relations[name].statistics.fan_out(columns),
+            frequency=lambda name, constants: relations[name].statistics.frequency(
+                {column: id_of(value) for column, value in constants.items()}
+            ),
             size=lambda name: relations[name].count,
         )
 

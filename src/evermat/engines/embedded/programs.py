@@ -181,7 +181,7 @@ class _Writer:
             case _:
                 raise TypeError(step)
 
-    def _probe(  # noqa: PLR0913  all that a record tells
+    def _probe(
         self,
         relation: Relation,
         operands: Sequence[Operand],

@@ -19,7 +19,7 @@ from evermat.engines.embedded.kernels import (
 def _reader(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
     """Reads an element: by the address of the array, and its place."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def read(_context: Any, _address: Any, _at: Any) -> Any:  # noqa: ANN401
         def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
             pointer = context.get_value_type(kind).as_pointer()
@@ -34,7 +34,7 @@ def _reader(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
 def _writer(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
     """Writes an element: by the address of the array, and its place."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def write(_context: Any, _address: Any, _at: Any, _value: Any) -> Any:  # noqa: ANN401
         def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
             pointer = context.get_value_type(kind).as_pointer()

@@ -18,6 +18,7 @@ from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.layout import address, relation_layout
 from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.statistics import Statistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,8 +38,8 @@ MOST_ROWS = 2**31 - 1
 _SLACK = 8
 """One row in so many is room for rows to come."""
 
-SAMPLE = 2048
-"""Rows looked at to estimate how many different values a column has."""
+_LARGE = 1 << 25
+"""From this many rows on, relations grow more cautiously."""
 
 
 class Clock:
@@ -95,7 +96,7 @@ class Relation:
         """Where the layout is."""
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
-        self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
+        self._statistics: Statistics | None = None
         self._clock.tick(self)
 
     # ------------------------------------------------------------------------ rows
@@ -308,8 +309,10 @@ class Relation:
                 f"{MOST_ROWS:,}",
                 help="divide the data, or derive less",
             )
-        # Memory that is not written to costs nothing, and few rows follow many.
-        room = max(size + size // _SLACK, self._status.size * 2)
+        # Memory that is not written to costs nothing, copying and clearing it does.
+        # Only so much: a system refuses what it could never have.
+        growth = 4 if size < _LARGE else 2
+        room = max(size + size // _SLACK, self._status.size * growth)
         table: Ids = np.empty((self.arity, room), np.uint32)
         table[:, : self.count] = self._table[:, : self.count]
         self._table = table
@@ -340,7 +343,7 @@ class Relation:
         # The indexes stay what they are, as others may hold them.
         for index in (self.primary, *self._indexes.values()):
             index.clear()
-        self._distinct.clear()
+        self._statistics = None
         self.raised.clear()
         self._table = np.empty((self.arity, 16), np.uint32)
         self._status = np.empty(16, np.uint16)
@@ -403,28 +406,13 @@ class Relation:
             return columns[::-1]
         return columns
 
-    def fan_out(self, columns: tuple[int, ...]) -> float:
-        """About how many rows share given values of some columns."""
-        if not self.count:
-            return 0.0
-        known = self._distinct.get(columns)
-        if known is None or not known[0] / 2 <= self.count <= known[0] * 2:
-            known = (self.count, self._estimate_distinct(columns))
-            self._distinct[columns] = known
-        return max(self.count / known[1], 1e-3)
-
-    def _estimate_distinct(self, columns: tuple[int, ...]) -> float:
-        step = max(1, self.count // SAMPLE)
-        sample = make_keys(self._table[list(columns), 0 : self.count : step])
-        sample = kernels.sort_keys(sample, np.empty_like(sample))
-        different = int(np.count_nonzero(sample[1:] != sample[:-1])) + 1
-        if step == 1:
-            return float(different)
-        once = sample[1:-1][
-            (sample[1:-1] != sample[:-2]) & (sample[1:-1] != sample[2:])
-        ].size
-        # Values seen once in the sample stand for values not seen at all.
-        return float(different + once * (step - 1))
+    @property
+    def statistics(self) -> Statistics:
+        """What a sample tells that was taken when there were about as many rows."""
+        known = self._statistics
+        if known is None or not known.count / 2 <= self.count <= known.count * 2:
+            known = self._statistics = Statistics(self.whole_table())
+        return known
 
     @property
     def nbytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Cliques of equal constants: an array that says for each id which id stands for it.
+"""Cliques of equal constants: an array that leads from each id to what stands for it.
 
 Integers have ids beyond all arrays. One that is equal to names stands for them, and is
 *attached* to the name that would represent them without it, the *root* of the clique.
@@ -6,7 +6,7 @@ Integers have ids beyond all arrays. One that is equal to names stands for them,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Sizes = npt.NDArray[np.int64]
 
+_T = TypeVar("_T", bound=np.generic)
+
 NO_IDS: Ids = np.empty(0, np.uint32)
 
 
@@ -36,11 +38,12 @@ class Cliques:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._parents: Ids = NO_IDS
+        self._links: Ids = NO_IDS
+        """For each id how it differs from what stands for it, as `id ^ other`."""
         self._ring: Ids = NO_IDS
-        """For each id the next member of its clique."""
-        self._sizes: Rows = np.empty(0, np.int32)
-        """For each id the number of names in its clique."""
+        """The same for the next member of its clique."""
+        self._others: Rows = np.empty(0, np.int32)
+        """For each id the number of other names in its clique."""
         self._integers: dict[int, int] = {}
         """Integers that stand for cliques, by root."""
         self._roots: dict[int, int] = {}
@@ -61,7 +64,7 @@ class Cliques:
     def copy(self) -> Cliques:
         """The same cliques, to be changed on their own; costs nothing until then."""
         twin = Cliques(self._dictionary)
-        twin._parents, twin._ring, twin._sizes = self._parents, self._ring, self._sizes
+        twin._links, twin._ring, twin._others = self._links, self._ring, self._others
         twin._integers, twin._roots = dict(self._integers), dict(self._roots)
         twin._moved = self._moved
         twin._ids = self._ids
@@ -78,12 +81,7 @@ class Cliques:
         return self._images(ids) if self._moved else ids
 
     def _images(self, ids: Ids) -> Ids:
-        known = ids < self._parents.size
-        if known.all():
-            mapped = self._parents[ids]
-        else:
-            mapped = np.where(known, self._parents[np.where(known, ids, 0)], ids)
-        return _translated(mapped, self._integers)
+        return _translated(_followed(ids, self._links), self._integers)
 
     def differs(self, table: Ids, rows: Rows) -> npt.NDArray[np.bool_]:
         """Which rows of a table have a constant that something else stands for."""
@@ -92,12 +90,21 @@ class Cliques:
             moved: npt.NDArray[np.bool_] = (self.map(part) != part).any(axis=0)
             return moved
         marks = np.empty(rows.size, np.bool_)
-        kernels_cliques.mark_moved(table, self._parents, rows, marks.view(np.uint8))
+        kernels_cliques.mark_moved(table, self._links, rows, marks.view(np.uint8))
         return marks
+
+    def shared(self, table: Ids, rows: Rows) -> Rows:
+        """The rows of a table that may have a constant which is equal to another."""
+        if self._integers:
+            return rows
+        found = np.empty(rows.size, np.int32)
+        rows = np.ascontiguousarray(rows)
+        size = kernels_cliques.list_shared(table, self._others, rows, found)
+        return found[:size]
 
     def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
         """Those of the constants that something else stands for, and what does."""
-        if not self._moved:
+        if not self._moved or not constants:
             return {}
         known = self._ids.get(id(constants))
         if known is None or known[0] is not constants:
@@ -112,19 +119,19 @@ class Cliques:
 
     def sizes(self, ids: Ids) -> Sizes:
         """The size of the clique of each representative."""
-        known = ids < self._parents.size
+        known = ids < self._links.size
         sizes: Sizes = np.ones(ids.shape, np.int64)
-        sizes[known] = self._sizes[ids[known]]
+        sizes[known] += self._others[ids[known]]
         if self._roots:
             roots = _translated(ids, self._roots)
             attached = roots != ids
-            sizes[attached] = self._sizes[roots[attached]] + 1
+            sizes[attached] = self._others[roots[attached]] + 2
         return sizes
 
     def members(self, ids: Ids) -> tuple[Sizes, Ids]:
         """The sizes of the cliques of representatives, and all their members."""
         sizes = self.sizes(ids)
-        alone = (ids >= self._parents.size).astype(np.uint8)
+        alone = (ids >= self._links.size).astype(np.uint8)
         roots = _translated(ids, self._roots)
         members = np.empty(int(sizes.sum()), np.uint32)
         kernels_cliques.list_members(
@@ -148,7 +155,7 @@ class Cliques:
 
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""
-        every = np.arange(self._parents.size, dtype=np.uint32)
+        every = np.arange(self._links.size, dtype=np.uint32)
         ones = self.map(every)
         moved = ones != every
         heads = _distinct(ones[moved])
@@ -205,7 +212,7 @@ class Cliques:
         left, right, integers = self._names(left, right)
         roots = np.concatenate([left, right])
         conflict = kernels_cliques.unite(
-            self._parents,
+            self._links,
             self._ring,
             self._dictionary.kinds,
             _ranks(values),
@@ -215,7 +222,7 @@ class Cliques:
         )
         if conflict >= 0:
             self._refuse(int(left[conflict]), int(right[conflict]))
-        kernels_cliques.find_roots(self._parents, roots)
+        kernels_cliques.find_roots(self._links, roots)
         self._label(_distinct(roots))
         for name, integer in integers:
             self._attach(name, integer, values)
@@ -251,7 +258,7 @@ class Cliques:
 
     def _attach(self, name: int, integer: int, values: frozenset[Kind]) -> None:
         """Let an integer stand for the clique of a name."""
-        root = int(self._parents[name])
+        root = name ^ int(self._links[name])
         if root in self._integers:
             if self._integers[root] != integer:
                 self._refuse(root, integer)
@@ -263,7 +270,7 @@ class Cliques:
             pair = np.array([root], np.uint32), np.array([other], np.uint32)
             valued = np.array([other], np.uint32)
             kernels_cliques.unite(
-                self._parents,
+                self._links,
                 self._ring,
                 self._dictionary.kinds,
                 _ranks(values),
@@ -277,12 +284,12 @@ class Cliques:
         self._touched.append(self._clique(np.array([root], np.uint32)))
 
     def _label(self, roots: Ids) -> None:
-        kernels_cliques.label(self._parents, self._ring, self._sizes, roots)
+        kernels_cliques.label(self._links, self._ring, self._others, roots)
         self._touched.append(self._clique(roots))
 
     def _clique(self, roots: Ids) -> Ids:
         """The names of the cliques of some roots."""
-        sizes = self._sizes[roots]
+        sizes = self._others[roots] + 1
         members = np.empty(int(sizes.sum()), np.uint32)
         none = np.zeros(roots.size, np.uint8)
         kernels_cliques.list_members(self._ring, sizes, roots, roots, none, members)
@@ -295,7 +302,7 @@ class Cliques:
     def _value(self, one: int) -> Constant:
         root = np.array([one], np.uint32)
         if one < FIRST_INTEGER:
-            kernels_cliques.find_roots(self._parents, root)
+            kernels_cliques.find_roots(self._links, root)
         value = int(root[0])
         return self._dictionary.constant(self._integers.get(value, value))
 
@@ -308,18 +315,16 @@ class Cliques:
             del self._roots[self._integers.pop(int(root))]
         if not names.size:
             return
-        known = names < source._parents.size
-        roots = names.copy()
-        roots[known] = source._parents[names[known]]
+        roots = _followed(names, source._links)
         order = np.argsort(roots, kind="stable")
         names, roots = names[order], roots[order]
         starts = np.flatnonzero(np.append(True, roots[1:] != roots[:-1]))
         ends = np.append(starts[1:], names.size)
-        self._parents[names] = roots
+        self._links[names] = names ^ roots
         following = np.append(names[1:], names[:1])
         following[ends - 1] = names[starts]
-        self._ring[names] = following
-        self._sizes[names] = np.repeat(ends - starts, ends - starts)
+        self._ring[names] = names ^ following
+        self._others[names] = np.repeat(ends - starts - 1, ends - starts)
         for root, integer in source._integers.items():
             if root in roots:
                 self._integers[root] = integer
@@ -331,16 +336,14 @@ class Cliques:
     def _write(self, size: int) -> None:
         """Have arrays of one's own, with room for so many ids."""
         self._version = object()
-        room = self._parents.size
+        room = self._links.size
         if size > room:
             room = max(size, room + room // 2)
         elif not self._is_shared:
             return
-        more = np.arange(self._parents.size, room, dtype=np.uint32)
-        ones = np.ones(more.size, np.int32)
-        self._parents = np.concatenate([self._parents, more])
-        self._ring = np.concatenate([self._ring, more])
-        self._sizes = np.concatenate([self._sizes, ones])
+        self._links = _roomy(self._links, room)
+        self._ring = _roomy(self._ring, room)
+        self._others = _roomy(self._others, room)
         self._is_shared = False
 
     def differences(self, other: Cliques) -> Ids:
@@ -348,13 +351,31 @@ class Cliques:
         if other._origin is self._version:
             touched = other._touched
             every = _distinct(np.concatenate(touched)) if touched else NO_IDS
-        elif self._parents is other._parents and self._integers == other._integers:
+        elif self._links is other._links and self._integers == other._integers:
             return NO_IDS
         else:
-            size = max(self._parents.size, other._parents.size)
+            size = max(self._links.size, other._links.size)
             every = np.arange(size, dtype=np.uint32)
         found: Ids = every[self.map(every) != other.map(every)]
         return found
+
+
+def _followed(ids: Ids, links: Ids) -> Ids:
+    """What links lead to from ids, in any shape; links of later ids lead nowhere."""
+    known = ids < links.size
+    if known.all():
+        return ids ^ links[ids]
+    if not known.any():
+        return ids
+    followed: Ids = np.where(known, ids ^ links[np.where(known, ids, 0)], ids)
+    return followed
+
+
+def _roomy(array: npt.NDArray[_T], room: int) -> npt.NDArray[_T]:
+    """A copy of an array with zeros at its end."""
+    larger = np.zeros(room, array.dtype)
+    larger[: array.size] = array
+    return larger
 
 
 def _distinct(ids: Ids) -> Ids:

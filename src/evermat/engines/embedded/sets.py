@@ -19,14 +19,12 @@ from weakref import WeakSet
 import numpy as np
 
 from evermat.algebra import (
-    Counts,
     Difference,
     EngineUseError,
     Facts,
     GrowingFacts,
     Intersection,
     Region,
-    SettledFacts,
     StoredFacts,
     Union,
     Within,
@@ -35,13 +33,15 @@ from evermat.algebra import (
 )
 from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
-from evermat.engines.embedded.flat import MOST, SEVERAL, Flat, flattened
+from evermat.engines.embedded.flat import MOST, SEVERAL
 from evermat.engines.embedded.index import HALF
 from evermat.engines.embedded.relation import MATERIALISED
+from evermat.engines.embedded.settled import Settled
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable
+    from typing import Self
 
     import numpy.typing as npt
 
@@ -57,12 +57,12 @@ Names = frozenset[str] | None
 Code = int | tuple[str, "Code", "Code"]
 """A view in one relation: a status bit, or a set operation on two codes."""
 
-Derived = dict[str, tuple["Rows", "Rows"]]
-"""For each relation rows, and how often each was derived."""
-
 STATUSES = np.arange(1 << 16, dtype=np.uint16)
 FIRST_FREE_BIT = 2
 """The two bits below mark the stored sets."""
+
+FEW_TIMES = 16
+"""A set is marked for a moment unless it is this much larger than what is compared."""
 
 
 class Stored(StoredFacts):
@@ -72,129 +72,6 @@ class Stored(StoredFacts):
 
     def __init__(self, bit: int) -> None:
         self.bit = bit
-
-
-class Settled(SettledFacts):
-    """A fixed set: distinct rows, in any order, of each relation that has any.
-
-    They are kept by relation or one relation after the other, or both: each form is
-    made from the other when it is first asked for.
-    """
-
-    __slots__ = ("_flat", "_rows", "_size")
-
-    def __init__(self, rows: Mapping[str, Rows]) -> None:
-        self._rows: dict[str, Rows] | None = {
-            name: some for name, some in rows.items() if some.size
-        }
-        self._flat: Flat | None = None
-        self._size = -1
-
-    @classmethod
-    def of_flat(cls, flat: Flat) -> Settled:
-        """A set whose rows are given one relation after the other."""
-        settled = cls.__new__(cls)
-        settled._rows = None
-        settled._flat = flat
-        settled._size = flat.rows.size
-        return settled
-
-    @property
-    def rows(self) -> dict[str, Rows]:
-        """The rows by relation."""
-        rows = self._rows
-        if rows is None:
-            assert self._flat is not None
-            rows = self._rows = self._flat.by_name()
-        return rows
-
-    def flat(self, relations: Mapping[str, Relation]) -> Flat:
-        """The rows one relation after the other: for sets that are not empty."""
-        flat = self._flat
-        if flat is None:
-            flat = self._flat = flattened(self.rows, relations)
-        return flat
-
-    def is_empty(self) -> bool:
-        """Whether the set has no facts."""
-        return not (self._rows if self._flat is None else self._flat.names)
-
-    def size(self) -> int:
-        """The number of facts."""
-        if self._size < 0:
-            self._size = sum(rows.size for rows in self.rows.values())
-        return self._size
-
-    def names(self) -> Collection[str]:
-        """The relations that have facts in the set, in order."""
-        return self.rows.keys() if self._flat is None else self._flat.names
-
-    def relations(self) -> frozenset[str]:
-        """The relations that have facts in the set."""
-        return frozenset(self.names())
-
-    def ordered(self, name: str) -> Rows:
-        """The rows of a relation in order; sorting waits until somebody needs it."""
-        rows = self.rows.get(name, NO_ROWS)
-        if (rows[1:] < rows[:-1]).any():
-            rows = self.rows[name] = np.sort(rows)
-        return rows
-
-
-class RowCounts(Counts):
-    """A multiset: rows of each relation and how often each was derived.
-
-    Like sets, multisets are kept in one form or the other.
-    """
-
-    __slots__ = ("_by_name", "_facts", "flat")
-
-    def __init__(self, derived: Derived) -> None:
-        # The set may put its rows in order, and must not take these along: they go
-        # with the counts.
-        self._facts = Settled({name: rows for name, (rows, _) in derived.items()})
-        self._by_name: Derived | None = derived
-        self.flat: tuple[Flat, Rows] | None = None
-        """The rows one relation after the other, and their counts, where there are
-        few of many relations."""
-
-    @classmethod
-    def of_flat(cls, flat: Flat, counts: Rows) -> RowCounts:
-        """A multiset that is given one relation after the other."""
-        made = cls.__new__(cls)
-        made._facts = Settled.of_flat(flat)
-        made._by_name = None
-        made.flat = (flat, counts)
-        return made
-
-    @property
-    def by_name(self) -> Derived:
-        """Rows and counts by relation."""
-        derived = self._by_name
-        if derived is None:
-            assert self.flat is not None
-            flat, counts = self.flat
-            places = zip(flat.names, flat.lines[:, 1:3].tolist(), strict=True)
-            derived = self._by_name = {
-                name: (flat.rows[low:high], counts[low:high])
-                for name, (low, high) in places
-            }
-        return derived
-
-    @property
-    def rows(self) -> dict[str, Rows]:
-        """The rows by relation."""
-        return {name: rows for name, (rows, _) in self.by_name.items()}
-
-    @property
-    def counts(self) -> dict[str, Rows]:
-        """The counts by relation, in the order of the rows."""
-        return {name: counts for name, (_, counts) in self.by_name.items()}
-
-    @property
-    def facts(self) -> Settled:
-        """The facts, each once."""
-        return self._facts
 
 
 class Growing(GrowingFacts):
@@ -284,7 +161,7 @@ class Marker:
         self._marked: set[tuple[Settled, str]] = set()
         self._whole: list[Settled] = []
 
-    def __enter__(self) -> Marker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -390,20 +267,26 @@ class Sets:
                 if not is_bounded(left):
                     left, right = right, left
                 return self._kept(self._walk(left, names), right, present=True)
-            case Difference(left=left, right=Within(facts=inner, region=region)) if (
-                left is inner
-            ):
-                return self._outside(region, self._walk(left, names))
             case Difference(left=left, right=right):
-                return self._kept(self._walk(left, names), right, present=False)
+                return self._without(left, right, names)
             case Within(facts=inner, region=region):
-                names = region.names if names is None else names & region.names
-                found = self._walk(inner, names)
-                if region.relations.issuperset(found.names()):
-                    return found
-                return _filtered(found, lambda n, r: self._inside(region, n, r))
+                return self._within(inner, region, names)
             case _:
                 raise _foreign(facts)
+
+    def _without(self, left: Facts, right: Facts, names: Names) -> Settled:
+        found = self._walk(left, names)
+        if isinstance(right, Within) and right.facts is left:
+            region = right.region
+            return _filtered(found, lambda n, r: self._outside(region, n, r))
+        return self._kept(found, right, present=False)
+
+    def _within(self, inner: Facts, region: Region, names: Names) -> Settled:
+        names = region.names if names is None else names & region.names
+        found = self._walk(inner, names)
+        if region.relations.issuperset(found.names()):
+            return found
+        return _filtered(found, lambda n, r: self._inside(region, n, r))
 
     def _kept(self, found: Settled, facts: Facts, *, present: bool) -> Settled:
         """Those of the facts that a view has, or those that it has not."""
@@ -416,14 +299,17 @@ class Sets:
                     visible = self.visible(code)
                     flat = found.flat(self.relations)
                     self.describe()
-                    return Settled.of_flat(flat.choose(visible, present=present))
+                    return Settled(flat.choose(visible, present=present))
 
         def keep(name: str, rows: Rows) -> Rows:
             if not self.sees_any(facts, name):
                 return NO_ROWS if present else rows
             if not present and isinstance(facts, (Growing, Stored)):
                 return _without_bit(self.relations[name].status, rows, facts.bit)
-            return rows[self.test(facts, name, rows) == present]
+            if isinstance(facts, Settled):
+                return self._compared(facts, name, rows, wanted=present)
+            mask = self.test(facts, name, rows)
+            return rows[mask if present else ~mask]
 
         return _filtered(found, keep)
 
@@ -448,15 +334,29 @@ class Sets:
         for name, rows in facts.rows.items():
             change(self.relations[name].status, np.ascontiguousarray(rows), bit)
 
-    def _outside(self, region: Region, found: Settled) -> Settled:
-        def outside(name: str, rows: Rows) -> Rows:
-            if name in region.relations:
-                return NO_ROWS
-            if not region.touches(name):
-                return rows
-            return rows[~self._in_region(region, name, rows)]
+    def lacking(self, facts: Settled, name: str, rows: Rows) -> Rows:
+        """Those of some rows that a set does not have."""
+        return self._compared(facts, name, rows, wanted=False)
 
-        return _filtered(found, outside)
+    def _compared(self, facts: Settled, name: str, rows: Rows, *, wanted: bool) -> Rows:
+        members = facts.rows.get(name, NO_ROWS)
+        if not members.size:
+            return NO_ROWS if wanted else rows
+        if members.size > FEW_TIMES * rows.size or not self._free:
+            mask = _in_sorted(rows, facts.ordered(name))
+            return rows[mask if wanted else ~mask]
+        bit = self._free[-1]
+        rows = np.ascontiguousarray(rows)
+        found = np.empty_like(rows)
+        status = self.relations[name].status
+        members = np.ascontiguousarray(members)
+        size = kernels_rows.compare(status, members, rows, bit, wanted, found)
+        return found[:size]
+
+    def _outside(self, region: Region, name: str, rows: Rows) -> Rows:
+        if not region.touches(name):
+            return rows
+        return rows[~self._in_region(region, name, rows)]
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
         if name in region.relations:
@@ -610,7 +510,9 @@ class Sets:
                 return bit
             case Settled() if facts.is_empty():
                 return 0
-            case Settled() if marker is not None and self._free:
+            case Settled() if (
+                marker is not None and facts.size() <= MOST and self._free
+            ):
                 return marker.bit_everywhere(facts)
             case Union() | Difference() | Intersection():
                 word, left, right = _operation(facts)

@@ -22,7 +22,7 @@ from evermat.engines.embedded.sets import Sets, Stored
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Rows
     from evermat.engines.embedded.dictionary import Dictionary
-    from evermat.engines.embedded.sets import Settled
+    from evermat.engines.embedded.settled import Settled
 
 
 class Store:

@@ -124,6 +124,10 @@ class ReferenceEngine:
                 self.monitor.working(query.label, found.total())
         return Counted(numbers)
 
+    def derivable(self, queries: QuerySet, views: Views) -> SettledFacts:
+        """Those of the changed facts that a query yields."""
+        return self.derive(queries, views)
+
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
         head = query.head.operands
@@ -224,6 +228,15 @@ class ReferenceEngine:
         """The facts with every constant replaced by its representative."""
         cliques = cast("Cliques", representatives)
         found = ((name, cliques.row(row)) for name, row in facts_of(facts))
+        return Settled(by_relation(found))
+
+    def shared(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """The facts with a constant that is equal to another."""
+        known = cast("Cliques", representatives).known
+        members = known.keys() | known.values()
+        found = (fact for fact in facts_of(facts) if not members.isdisjoint(fact[1]))
         return Settled(by_relation(found))
 
     def rewritten_into(

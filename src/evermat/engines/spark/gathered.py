@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         SettledFacts,
         Views,
     )
-    from evermat.engines.embedded.sets import RowCounts, Settled
+    from evermat.engines.embedded.settled import RowCounts, Settled
 
 MATCHES_PER_FACT = 40
 """Matches of one update, for each fact there is room for, that one process may do.

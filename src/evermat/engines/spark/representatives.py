@@ -208,12 +208,12 @@ class Cliques:
             by_id[np.searchsorted(ids, side, sorter=by_id)].astype(np.uint32)
             for side in (left, right)
         )
-        parents = np.arange(ids.size, dtype=np.uint32)
+        links, ring = np.zeros((2, ids.size), np.uint32)
         conflict = kernels_cliques.unite(
-            *(parents, parents.copy(), ranks, _RANKS, _NOBODY, first, second)
+            *(links, ring, ranks, _RANKS, _NOBODY, first, second)
         )
         roots = np.arange(ids.size, dtype=np.uint32)
-        kernels_cliques.find_roots(parents, roots)
+        kernels_cliques.find_roots(links, roots)
         if conflict >= 0:
             one, other = (int(roots[side[conflict]]) for side in (first, second))
             raise UnequalValuesError(
