@@ -42,7 +42,11 @@ if TYPE_CHECKING:
     Line = tuple[int, int, int, int]
 
 MOST_CHANGED = 1 << 13
-"""Up to this many changed rows, queries are run at once."""
+"""Up to this many changed rows, queries of an update are run at once."""
+
+MOST_FROM_SCRATCH = 0
+"""The same for a materialisation from scratch: there, little is found in a round only
+after much was, and all that was described would be described anew."""
 
 MOST_FOUND = 1 << 16
 """How many derivations there is room for."""
@@ -87,14 +91,15 @@ class AtOnce:
         self._visible: dict[tuple[Code, ...], Flags] = {}
 
     def run(
-        self, queries: QuerySet, views: Views, sets: Sets
+        self, queries: QuerySet, views: Views, sets: Sets, *, from_scratch: bool
     ) -> tuple[RowCounts, Work] | None:
         """What queries derive, and the work that it was.
 
         None if all of them are to be run in the other way.
         """
+        most = MOST_FROM_SCRATCH if from_scratch else MOST_CHANGED
         deltas = _deltas(views)
-        if sum(delta.size() for _, delta in deltas) > MOST_CHANGED:
+        if sum(delta.size() for _, delta in deltas) > most:
             return None
         work = self._work(queries, deltas)
         if not work.jobs:

@@ -188,10 +188,10 @@ class EmbeddedEngine:
         return describe(self._plans.new_plan(query))
 
     def _run(self, queries: QuerySet, views: Views) -> RowCounts:
-        done = None
-        if self._known_before is not None:
-            # From scratch, little is found in a round only after much was.
-            done = self._at_once.run(queries, views, self.store.sets)
+        is_update = self._known_before is not None
+        done = self._at_once.run(
+            queries, views, self.store.sets, from_scratch=not is_update
+        )
         if done is None:
             every = self._affected(queries, views)
             return RowCounts(self._run_in_turn(every, views))

@@ -27,6 +27,11 @@ SEVERAL = 3
 """From this many relations on it pays."""
 
 
+def is_worth_it(relations: int, rows: int) -> bool:
+    """Whether so many rows of so many relations are best handled in this way."""
+    return relations >= SEVERAL and rows <= MOST
+
+
 @dataclass(slots=True)
 class Flat:
     """Rows of relations.

@@ -31,9 +31,8 @@ from evermat.algebra import (
     is_bounded,
     require_bounded,
 )
-from evermat.engines.embedded import kernels_rows
+from evermat.engines.embedded import flat, kernels_rows
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
-from evermat.engines.embedded.flat import MOST, SEVERAL
 from evermat.engines.embedded.index import HALF
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.settled import Settled
@@ -297,9 +296,9 @@ class Sets:
                 code = self._common_code(facts, marker)
                 if code is not None:
                     visible = self.visible(code)
-                    flat = found.flat(self.relations)
+                    together = found.flat(self.relations)
                     self.describe()
-                    return Settled(flat.choose(visible, present=present))
+                    return Settled(together.choose(visible, present=present))
 
         def keep(name: str, rows: Rows) -> Rows:
             if not self.sees_any(facts, name):
@@ -315,7 +314,7 @@ class Sets:
 
     def is_flat(self, facts: Settled) -> bool:
         """Whether facts are best handled one relation after the other."""
-        return len(facts.names()) >= SEVERAL and facts.size() <= MOST
+        return flat.is_worth_it(len(facts.names()), facts.size())
 
     def describe(self) -> None:
         """Have the layouts of all relations up to date."""
@@ -325,10 +324,10 @@ class Sets:
 
     def mark(self, facts: Settled, bit: int, *, present: bool) -> None:
         """Set a status bit of facts, or clear it."""
-        if not facts.is_empty() and facts.size() <= MOST:
-            flat = facts.flat(self.relations)
+        if not facts.is_empty() and facts.size() <= flat.MOST:
+            together = facts.flat(self.relations)
             self.describe()
-            flat.mark(bit, present=present)
+            together.mark(bit, present=present)
             return
         change = kernels_rows.set_bit if present else kernels_rows.clear_bit
         for name, rows in facts.rows.items():
@@ -511,7 +510,7 @@ class Sets:
             case Settled() if facts.is_empty():
                 return 0
             case Settled() if (
-                marker is not None and facts.size() <= MOST and self._free
+                marker is not None and facts.size() <= flat.MOST and self._free
             ):
                 return marker.bit_everywhere(facts)
             case Union() | Difference() | Intersection():
