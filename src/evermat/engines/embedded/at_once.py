@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from evermat.algebra import Role
-from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
 from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import Heads, find_or_append
 from evermat.engines.embedded.kernels_programs import TOO_MUCH, find_facts, run_programs
 from evermat.engines.embedded.programs import ROLES, fact_line
 from evermat.engines.embedded.sets import Marker
-from evermat.engines.embedded.settled import RowCounts
+from evermat.engines.embedded.settled import RowCounts, Settled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.programs import Program
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.sets import Code, Sets
-    from evermat.engines.embedded.settled import Derived, Settled
+    from evermat.engines.embedded.settled import Derived
 
     Line = tuple[int, int, int, int]
 
@@ -65,7 +65,10 @@ class Work:
     Attributes:
         programs: in the order of the jobs.
         jobs: lines of numbers for the kernel.
-        rows: changed rows of one relation after the other.
+        rows: changed rows of one relation after the other; those that a relation has
+            gained and lost are two lots.
+        size: how many rows there are.
+        names: the relation of each lot.
         targets: the relations that are derived, and their numbers.
         rest: queries without a program.
         matches: of each program, when it has run.
@@ -74,9 +77,25 @@ class Work:
     programs: list[Program] = field(default_factory=list)
     jobs: list[Line] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    size: int = 0
     targets: dict[str, int] = field(default_factory=dict)
     rest: list[Query] = field(default_factory=list)
     matches: list[int] = field(default_factory=list)
+
+    def add(self, name: str, rows: Rows) -> tuple[int, int]:
+        """Add changed rows of a relation; from where to where they are."""
+        low, high = self.size, self.size + rows.size
+        self.names.append(name)
+        self.rows.append(rows)
+        self.size = high
+        return low, high
+
+    def matches_by_label(self) -> Iterator[tuple[str, int]]:
+        """The queries that had matches, when they have run, and how many."""
+        for program, matches in zip(self.programs, self.matches, strict=False):
+            if matches:
+                yield program.label, matches
 
 
 class AtOnce:
@@ -98,38 +117,52 @@ class AtOnce:
         None if all of them are to be run in the other way.
         """
         most = MOST_FROM_SCRATCH if from_scratch else MOST_CHANGED
+        work = self._work(queries, views, most)
+        if work is None:
+            return None
+        if not work.jobs:
+            return RowCounts({}), work
+        ends = self._carry_out(work, views, sets, NO_FLAGS)
+        if ends is None:
+            return None
+        names = list(work.targets)
+        found = self._counted(names, ends)
+        return self._with_fresh(found, ends, names), work
+
+    def prove(
+        self, queries: QuerySet, views: Views, sets: Sets
+    ) -> tuple[Settled, Work] | None:
+        """Those of the changed facts that a query yields, and the work that it was.
+
+        None if the queries are to be run in the other way.
+        """
+        work = self._work(queries, views, MOST_CHANGED)
+        if work is None or work.rest:
+            return None
+        proved = np.zeros(work.size, np.uint8)
+        if work.jobs and self._carry_out(work, views, sets, proved) is None:
+            return None
+        place = 0
+        found = {}
+        for name, rows in zip(work.names, work.rows, strict=True):
+            end = place + rows.size
+            found[name] = rows[proved[place:end].view(np.bool_)]
+            place = end
+        return Settled(found), work
+
+    def _work(self, queries: QuerySet, views: Views, most: int) -> Work | None:
+        """What is to be done, unless there are more changes than that."""
         deltas = _deltas(views)
         if sum(delta.size() for _, delta in deltas) > most:
             return None
-        work = self._work(queries, deltas)
-        if not work.jobs:
-            return RowCounts({}), work
-        positive, negative = (
-            sets.common_code(facts) for facts in (views.positive, views.negative)
-        )
-        local = positive if views.local is None else sets.common_code(views.local)
-        if positive is None or negative is None or local is None:
-            return None
-        codes = (positive, negative, local)
-        bits = {}
-        with Marker(sets) as marker:
-            if any(program.reads_unchanged for program in work.programs):
-                for role, delta in deltas:
-                    bits[role] = marker.bit_everywhere(delta)
-            return self._carry_out(work, self._table(codes, bits, sets))
-
-    def _work(self, queries: QuerySet, deltas: list[tuple[Role, Settled]]) -> Work:
         by_change = queries.by_change
         work = Work(rest=list(by_change.get(None, ())))
-        place = 0
         for role, delta in deltas:
             read = queries.changes.get(role)
             if read is None or read.isdisjoint(delta.names()):
                 continue
             for name in delta.rows.keys() & read:
-                rows = delta.rows[name]
-                end = place + rows.size
-                work.rows.append(rows)
+                low, high = work.add(name, delta.rows[name])
                 for query in by_change[role, name]:
                     program = self._plans.program(query)
                     if program is None:
@@ -137,8 +170,7 @@ class AtOnce:
                         continue
                     number = work.targets.setdefault(program.target, len(work.targets))
                     work.programs.append(program)
-                    work.jobs.append((program.address, place, end, number))
-                place = end
+                    work.jobs.append((program.address, low, high, number))
         return work
 
     def _table(
@@ -164,27 +196,40 @@ class AtOnce:
                 table |= sets.visible(code) * np.uint8(ROLES[role])
         return table
 
-    def _carry_out(self, work: Work, visible: Flags) -> tuple[RowCounts, Work] | None:
+    def _carry_out(
+        self, work: Work, views: Views, sets: Sets, proved: Flags
+    ) -> Numbers | None:
+        """Run programs; returns the end of what was found for each relation.
+
+        None if it is too much, or if views cannot be told by the status of rows.
+        """
+        codes = _codes(views, sets)
+        if codes is None:
+            return None
         matches = np.empty(len(work.jobs), np.int64)
         ends = np.empty(len(work.targets) + 1, np.int64)
-        size = run_programs(
-            np.array(work.jobs, np.int64),
-            work.rows[0] if len(work.rows) == 1 else np.concatenate(work.rows),
-            visible,
-            self._found,
-            self._spare,
-            self._counts,
-            self._fresh,
-            matches,
-            ends,
-            PATIENCE,
-        )
+        bits = {}
+        with Marker(sets) as marker:
+            if any(program.reads_unchanged for program in work.programs):
+                for role, delta in _deltas(views):
+                    bits[role] = marker.bit_everywhere(delta)
+            size = run_programs(
+                np.array(work.jobs, np.int64),
+                np.concatenate(work.rows),
+                self._table(codes, bits, sets),
+                proved,
+                self._found,
+                self._spare,
+                self._counts,
+                self._fresh,
+                matches,
+                ends,
+                PATIENCE,
+            )
         if size == TOO_MUCH:
             return None
         work.matches = matches.tolist()
-        names = list(work.targets)
-        found = self._counted(size, names, ends)
-        return self._with_fresh(found, ends, names), work
+        return ends
 
     def find(self, tables: Mapping[str, pa.Table], ids: Ids, *, add: bool) -> Settled:
         """The rows of facts.
@@ -201,7 +246,7 @@ class AtOnce:
             lines.append(fact_line(relation, table.num_rows, place))
             place += relation.arity * table.num_rows
         ends = np.empty(len(lines) + 1, np.int64)
-        size = find_facts(
+        find_facts(
             np.array(lines, np.int64),
             ids,
             self._found,
@@ -211,11 +256,12 @@ class AtOnce:
             ends,
         )
         names = list(tables)
-        found = self._counted(size, names, ends)
+        found = self._counted(names, ends)
         return (self._with_fresh(found, ends, names) if add else found).facts
 
-    def _counted(self, size: int, names: list[str], ends: Numbers) -> RowCounts:
+    def _counted(self, names: list[str], ends: Numbers) -> RowCounts:
         """What was found by the last call."""
+        size = int(ends[-2])
         rows = self._found[:size].astype(np.uint32).view(np.int32)
         relations = self._plans.relations
         found, lines = [], []
@@ -260,6 +306,16 @@ def _new_rows(relation: Relation, table: Ids) -> tuple[Rows, Rows]:
     if counted is None:
         return NO_ROWS, NO_ROWS
     return find_or_append(relation, counted), counted.counts
+
+
+def _codes(views: Views, sets: Sets) -> tuple[Code, Code, Code] | None:
+    """The views that patterns read, by the status of rows, if it tells."""
+    positive = sets.common_code(views.positive)
+    negative = sets.common_code(views.negative)
+    local = positive if views.local is None else sets.common_code(views.local)
+    if positive is None or negative is None or local is None:
+        return None
+    return positive, negative, local
 
 
 def _deltas(views: Views) -> list[tuple[Role, Settled]]:

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from evermat.engine_abilities import Representatives
     from evermat.engines.embedded.arrays import Ids, Rows
+    from evermat.engines.embedded.at_once import Work
     from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.settled import Derived
     from evermat.values import Kind
@@ -160,6 +161,11 @@ class EmbeddedEngine:
 
     def derivable(self, queries: QuerySet, views: Views) -> Settled:
         """Those of the changed facts that a query yields."""
+        done = self._at_once.prove(queries, views, self.store.sets)
+        if done is not None:
+            found, work = done
+            self._note(work)
+            return found
         with Marker(self.store.sets) as marker:
 
             def run(query: Query, views: Views, heads: Heads) -> None:
@@ -196,14 +202,17 @@ class EmbeddedEngine:
             every = self._affected(queries, views)
             return RowCounts(self._run_in_turn(every, views))
         found, work = done
-        for program, matches in zip(work.programs, work.matches, strict=False):
-            if matches:
-                self.matches += matches
-                if self.monitor is not None:
-                    self.monitor.working(program.label, matches)
+        self._note(work)
         if work.rest:
             found = joined(found, self._run_in_turn(work.rest, views))
         return found
+
+    def _note(self, work: Work) -> None:
+        """Tell how many matches there were."""
+        for label, matches in work.matches_by_label():
+            self.matches += matches
+            if self.monitor is not None:
+                self.monitor.working(label, matches)
 
     def _run_in_turn(self, queries: Iterable[Query], views: Views) -> Derived:
         gathered: dict[str, Heads] = {}

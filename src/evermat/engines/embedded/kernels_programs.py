@@ -305,19 +305,21 @@ def _find_heads(
 
 
 @kernel(
-    "UniTuple(int64, 2)(int64[:, ::1], int32[::1], uint8[::1], uint64[::1], "
-    "uint32[::1], int64[::1], int64)"
+    "UniTuple(int64, 2)(int64[:, ::1], int32[::1], uint8[::1], uint8[::1], "
+    "uint64[::1], uint32[::1], int64[::1], int64)"
 )
 def _match(
     jobs: Numbers,
     rows: Rows,
     visible: Flags,
+    proved: Flags,
     found: Keys,
     fresh: Ids,
     matches: Numbers,
     patience: int,
 ) -> tuple[int, int]:
     """Run all programs; see `run_programs`."""
+    is_proof = proved.size > 0
     values = np.empty(MOST_SLOTS, np.uint32)
     ids = np.empty(MOST_SLOTS, np.uint32)
     heads = np.empty(BLOCK * MOST_SLOTS, np.uint32)
@@ -347,6 +349,8 @@ def _match(
             if (i - low) % BLOCK == 0:
                 end = min(i + BLOCK, high)
                 ids[0] = uint32(_warm_up(scan, first, i, end, rows, values, block))
+            if is_proof and proved[i]:
+                continue
             if not _take(scan, int64(rows[i]), uint64(0), values):
                 continue
             depth = int64(1)
@@ -354,6 +358,9 @@ def _match(
             while depth > 0:
                 if depth > steps:
                     count += 1
+                    if is_proof:
+                        proved[i] = 1
+                        break
                     for a in range(arity):
                         heads[arity * waiting + a] = values[
                             read_number(head, OPERANDS + a)
@@ -471,13 +478,14 @@ def _count(
 
 
 @kernel(
-    "int64(int64[:, ::1], int32[::1], uint8[::1], uint64[::1], "
+    "int64(int64[:, ::1], int32[::1], uint8[::1], uint8[::1], uint64[::1], "
     "uint64[::1], int32[::1], uint32[::1], int64[::1], int64[::1], int64)"
 )
 def run_programs(
     jobs: Numbers,
     rows: Rows,
     visible: Flags,
+    proved: Flags,
     found: Keys,
     spare: Keys,
     counts: Rows,
@@ -492,6 +500,9 @@ def run_programs(
         jobs: what to run, a line each.
         rows: the changed rows.
         visible: for each status the roles that may see it, a bit each.
+        proved: for each of the rows whether it was derived, where nothing else is
+            wanted: all programs derive the facts that they scan, and each fact is left
+            alone as soon as it has a derivation. Without elements, heads are wanted.
         found: is given the heads that have a row, distinct and in order: the number
             of the relation in the upper half, the row in the lower one.
         spare: as much room again.
@@ -506,7 +517,9 @@ def run_programs(
         The number of distinct heads that have a row; or `TOO_MUCH`, where there is no
         room for more or patience ran out. Then nothing has changed.
     """
-    known, written = _match(jobs, rows, visible, found, fresh, matches, patience)
+    known, written = _match(
+        jobs, rows, visible, proved, found, fresh, matches, patience
+    )
     if known < 0:
         return int64(TOO_MUCH)  # type: ignore[no-any-return]
     return _count(known, written, found, spare, counts, ends)
