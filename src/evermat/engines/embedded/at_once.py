@@ -20,7 +20,12 @@ from evermat.algebra import Role
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
 from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import Heads, find_or_append
-from evermat.engines.embedded.kernels_programs import TOO_MUCH, find_facts, run_programs
+from evermat.engines.embedded.kernels_programs import (
+    MOST_SLOTS,
+    TOO_MUCH,
+    find_facts,
+    run_programs,
+)
 from evermat.engines.embedded.programs import ROLES, fact_line
 from evermat.engines.embedded.sets import Marker
 from evermat.engines.embedded.settled import RowCounts, Settled
@@ -203,13 +208,13 @@ class AtOnce:
 
         None if it is too much, or if views cannot be told by the status of rows.
         """
-        codes = _codes(views, sets)
-        if codes is None:
-            return None
         matches = np.empty(len(work.jobs), np.int64)
         ends = np.empty(len(work.targets) + 1, np.int64)
         bits = {}
         with Marker(sets) as marker:
+            codes = _codes(views, sets, marker)
+            if codes is None:
+                return None
             if any(program.reads_unchanged for program in work.programs):
                 for role, delta in _deltas(views):
                     bits[role] = marker.bit_everywhere(delta)
@@ -231,8 +236,15 @@ class AtOnce:
         work.matches = matches.tolist()
         return ends
 
+    def can_find(self, tables: Mapping[str, pa.Table]) -> bool:
+        """Whether there are so few facts that they can be looked up in one call."""
+        widest = max((table.num_columns for table in tables.values()), default=0)
+        ids = sum(table.num_rows * (table.num_columns + 1) for table in tables.values())
+        room = min(MOST_FACTS, self._found.size)
+        return 0 < widest <= MOST_SLOTS and ids <= room
+
     def find(self, tables: Mapping[str, pa.Table], ids: Ids, *, add: bool) -> Settled:
-        """The rows of facts.
+        """The rows of facts; ask `can_find` first.
 
         Args:
             tables: facts by relation.
@@ -308,11 +320,13 @@ def _new_rows(relation: Relation, table: Ids) -> tuple[Rows, Rows]:
     return find_or_append(relation, counted), counted.counts
 
 
-def _codes(views: Views, sets: Sets) -> tuple[Code, Code, Code] | None:
+def _codes(views: Views, sets: Sets, marker: Marker) -> tuple[Code, Code, Code] | None:
     """The views that patterns read, by the status of rows, if it tells."""
-    positive = sets.common_code(views.positive)
-    negative = sets.common_code(views.negative)
-    local = positive if views.local is None else sets.common_code(views.local)
+    positive = sets.common_code(views.positive, marker)
+    negative = sets.common_code(views.negative, marker)
+    local = positive
+    if views.local is not None:
+        local = sets.common_code(views.local, marker)
     if positive is None or negative is None or local is None:
         return None
     return positive, negative, local

@@ -15,7 +15,7 @@ import pyarrow as pa
 from evermat.algebra import STORED_NUMBERS, EngineUseError, Role, SettledFacts, Within
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.at_once import MOST_FACTS, AtOnce, joined
+from evermat.engines.embedded.at_once import AtOnce, joined
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
@@ -25,7 +25,6 @@ from evermat.engines.embedded.heads import (
     find_or_append,
     intern_rows,
 )
-from evermat.engines.embedded.kernels_programs import MOST_SLOTS
 from evermat.engines.embedded.plan import describe
 from evermat.engines.embedded.plans import Plans
 from evermat.engines.embedded.proving import Proofs
@@ -519,7 +518,7 @@ class EmbeddedEngine:
 
     def intern_all(self, tables: Mapping[str, pa.Table]) -> Settled:
         """The rows as facts of relations, whether they hold or not."""
-        if not _are_few(tables):
+        if not self._at_once.can_find(tables):
             return self._union(self.intern(*each) for each in tables.items())
         for name, table in tables.items():
             self.declare(name, table.num_columns)
@@ -528,11 +527,11 @@ class EmbeddedEngine:
 
     def find_all(self, tables: Mapping[str, pa.Table]) -> Settled:
         """Those of the rows that are known facts of relations."""
-        if not _are_few(tables):
-            return self._union(self.find(*each) for each in tables.items())
         for name, table in tables.items():
             self._require_arity(name, table)
         known = {name: tables[name] for name in tables if name in self.store.relations}
+        if not self._at_once.can_find(known):
+            return self._union(self.find(*each) for each in known.items())
         ids = self._dictionary.look_up_all(_columns(known))
         return self._at_once.find(known, ids, add=False)
 
@@ -727,10 +726,3 @@ class EmbeddedEngine:
 
 def _columns(tables: Mapping[str, pa.Table]) -> list[pa.ChunkedArray]:
     return [column for table in tables.values() for column in table.columns]
-
-
-def _are_few(tables: Mapping[str, pa.Table]) -> bool:
-    """Whether there are so few rows that they can be looked up in one call."""
-    widest = max((table.num_columns for table in tables.values()), default=0)
-    ids = sum(table.num_rows * (table.num_columns + 1) for table in tables.values())
-    return 0 < widest <= MOST_SLOTS and ids <= MOST_FACTS

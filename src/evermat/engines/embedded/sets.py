@@ -177,8 +177,9 @@ class Marker:
     def bit_everywhere(self, settled: Settled) -> int:
         """The bit of a set, which its rows in all relations then have."""
         bit = self._bit_of(settled)
-        self._whole.append(settled)
-        self._sets.mark(settled, bit, present=True)
+        if settled not in self._whole:
+            self._whole.append(settled)
+            self._sets.mark(settled, bit, present=True)
         return bit
 
     def _bit_of(self, settled: Settled) -> int:
@@ -293,7 +294,7 @@ class Sets:
             return Settled({}) if present else found
         if self.is_flat(found):
             with Marker(self) as marker:
-                code = self._common_code(facts, marker)
+                code = self.common_code(facts, marker)
                 if code is not None:
                     visible = self.visible(code)
                     together = found.flat(self.relations)
@@ -498,25 +499,19 @@ class Sets:
             visible = self._sights[code] = _evaluate(code).astype(np.uint8)
         return visible
 
-    def common_code(self, facts: Facts) -> Code | None:
+    def common_code(self, facts: Facts, marker: Marker) -> Code | None:
         """A view as bits and set operations, if they are the same in all relations."""
-        return self._common_code(facts, None)
-
-    def _common_code(self, facts: Facts, marker: Marker | None) -> Code | None:
-        """The same, where settled sets can be marked, if there is a marker."""
         match facts:
             case Growing(bit=bit) | Stored(bit=bit):
                 return bit
             case Settled() if facts.is_empty():
                 return 0
-            case Settled() if (
-                marker is not None and facts.size() <= flat.MOST and self._free
-            ):
+            case Settled() if facts.size() <= flat.MOST and self._free:
                 return marker.bit_everywhere(facts)
             case Union() | Difference() | Intersection():
                 word, left, right = _operation(facts)
-                one = self._common_code(left, marker)
-                other = None if one is None else self._common_code(right, marker)
+                one = self.common_code(left, marker)
+                other = None if one is None else self.common_code(right, marker)
                 return None if other is None or one is None else (word, one, other)
             case _:
                 return None
