@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from closure_scenarios import closure_scenario
 from evermat import KnowledgeBase
-from proof_checker import Way, go, paths, play
+from proof_checker import Way, by_predicate, go, paths, play
 from skeletons import scenario as hard_scenario
 from strategies import scenarios
 
@@ -93,4 +93,19 @@ def test_agree_explanations_do_not_depend_on_counters(engine_name: str) -> None:
             kb.explain("r", row) for row in kb.facts("r").to_list()
         ]
         texts.add("\n".join(sorted(map(str, explanations))))
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agree_on_what_does_not_hold(engine_name: str, seed: int) -> None:
+    scenario = closure_scenario(seed, change_rules=False)
+    texts = set()
+    for engine, modules in ((engine_name, True), ("reference", False)):
+        kb = KnowledgeBase(engine=engine, modules=modules, equality="off")
+        kb.update(insert=by_predicate(scenario.facts), add_rules=list(scenario.rules))
+        two = [name for name, arity in kb.predicates.items() if arity == 2]
+        rows = [("y1", "y6"), ("y3", "y3"), ("never", "heard")]
+        asked = [(name, row) for name in two for row in rows]
+        absent = [each for each in asked if not kb.contains(*each)]
+        texts.add("\n".join(str(kb.explain(*each)) for each in absent))
     assert len(texts) == 1
