@@ -79,6 +79,13 @@ def test_the_museum_knows_what_is_abroad(engine_name: str) -> None:
     assert len(kb.query("[?work, rdf:type, :Work]")) == 3
 
 
+def test_rights_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "why.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert 'there is no suspended("ann")' in shown
+    assert shown.endswith('may_open("bob", "plans") does not hold\n')
+
+
 def test_the_script_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / "stock_levels.py"), run_name="__main__")
     shown = capsys.readouterr().out

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evermat.api import KnowledgeBase
     from evermat.change import Change
     from evermat.errors import EvermatError
+    from evermat.explanation import Explanation
     from evermat.lang.parser import parse_program
     from evermat.lang.syntax import (
         Atom,
@@ -48,6 +49,7 @@ __all__ = [
     "BudgetExceededError",
     "Change",
     "EvermatError",
+    "Explanation",
     "KnowledgeBase",
     "LangString",
     "Negation",
@@ -67,6 +69,7 @@ _HOMES = {
     "evermat.api": ("KnowledgeBase",),
     "evermat.change": ("Change",),
     "evermat.errors": ("EvermatError",),
+    "evermat.explanation": ("Explanation",),
     "evermat.lang.parser": ("parse_program",),
     "evermat.lang.syntax": (
         *("Atom", "Negation", "Program", "Rule", "Variable"),

@@ -41,6 +41,7 @@ from evermat.equality_modes import (
 )
 from evermat.equality_questions import ask_representatives, given_table
 from evermat.errors import EvermatError
+from evermat.explaining import explain, read_fact
 from evermat.lang.normalise import rule_key
 from evermat.lang.syntax import SAME_AS, TRIPLE, Atom, Term, Variable
 from evermat.maintenance.algorithms import REMATERIALISE
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from evermat.catalogue import Predicate
     from evermat.change import Sort
     from evermat.equality_modes import Equality
+    from evermat.explanation import Explanation
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
     from evermat.maintenance.state import Outcome
@@ -82,6 +84,12 @@ class NoCountersError(EvermatError, RuntimeError):
     """Counters were asked for that are not kept."""
 
     code: ClassVar[str] = "EM556"
+
+
+class NoExplanationError(EvermatError, NotImplementedError):
+    """An explanation that cannot be given."""
+
+    code: ClassVar[str] = "EM562"
 
 
 class Stats(TypedDict):
@@ -372,6 +380,43 @@ class KnowledgeBase:
         table = ask_representatives(kept, question.columns, question.body)
         representatives = None if raw else kept.representatives
         return Result(table, question.columns, representatives)
+
+    def explain(
+        self,
+        fact: str,
+        row: Sequence[object] | None = None,
+        *,
+        derivations: int = 0,
+        limit: int | None = None,
+    ) -> Explanation:
+        """Why a fact holds: `kb.explain("reach(a, c)")`, or by predicate and row.
+
+        The proof is one of least height, and the same wherever it is asked for.
+
+        Args:
+            fact: the fact, or its predicate.
+            row: the arguments of the fact, if only its predicate was named.
+            derivations: show so many of all rule instances that derive the fact.
+            limit: give up after so many rule instances.
+
+        Raises:
+            SearchLimitError: the limit was passed.
+        """
+        asked = read_fact(fact, row, catalogue=self._catalogue, prefixes=self._prefixes)
+        kept = self._materialisation
+        if isinstance(kept, EqualityMaterialisation):
+            raise NoExplanationError(
+                "facts are not explained where equality is rewritten",
+                help='use `equality="axioms"`, or `equality="off"`',
+            )
+        return explain(
+            kept,
+            asked,
+            own=self.rules,
+            prefixes=self._prefixes,
+            derivations=derivations,
+            limit=limit,
+        )
 
     def representatives(self) -> Result:
         """The constants that are equal to others, each with what stands for it.

@@ -284,6 +284,11 @@ class _RuleShape:
     variable_count: int
 
 
+def variables_of(rule: Rule) -> tuple[str, ...]:
+    """The variables of a normal rule, in the order of the columns of its query."""
+    return _RuleReader(rule, lambda _rule, _atom: False).variables
+
+
 class _RuleReader:
     """Takes one rule apart into its shape and its constants.
 
@@ -304,6 +309,7 @@ class _RuleReader:
             head, positive, negative, computations, len(self._numbers)
         )
         self.constants = tuple(self._constants)
+        self.variables = tuple(self._numbers)
 
     def _computations(self, rule: Rule) -> Iterator[Compute | Require]:
         for element in rule.body:

@@ -1,7 +1,8 @@
 """The command `evermat`.
 
 Exit codes: 0 all went well; 1 a program, facts or an update are wrong; 2 the command
-line is wrong; 3 a budget was used up; 130 interrupted.
+line is wrong; 3 a budget was used up; 4 a fact to be explained does not hold; 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-OK, WRONG_INPUT, WRONG_USAGE, BUDGET_EXCEEDED = 0, 1, 2, 3
+OK, WRONG_INPUT, WRONG_USAGE, BUDGET_EXCEEDED, DOES_NOT_HOLD = 0, 1, 2, 3, 4
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from evermat import __version__
+from evermat.cli import DOES_NOT_HOLD
 from evermat.cli.programs import Syntax
 from evermat.cli.sizes import parse_size
 
@@ -27,6 +28,7 @@ app = typer.Typer(
     evermat run rules.dl --facts data/                     materialise
     evermat run rules.dl --facts data/ --then monday.toml  … and maintain
     evermat query rules.dl --facts data/ 'reach(?x, "c")'  ask
+    evermat explain rules.dl -f data/ 'reach("a", "c")'    show why
     evermat check rules.dl                                 find mistakes
     evermat fmt --write rules.dl                           put into form
     evermat pipeline run pipeline.toml                     sources to outputs, on Spark
@@ -39,6 +41,7 @@ app = typer.Typer(
                  1  a program, facts or an update are wrong
                  2  the command line is wrong
                  3  a budget was used up
+                 4  a fact to be explained does not hold
                130  interrupted
     """,
 )
@@ -246,6 +249,64 @@ def query(
     output = Output(is_json=json)
     answer(job, question, output, limit=limit, out=out)
     output.finish()
+
+
+@app.command()
+def explain(
+    rules: Rules,
+    fact: Annotated[
+        str, typer.Argument(metavar="FACT", help='Such as \'reach("a", "c")\'.')
+    ],
+    facts: Facts = None,
+    derivations: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Also show N of all rule instances that derive it.", min=0
+        ),
+    ] = 0,
+    limit: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="N", help="Give up after N rule instances.", min=1),
+    ] = None,
+    engine: EngineOption = "embedded",
+    syntax: SyntaxOption = Syntax.AUTO,
+    header: Header = None,
+    base: Base = None,
+    dot: Annotated[
+        bool, typer.Option("--dot", help="A graph for Graphviz, nothing else.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Materialise a program over facts and show why a fact holds.
+
+    The fact, the rule that derives it, and the same for every fact that the rule needs,
+    down to given facts. It is a proof of least height; of several, the one whose rules
+    come first. If the fact does not hold, the exit code is 4.
+
+    \b
+    evermat explain rules.dl -f data/ 'reach("a", "c")'
+    evermat explain rules.dl -f data/ '[:anna, a, :Person]' --derivations 10
+    evermat explain rules.dl -f data/ 'reach("a", "c")' --json
+    evermat explain rules.dl -f data/ 'reach("a", "c")' --dot | dot -Tsvg > proof.svg
+    """
+    from evermat.cli.explain import Form, show_explanation
+    from evermat.cli.run import Job
+
+    if dot and json:
+        message = "--dot and --json do not go together"
+        raise typer.BadParameter(message)
+    job = Job(
+        rules=rules,
+        facts=facts or [],
+        engine=engine,
+        syntax=syntax,
+        header=header,
+        base=base,
+    )
+    form = Form.DOT if dot else Form.JSON if json else Form.TEXT
+    holds = show_explanation(job, fact, form, derivations=derivations, limit=limit)
+    if not holds:
+        raise typer.Exit(DOES_NOT_HOLD)
 
 
 @app.command()

@@ -247,7 +247,7 @@ class HeldFacts:
 
     @contextmanager
     def facts(
-        self, patterns: Iterable[Pattern], *, is_scratching: bool = False
+        self, patterns: Sequence[Pattern], *, is_scratching: bool = False
     ) -> Iterator[Facts]:
         """All facts that some patterns can match; good as long as the block lasts.
 
@@ -256,24 +256,36 @@ class HeldFacts:
             is_scratching: whether the block needs a transaction of its own, in which
                 case it always gets one.
         """
-        wanted = [
-            (module.closure, pattern)
-            for pattern in patterns
-            for module in self._about(pattern.relation)
-            if _can_match(pattern, module.closure.pattern)
-        ]
-        if not wanted and not is_scratching:
+        if not is_scratching and not any(self._wanted(patterns)):
             yield self._engine.materialised
             return
         engine = self._engine
         engine.begin()
         try:
-            facts: Facts = engine.materialised
-            for closure, pattern in wanted:
-                facts |= engine.close(closure, engine.materialised, only=pattern)
-            yield facts
+            yield self.seen_by(patterns)
         finally:
             engine.rollback()
+
+    def seen_by(self, patterns: Iterable[Pattern]) -> Facts:
+        """All facts that some patterns can match; inside of a transaction."""
+        engine = self._engine
+        rest = engine.no_facts()
+        for closure, pattern in self._wanted(patterns):
+            closed = engine.close(closure, engine.materialised, only=pattern)
+            # Settled at once, because an engine sees through a few sets only.
+            rest = engine.settle(rest | closed) if not rest.is_empty() else closed
+        return engine.materialised if rest.is_empty() else engine.materialised | rest
+
+    def everything(self) -> Facts:
+        """All facts, with what is held written out; inside of a transaction."""
+        return self.seen_by([module.closure.pattern for module in self._held])
+
+    def _wanted(self, patterns: Iterable[Pattern]) -> Iterator[tuple[Closure, Pattern]]:
+        """What is held of the facts that some patterns can match."""
+        for pattern in patterns:
+            for module in self._about(pattern.relation):
+                if _can_match(pattern, module.closure.pattern):
+                    yield module.closure, pattern
 
     def counts(self, relation: str) -> pa.Table:
         """The facts of a relation with both counts, instances of modules included."""

@@ -25,6 +25,7 @@ from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.driver import Driver, Entry, NewRules
+from evermat.maintenance.explain import RuleLook
 from evermat.maintenance.holding import HeldFacts, write_out
 from evermat.maintenance.modules import can_close, find_modules
 from evermat.maintenance.rematerialise import copy_given, load_given
@@ -99,6 +100,7 @@ class Materialisation(Driver[Engine]):
         self._has_modules = modules and counters and can_close(engine)
         self._may_hold = holding
         self._compiled = compile_book(RuleBook())
+        self._look: tuple[RuleBook, RuleLook] | None = None
         self._returning = 0
 
     # -- what there is
@@ -123,6 +125,13 @@ class Materialisation(Driver[Engine]):
         """Reads the facts as if everything that is held were written out."""
         compiled = self._compiled
         return HeldFacts(self.engine, compiled.held, compiled.modules)
+
+    @property
+    def rule_look(self) -> RuleLook:
+        """The rules for those who explain facts, compiled when first asked for."""
+        if self._look is None or self._look[0] is not self.book:
+            self._look = self.book, RuleLook(self.rules)
+        return self._look[1]
 
     def require_algorithm(self, name: str) -> None:
         """Refuse an algorithm that does not exist or cannot work here.

@@ -286,10 +286,13 @@ class EmbeddedEngine:
         return False
 
     def _new_plan(self, query: Query) -> Plan:
-        relations = self.store.relations
+        relations, id_of = self.store.relations, self.inline.dictionary.id_of
         return make_plan(
             query,
-            fan_out=lambda name, columns: relations[name].fan_out(columns),
+            fan_out=lambda name, columns: relations[name].statistics.fan_out(columns),
+            frequency=lambda name, constants: relations[name].statistics.frequency(
+                {column: id_of(value) for column, value in constants.items()}
+            ),
             size=lambda name: relations[name].count,
         )
 

@@ -2,18 +2,18 @@
 
 Each step turns a batch of bindings into further batches of bounded length and hands
 each on before it makes the next one, so an intermediate result never has to fit in
-memory. The rows of the first scan are divided among the cores.
+memory. The rows of the first scan are divided among the cores, or, where they are few,
+the many that an index may find for them.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from evermat.algebra import Column
-from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_FLAGS
 from evermat.engines.embedded.cores import core_count, workers
 from evermat.engines.embedded.expressions import Calculator
@@ -47,15 +47,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from evermat.algebra import InlineRows, Monitor, Operand, Pattern
-    from evermat.engines.embedded.arrays import Rows
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.plan import Plan, Step
     from evermat.engines.embedded.solving import Solution
+    from evermat.engines.embedded.stages import Found
 
     Binder = Callable[["Evaluation"], Stage]
 
+_T = TypeVar("_T")
+
 ALONE = 1 << 14
-"""Up to this many rows of the first scan, one core does it all."""
+"""Up to this many rows, one core does it all."""
+
+SHARE = 1 << 15
+"""Matches that a core takes at a time, of those that an index has found."""
 
 
 class InlineTables:
@@ -94,8 +99,6 @@ class Prepared:
         self._calculator = Calculator(inline.dictionary, query.label, query.positive)
         self.head = self._places(query.head.operands)
         self.steps = [self._bindable(step) for step in plan.steps]
-        if plan.steps and isinstance(plan.steps[0], Probe):
-            self.steps[0] = self._found_scan(plan.steps[0])
 
     def _bindable(self, step: Step) -> Binder:
         match step:
@@ -159,18 +162,6 @@ class Prepared:
             stage = ProbeStage(source, ProbeLayout(places, key, keep))
         return lambda _run: stage
 
-    def _found_scan(self, probe: Probe) -> Binder:
-        """A first probe, by constants alone, as a scan, which cores can share."""
-        places = self._places(probe.pattern.operands)
-        layout = ScanLayout(places, probe.keep)
-
-        def bind(run: Evaluation) -> ScanStage:
-            source = run.source_of(probe.pattern)
-            rows = _rows_by_constants(source, places, probe.key)
-            return ScanStage(Source(source.relation, source.sight, rows), layout)
-
-        return bind
-
     def _places(self, operands: Sequence[Operand]) -> list[Place]:
         id_of = self.inline.dictionary.id_of
         return [
@@ -179,21 +170,6 @@ class Prepared:
             else (False, id_of(operand))
             for operand in operands
         ]
-
-
-def _rows_by_constants(
-    source: Source, places: Sequence[Place], key: tuple[int, ...]
-) -> Rows:
-    relation, sight = source.relation, source.sight
-    index = relation.index(key)
-    goals = [[places[at][1]] for at in index.columns[: len(key)]]
-    rows = index.rows_for(np.array(goals, np.uint32))
-    marks = np.empty(rows.size, np.uint8)
-    kernels.mark_visible(
-        rows, relation.status, sight.visible, sight.low, sight.high, marks
-    )
-    found: Rows = rows[marks == 1]
-    return found
 
 
 class Evaluation:
@@ -216,18 +192,49 @@ class Evaluation:
         self._monitor = monitor
         self._head = prepared.head
         self._stages = [bind(self) for bind in prepared.steps]
+        last = self._stages[-1] if self._stages else None
+        self._packing = (
+            last.packing(self._head) if isinstance(last, ProbeStage) else None
+        )
 
     def run(self, heads: Heads) -> None:
         """Add the heads of all matches."""
         first = self._stages[0] if self._stages else None
         if isinstance(first, ScanStage) and first.size > ALONE:
-            self._run_shared(first, heads)
+            self._share(
+                first.pieces(),
+                lambda piece, mine: self._descend(first.read(*piece), 1, mine),
+                heads,
+            )
+        elif isinstance(first, ScanStage) and first.size:
+            (piece,) = first.pieces()
+            self._run_few(first.read(*piece), 1, heads)
         else:
-            self._descend(Batch(1, {}), 0, heads)
+            self._run_few(Batch(1, {}), 0, heads)
 
-    def _run_shared(self, scan: ScanStage, heads: Heads) -> None:
+    def _run_few(self, batch: Batch, at: int, heads: Heads) -> None:
+        """Go on from few bindings, such as classes, which may have many members."""
+        probe = self._stages[at] if at < len(self._stages) else None
+        if not isinstance(probe, ProbeStage) or not batch.size:
+            self._descend(batch, at, heads)
+            return
+        found = list(probe.find(batch, SHARE))
+        if sum(each.most for each in found) > ALONE:
+            self._share(
+                found,
+                lambda each, mine: self._follow(batch, probe, each, at, mine),
+                heads,
+            )
+        else:
+            for each in found:
+                self._follow(batch, probe, each, at, heads)
+
+    def _share(
+        self, pieces: list[_T], work_on: Callable[[_T, Heads], None], heads: Heads
+    ) -> None:
+        """Have the cores work on pieces, which are given away."""
         # In order, because what is scanned in order is often derived in order.
-        pieces = scan.pieces()[::-1]
+        pieces.reverse()
         lock = threading.Lock()
 
         def work() -> Heads:
@@ -237,7 +244,7 @@ class Evaluation:
                     if not pieces:
                         break
                     piece = pieces.pop()
-                self._descend(scan.read(*piece), 1, mine)
+                work_on(piece, mine)
             mine.count_pending()
             return mine
 
@@ -257,15 +264,23 @@ class Evaluation:
             heads.add_columns([batch.value(place) for place in self._head], batch.size)
             return
         stage = self._stages[at]
-        if at + 1 == len(self._stages) and isinstance(stage, ProbeStage):
-            packed = stage.pack_heads(batch, self._head)
-            if packed is not None:
-                for keys in packed:
-                    self._report(keys.size)
-                    heads.add_keys(keys)
-                return
+        if isinstance(stage, ProbeStage):
+            for found in stage.find(batch):
+                self._follow(batch, stage, found, at, heads)
+            return
         for following in stage.apply(batch):
             self._descend(following, at + 1, heads)
+
+    def _follow(
+        self, batch: Batch, probe: ProbeStage, found: Found, at: int, heads: Heads
+    ) -> None:
+        """Go on from what a probe has found."""
+        if self._packing is not None and at + 1 == len(self._stages):
+            keys = probe.pack(batch, found, self._packing)
+            self._report(keys.size)
+            heads.add_keys(keys)
+        else:
+            self._descend(probe.extend(batch, found), at + 1, heads)
 
     def _report(self, matches: int) -> None:
         self.matches += matches

@@ -24,9 +24,10 @@ from evermat.algebra import (
 from evermat.engines.embedded.solving import Solution, find_solution
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from evermat.algebra import Expression
+    from evermat.values import Constant
 
 CANNOT_FAIL = frozenset({"=", "!=", "<", "<=", ">", ">="})
 """Functions that have a value for all arguments, and so may be used early."""
@@ -110,6 +111,7 @@ class Plan:
 def make_plan(
     query: Query,
     fan_out: Callable[[str, tuple[int, ...]], float],
+    frequency: Callable[[str, Mapping[int, Constant]], float],
     size: Callable[[str], int],
 ) -> Plan:
     """Choose the order of the steps of a query.
@@ -117,9 +119,10 @@ def make_plan(
     Args:
         query: what to run.
         fan_out: how many facts of a relation share given values of some positions.
+        frequency: how many facts of a relation have certain values there.
         size: how many facts a relation has.
     """
-    steps = list(_Planner(query, fan_out, size).steps())
+    steps = list(_Planner(query, fan_out, frequency, size).steps())
     _note_columns_to_keep(query, steps)
     relations = {pattern.relation for pattern in (*query.positive, *query.negative)}
     return Plan(query, steps, {name: size(name) for name in relations})
@@ -130,10 +133,12 @@ class _Planner:
         self,
         query: Query,
         fan_out: Callable[[str, tuple[int, ...]], float],
+        frequency: Callable[[str, Mapping[int, Constant]], float],
         size: Callable[[str], int],
     ) -> None:
         self.query = query
         self.fan_out = fan_out
+        self.frequency = frequency
         self.size = size
         self.bound: set[int] = set()
         self.patterns = list(query.positive)
@@ -194,6 +199,13 @@ class _Planner:
         if not key:
             # Nothing in common with what is bound: all pairs, unless it comes first.
             return float(self.size(pattern.relation)) * (1e6 if self.bound else 1.0)
+        constants = {
+            at: operand
+            for at, operand in enumerate(pattern.operands)
+            if not isinstance(operand, Column)
+        }
+        if len(constants) == len(key):
+            return self.frequency(pattern.relation, constants)
         return self.fan_out(pattern.relation, key)
 
     def _inline_cost(self, inline: InlineRows) -> float:

@@ -17,6 +17,7 @@ from evermat.engines.embedded import kernels, kernels_rows, kernels_wide
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.statistics import Statistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -38,9 +39,6 @@ _SLACK = 8
 
 _LARGE = 1 << 25
 """From this many rows on, relations grow more cautiously."""
-
-SAMPLE = 2048
-"""Rows looked at to estimate how many different values a column has."""
 
 
 class Relation:
@@ -65,7 +63,7 @@ class Relation:
         and a count then, and any rows whose counts were raised since."""
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
-        self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
+        self._statistics: Statistics | None = None
 
     # ------------------------------------------------------------------------ rows
 
@@ -302,7 +300,7 @@ class Relation:
         self.count = 0
         self.primary = Index(self.primary.columns)
         self._indexes.clear()
-        self._distinct.clear()
+        self._statistics = None
         self.raised.clear()
         self._table = np.empty((self.arity, 16), np.uint32)
         self._status = np.empty(16, np.uint16)
@@ -345,28 +343,13 @@ class Relation:
             return columns[::-1]
         return columns
 
-    def fan_out(self, columns: tuple[int, ...]) -> float:
-        """About how many rows share given values of some columns."""
-        if not self.count:
-            return 0.0
-        known = self._distinct.get(columns)
-        if known is None or not known[0] / 2 <= self.count <= known[0] * 2:
-            known = (self.count, self._estimate_distinct(columns))
-            self._distinct[columns] = known
-        return max(self.count / known[1], 1e-3)
-
-    def _estimate_distinct(self, columns: tuple[int, ...]) -> float:
-        step = max(1, self.count // SAMPLE)
-        sample = make_keys(self._table[list(columns), 0 : self.count : step])
-        sample = kernels.sort_keys(sample, np.empty_like(sample))
-        different = int(np.count_nonzero(sample[1:] != sample[:-1])) + 1
-        if step == 1:
-            return float(different)
-        once = sample[1:-1][
-            (sample[1:-1] != sample[:-2]) & (sample[1:-1] != sample[2:])
-        ].size
-        # Values seen once in the sample stand for values not seen at all.
-        return float(different + once * (step - 1))
+    @property
+    def statistics(self) -> Statistics:
+        """What a sample tells that was taken when there were about as many rows."""
+        known = self._statistics
+        if known is None or not known.count / 2 <= self.count <= known.count * 2:
+            known = self._statistics = Statistics(self.whole_table())
+        return known
 
     @property
     def nbytes(self) -> int:

@@ -203,10 +203,11 @@ class ProbeStage:
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
         """The bindings with each of their rows."""
-        for found in self._find(batch):
-            yield self._extend(batch, found)
+        for found in self.find(batch):
+            yield self.extend(batch, found)
 
-    def _extend(self, batch: Batch, found: _Found) -> Batch:
+    def extend(self, batch: Batch, found: Found) -> Batch:
+        """The bindings with rows that were found for them."""
         parents = np.empty(found.most, np.int32)
         rows = np.empty(found.most, np.int32)
         seconds = np.empty(found.most, np.uint32)
@@ -243,8 +244,8 @@ class ProbeStage:
             mask = _both(mask, table[at, rows] == batch.value(place)[parents])
         return extended if mask is None else extended.where(mask, layout.keep)
 
-    def pack_heads(self, batch: Batch, head: Sequence[Place]) -> Iterator[Keys] | None:
-        """The keys of binary heads that pair a known id with what the index finds.
+    def packing(self, head: Sequence[Place]) -> Packing | None:
+        """How binary heads pair a known id with what the index finds.
 
         None where heads are not of that kind. This is the last step of most recursive
         rules, and packing at once saves writing the bindings first.
@@ -256,30 +257,35 @@ class ProbeStage:
         if new[0] == new[1] or layout.new[head[new.index(True)][1]] != self._second:
             return None
         flipped = new[0]
-        return self._pack(batch, batch.value(head[1] if flipped else head[0]), flipped)
+        return Packing(head[1] if flipped else head[0], flipped)
 
-    def _pack(self, batch: Batch, ids: Ids, flipped: bool) -> Iterator[Keys]:  # noqa: FBT001  passed on to the kernel
+    def pack(self, batch: Batch, found: Found, packing: Packing) -> Keys:
+        """The keys of the heads of bindings with rows that were found for them."""
         sight = self._source.sight
-        ids = np.ascontiguousarray(ids)
-        for found in self._find(batch):
-            keys = np.empty(found.most, np.uint64)
-            size = kernels.expand_into_keys(
-                found.first,
-                found.last,
-                found.run.keys,
-                found.run.rows,
-                self._relation.status,
-                sight.visible,
-                sight.low,
-                sight.high,
-                ids[found.start : found.start + found.first.size],
-                flipped,
-                keys,
-            )
-            yield keys[:size]
+        ids = np.ascontiguousarray(batch.value(packing.known))
+        keys = np.empty(found.most, np.uint64)
+        size = kernels.expand_into_keys(
+            found.first,
+            found.last,
+            found.run.keys,
+            found.run.rows,
+            self._relation.status,
+            sight.visible,
+            sight.low,
+            sight.high,
+            ids[found.start : found.start + found.first.size],
+            packing.flipped,
+            keys,
+        )
+        return keys[:size]
 
-    def _find(self, batch: Batch) -> Iterator[_Found]:
-        """Where the index has what the bindings look for, in bounded pieces."""
+    def find(self, batch: Batch, most: int = BATCH) -> Iterator[Found]:
+        """Where the index has what the bindings look for, in pieces.
+
+        Args:
+            batch: the bindings.
+            most: how many matches a piece may have; up to twice as many are one piece.
+        """
         if self._source.sight.high == 0:
             return
         goals = [
@@ -291,20 +297,14 @@ class ProbeStage:
                 first, last, total = run.find_halves(goals[0])
             else:
                 first, last, total = run.find_keys(keys)
-            if total <= 2 * BATCH:
-                if total:
-                    yield _Found(run, 0, first, last, total)
-            elif batch.size == 1:
-                for low in range(int(first[0]), int(last[0]), BATCH):
-                    high = min(low + BATCH, int(last[0]))
-                    ends = np.array([[low], [high]], np.int32)
-                    yield _Found(run, 0, ends[0], ends[1], high - low)
-            else:
-                yield from _in_pieces(run, first, last)
+            if total > 2 * most:
+                yield from _in_pieces(run, first, last, most)
+            elif total:
+                yield Found(run, 0, first, last, total)
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
     """Places in a run for the bindings from `start` on; `most` matches in all."""
 
     run: Run
@@ -314,16 +314,40 @@ class _Found:
     most: int
 
 
-def _in_pieces(run: Run, first: Rows, last: Rows) -> Iterator[_Found]:
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How the keys of heads are made.
+
+    Attributes:
+        known: what is known of a head before the index is asked.
+        flipped: whether that is its second column.
+    """
+
+    known: Place
+    flipped: bool
+
+
+def _in_pieces(run: Run, first: Rows, last: Rows, most: int) -> Iterator[Found]:
     ends = np.cumsum(last - first, dtype=np.int64)
     start, done = 0, 0
     while start < first.size:
-        stop = int(np.searchsorted(ends, done + BATCH, side="right"))
-        stop = max(stop, start + 1)
-        most = int(ends[stop - 1]) - done
-        if most:
-            yield _Found(run, start, first[start:stop], last[start:stop], most)
+        stop = int(np.searchsorted(ends, done + most, side="right"))
+        if stop > start:
+            size = int(ends[stop - 1]) - done
+            if size:
+                yield Found(run, start, first[start:stop], last[start:stop], size)
+        else:
+            stop = start + 1
+            yield from _parts_of_one(run, start, range(first[start], last[start], most))
         start, done = stop, int(ends[stop - 1])
+
+
+def _parts_of_one(run: Run, binding: int, places: range) -> Iterator[Found]:
+    """The many places of one binding, so many at a time as the step says."""
+    for low in places:
+        high = min(low + places.step, places.stop)
+        ends = np.array([[low], [high]], np.int32)
+        yield Found(run, binding, ends[0], ends[1], high - low)
 
 
 class TestStage:

@@ -1,0 +1,185 @@
+"""From a fact that somebody asks about to its explanation."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from evermat.errors import Label
+from evermat.explanation import Derivation, Explanation
+from evermat.fact_tables import FactError
+from evermat.lang.expressions import fold
+from evermat.lang.normalise import normal_rules, rule_key
+from evermat.lang.parser import parse_query
+from evermat.lang.syntax import Atom, Term
+from evermat.lang.written import written_instance
+from evermat.maintenance.explain import Explainer, Ordered
+from evermat.maintenance.proof import Fact, Instance
+from evermat.values import constant
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from evermat.catalogue import Catalogue
+    from evermat.errors import Span
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.materialisation import Materialisation
+    from evermat.values import Constant
+
+
+def read_fact(
+    text: str,
+    row: Sequence[object] | None,
+    *,
+    catalogue: Catalogue,
+    prefixes: Mapping[str, str],
+) -> Fact:
+    """A fact from its text, or from a predicate and its arguments.
+
+    Raises:
+        FactError: that is no fact.
+        ParseError: the text cannot be read.
+        UnknownPredicateError: there is no such predicate.
+        ArityClashError: a fact of it has more or fewer arguments.
+    """
+    if row is not None:
+        if isinstance(row, str | bytes):
+            raise FactError(
+                f"the arguments of `{text}` are not a tuple or list: {row!r}",
+                help=f'write ("{row!s}",) for one argument',
+            )
+        known = catalogue.require(text)
+        catalogue.check(text, len(row))
+        return Fact(known.name, tuple(map(constant, row)))
+    match parse_query(text, name="<fact>", prefixes=prefixes):
+        case (Atom() as atom,):
+            span = atom.predicate_span or atom.span
+            known = catalogue.require(atom.predicate, span=span)
+            catalogue.check(known.name, atom.arity, span=atom.span)
+            return Fact(known.name, tuple(_constants(atom)))
+    raise FactError(
+        f"`{text.strip()}` is not a fact",
+        law="what is explained is one fact: a predicate with constants",
+        help="use `query` for conjunctions, and explain what it answers",
+    )
+
+
+def _constants(atom: Atom) -> list[Constant]:
+    found = []
+    for argument in atom.arguments:
+        value = fold(argument)
+        if not isinstance(value, Term):
+            raise _not_ground(argument.span or atom.span)
+        found.append(value.constant)
+    return found
+
+
+def _not_ground(span: Span | None) -> FactError:
+    return FactError(
+        "a fact that is explained has constants only",
+        labels=() if span is None else (Label(span, "stands for any value"),),
+        help="find values with `query`, then explain one of its answers",
+    )
+
+
+class WrittenRules:
+    """The rules of a program as they were written, by their normal form.
+
+    Args:
+        given: all rules, one head each.
+        own: those that were written; the others are axioms, and come after them.
+    """
+
+    def __init__(self, given: Mapping[Hashable, Rule], own: Sequence[Rule]) -> None:
+        self._given = given
+        self._places = {rule_key(rule): at for at, rule in enumerate(own)}
+        self._sources: dict[Rule, tuple[Rule, Rule]] = {}
+
+    def rank(self, rule: Rule) -> tuple[int, str]:
+        """The place of a normal rule in the program."""
+        written, _ = self._source(rule)
+        place = self._places.get(rule_key(written))
+        if place is not None:
+            return place, ""
+        return len(self._places), str(written)
+
+    def derivation(self, instance: Instance) -> Derivation:
+        """An instance of a normal rule as one of the rule that was written."""
+        written, normal = self._source(instance.rule)
+        renamed = Instance(normal, instance.values)
+        found = written_instance(written, renamed.binding)
+        return Derivation(
+            rule=written,
+            binding=found.binding,
+            premises=renamed.premises,
+            absent=found.absent,
+            computations=found.computations,
+        )
+
+    def _source(self, rule: Rule) -> tuple[Rule, Rule]:
+        """The rule that a normal rule comes from, and its normal form.
+
+        Where several have this normal form, the one that is in normal form as it was
+        written, or else the first.
+        """
+        if rule not in self._sources:
+            key = rule_key(rule)
+            written = self._given.get(key)
+            self._sources[rule] = (
+                self._by_normal_form[key] if written is None else (written, written)
+            )
+        return self._sources[rule]
+
+    @cached_property
+    def _by_normal_form(self) -> dict[Hashable, tuple[Rule, Rule]]:
+        found: dict[Hashable, tuple[Rule, Rule]] = {}
+        for written in self._given.values():
+            for key, normal in normal_rules((written,)).items():
+                found.setdefault(key, (written, normal))
+        return found
+
+
+def explain(
+    kept: Materialisation,
+    fact: Fact,
+    *,
+    own: Sequence[Rule],
+    prefixes: Mapping[str, str],
+    derivations: int = 0,
+    limit: int | None = None,
+) -> Explanation:
+    """Why a fact holds, or that it does not.
+
+    Args:
+        kept: what holds.
+        fact: a fact of a known predicate.
+        own: the rules that were written.
+        prefixes: for showing IRIs.
+        derivations: how many rule instances that derive the fact are shown.
+        limit: how many rule instances may be looked at.
+    """
+    rules = WrittenRules(kept.book.given, own)
+    explainer = Explainer(
+        kept.engine,
+        kept.rule_look,
+        kept.reading,
+        Ordered(rules.rank),
+        limit=limit,
+        progress=kept.progress,
+    )
+    if not explainer.holds(fact):
+        return Explanation(fact, holds=False, prefixes=prefixes)
+    proof = explainer.prove(fact)
+    immediate = explainer.derivations(fact) if derivations else []
+    return Explanation(
+        fact,
+        holds=True,
+        steps={
+            each: None if step is None else rules.derivation(step)
+            for each, step in proof.steps.items()
+        },
+        heights=proof.heights,
+        derivations=tuple(map(rules.derivation, immediate[:derivations])),
+        derivation_count=len(immediate) if derivations else None,
+        prefixes=prefixes,
+    )

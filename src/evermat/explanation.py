@@ -1,0 +1,316 @@
+"""Explanations: why a fact holds, for people to read and for programs to use.
+
+An explanation is a proof: the fact, the rule that derives it with the values of its
+variables, and in the same way every fact that the rule needs, down to facts that were
+given. A fact that is needed more than once is explained once.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from evermat.lang.printer import Printer
+from evermat.lang.syntax import Atom, Term
+from evermat.values import boolean_constant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from evermat.lang.syntax import Rule
+    from evermat.lang.written import Computation
+    from evermat.maintenance.proof import Fact
+    from evermat.values import Constant, Value
+
+_TRUE = boolean_constant(value=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """A rule with values for its variables.
+
+    Attributes:
+        rule: as it was written, with one head.
+        binding: the values of its variables.
+        premises: the facts that it needs.
+        absent: what must not hold; a variable or `_` stands for any value.
+        computations: conditions that are true, and expressions with their values.
+    """
+
+    rule: Rule
+    binding: Mapping[str, Constant]
+    premises: tuple[Fact, ...]
+    absent: tuple[Atom, ...] = ()
+    computations: tuple[Computation, ...] = ()
+
+    @property
+    def place(self) -> str | None:
+        """The file and line of the rule, if they are known."""
+        span = self.rule.span
+        if span is None:
+            return None
+        name = span.source.name
+        is_file = not name.startswith("<")
+        return f"{name}:{span.line}" if is_file else f"line {span.line}"
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """The values of the variables, as Python values."""
+        return {name: value.value for name, value in self.binding.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a fact holds, or that it does not.
+
+    An explanation is true if the fact holds; printed, it shows the whole proof.
+
+    Attributes:
+        fact: what is explained.
+        holds: whether it holds.
+        derivations: the rule instances that derive the fact in one step, if they were
+            asked for.
+        derivation_count: how many of them there are, shown or not; None if they were
+            not asked for.
+    """
+
+    fact: Fact
+    holds: bool
+    steps: Mapping[Fact, Derivation | None] = field(default_factory=dict, repr=False)
+    heights: Mapping[Fact, int] = field(default_factory=dict, repr=False)
+    derivations: tuple[Derivation, ...] = ()
+    derivation_count: int | None = None
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    # -- what it is made of
+
+    @property
+    def predicate(self) -> str:
+        """The predicate of the fact."""
+        return self.fact.relation
+
+    @property
+    def row(self) -> tuple[Value, ...]:
+        """The arguments of the fact, as Python values."""
+        return tuple(each.value for each in self.fact.row)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the fact was given, and so needs no rule."""
+        return self.holds and self.steps[self.fact] is None
+
+    @property
+    def derivation(self) -> Derivation | None:
+        """The rule and its values; None if the fact was given or does not hold."""
+        return self.steps.get(self.fact)
+
+    @property
+    def premises(self) -> tuple[Explanation, ...]:
+        """The explanations of the facts that the rule needs."""
+        derivation = self.derivation
+        facts = () if derivation is None else derivation.premises
+        return tuple(
+            replace(self, fact=fact, derivations=(), derivation_count=None)
+            for fact in facts
+        )
+
+    @property
+    def height(self) -> int:
+        """The longest way from the fact down to one that was given."""
+        return self.heights.get(self.fact, 0)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """All facts of the proof, each once, premises after what they prove."""
+        return tuple(dict.fromkeys(fact for fact, *_ in self.walk()))
+
+    # -- as text
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        if not self.holds:
+            yield f"{self.fact_text(self.fact)} does not hold"
+        for fact, depth, is_again in self.walk():
+            yield f"{_bullet(depth)}{self.fact_text(fact)}{self.note(fact, is_again)}"
+            derivation = self.steps[fact]
+            if derivation is not None and not is_again:
+                yield from _indented(self.remarks(derivation), depth)
+        if self.derivation_count is not None:
+            yield self.derivation_title
+            for derivation in self.derivations:
+                first, *others = self.remarks(derivation)
+                yield f"{_bullet(1)}{first}"
+                yield from _indented(others, 1)
+                for premise in derivation.premises:
+                    yield f"{_bullet(2)}{self.fact_text(premise)}"
+
+    @property
+    def derivation_title(self) -> str:
+        """How many derivations there are, and how many of them are shown."""
+        shown, total = len(self.derivations), self.derivation_count or 0
+        rest = "" if shown == total else f", {shown:,} of them shown"
+        noun = "derivation" if total == 1 else "derivations"
+        return f"{total:,} {noun} in one step{rest}"
+
+    def note(self, fact: Fact, is_again: bool) -> str:  # noqa: FBT001  as `walk` has it
+        """What stands behind a fact that needs no more words."""
+        if self.steps[fact] is None:
+            return "   given"
+        return "   see above" if is_again else ""
+
+    def remarks(self, derivation: Derivation) -> Iterator[str]:
+        """What is to be said about a derivation, beside its premises."""
+        printer = self._printer
+        place = "" if derivation.place is None else f"   ({_short(derivation.place)})"
+        yield f"by {printer.rule(derivation.rule)}{place}"
+        if derivation.binding:
+            values = derivation.binding.items()
+            texts = (f"?{name} = {printer.constant(value)}" for name, value in values)
+            yield f"with {', '.join(texts)}"
+        for computation in derivation.computations:
+            yield f"where {self.computation_text(computation)}"
+        for atom in derivation.absent:
+            yield f"there is no {printer.atom(atom)}"
+
+    def fact_text(self, fact: Fact) -> str:
+        """A fact in the syntax of rules."""
+        return self._printer.atom(Atom(fact.relation, tuple(map(Term, fact.row))))
+
+    def computation_text(self, computation: Computation) -> str:
+        """What was computed, with its result unless that is plainly true."""
+        text = self._printer.expression(computation.filled)
+        if computation.result == _TRUE:
+            return text
+        return f"{text} = {self._printer.constant(computation.result)}"
+
+    @cached_property
+    def _printer(self) -> Printer:
+        return Printer(self.prefixes)
+
+    def walk(self) -> Iterator[tuple[Fact, int, bool]]:
+        """The proof from the top downwards: facts, depths, and whether seen before."""
+        seen: set[Fact] = set()
+        waiting = [(self.fact, 0)] if self.holds else []
+        while waiting:
+            fact, depth = waiting.pop()
+            yield fact, depth, fact in seen
+            derivation = self.steps[fact]
+            if fact in seen or derivation is None:
+                continue
+            seen.add(fact)
+            waiting += [(each, depth + 1) for each in reversed(derivation.premises)]
+
+    # -- for programs
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, as JSON has it.
+
+        Facts are numbered, the one that is explained is number 0, and premises are
+        referred to by number. Constants are written as in rules.
+        """
+        facts = self.facts
+        numbers = {fact: number for number, fact in enumerate(facts)}
+        document: dict[str, object] = {
+            "fact": self.fact_text(self.fact),
+            "holds": self.holds,
+        }
+        if self.holds:
+            document["height"] = self.height
+            document["steps"] = [self._step(fact, numbers) for fact in facts]
+        if self.derivation_count is not None:
+            document["derivation_count"] = self.derivation_count
+            document["derivations"] = [
+                self._derivation_dict(each) for each in self.derivations
+            ]
+        return document
+
+    def _step(self, fact: Fact, numbers: Mapping[Fact, int]) -> dict[str, object]:
+        derivation = self.steps[fact]
+        step: dict[str, object] = {
+            "number": numbers[fact],
+            "fact": self.fact_text(fact),
+            "given": derivation is None,
+        }
+        if derivation is not None:
+            step |= self._derivation_dict(derivation)
+            step["premises"] = [numbers[each] for each in derivation.premises]
+        return step
+
+    def _derivation_dict(self, derivation: Derivation) -> dict[str, object]:
+        printer = self._printer
+        return {
+            "rule": printer.rule(derivation.rule),
+            "place": derivation.place,
+            "binding": {
+                name: printer.constant(value)
+                for name, value in derivation.binding.items()
+            },
+            "premises": [self.fact_text(each) for each in derivation.premises],
+            "computations": [
+                self.computation_text(each) for each in derivation.computations
+            ],
+            "absent": [printer.atom(each) for each in derivation.absent],
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """`to_dict` as a JSON document."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def to_dot(self) -> str:
+        """The proof as a graph for Graphviz: facts are boxes, steps are dots.
+
+        Given facts are filled, and arrows go from premises to what they prove.
+        """
+        facts = self.facts
+        numbers = {fact: number for number, fact in enumerate(facts)}
+        lines = ["digraph proof {", "  rankdir=BT;", '  node [fontname="monospace"];']
+        if not self.holds:
+            text = f"{self.fact_text(self.fact)} does not hold"
+            lines.append(f"  f0 [shape=box, style=dashed, label={_dot_text(text)}];")
+        for fact, number in numbers.items():
+            derivation = self.steps[fact]
+            style = ", style=filled, fillcolor=lightgrey" if derivation is None else ""
+            label = _dot_text(self.fact_text(fact))
+            lines.append(f"  f{number} [shape=box{style}, label={label}];")
+            if derivation is not None:
+                tooltip = _dot_text("\n".join(self.remarks(derivation)))
+                label = _dot_text("\n".join(self._side_conditions(derivation)))
+                lines.append(
+                    f"  s{number} [shape=point, tooltip={tooltip}, xlabel={label}];"
+                )
+                lines.append(f"  s{number} -> f{number};")
+                lines += [
+                    f"  f{numbers[each]} -> s{number} [dir=none];"
+                    for each in derivation.premises
+                ]
+        return "\n".join([*lines, "}"]) + "\n"
+
+    def _side_conditions(self, derivation: Derivation) -> Iterator[str]:
+        yield from map(self.computation_text, derivation.computations)
+        for atom in derivation.absent:
+            yield f"no {self._printer.atom(atom)}"
+
+
+def _bullet(depth: int) -> str:
+    return " " * (4 * depth - 2) + "- " if depth else ""
+
+
+def _indented(texts: Iterable[str], depth: int) -> Iterator[str]:
+    return (" " * (4 * depth + 2) + text for text in texts)
+
+
+def _short(place: str) -> str:
+    """A place without the folders that the file is in."""
+    return place.replace("\\", "/").rpartition("/")[2]
+
+
+def _dot_text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,131 @@
+"""Proofs: how a fact follows from given facts, step by step.
+
+The *height* of a given fact is 0. A rule instance derives its head at a height one
+above that of its highest premise, and the height of any other fact is the least at
+which an instance derives it. So premises are always lower than what they prove, and no
+fact is ever used to prove itself.
+
+Each fact has one *canonical* step: of the instances that derive it at its height, the
+first by the order of the rules, then by the values of the variables, in the order in
+which the rule mentions them. Heights and steps depend on nothing but the given facts
+and the rules. So a proof is the same on every engine, with modules and without them,
+and after an update what it would be had everything been loaded at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from evermat.columns import constants, table_of_rows
+from evermat.lang.syntax import Term
+from evermat.rule_plans import variables_of
+from evermat.values import Constant, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
+
+    from evermat.algebra import Engine, SettledFacts
+    from evermat.lang.syntax import Atom, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact, whether it holds or not."""
+
+    relation: str
+    row: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A normal rule with values for its variables.
+
+    Attributes:
+        values: in the order of `variables_of`.
+    """
+
+    rule: Rule
+    values: tuple[Constant, ...]
+
+    @cached_property
+    def binding(self) -> dict[str, Constant]:
+        """The values by the names of variables."""
+        return dict(zip(variables_of(self.rule), self.values, strict=True))
+
+    @cached_property
+    def premises(self) -> tuple[Fact, ...]:
+        """The facts that the rule needs, in order, each once."""
+        facts = (self._fact(atom) for atom in self.rule.positive_atoms())
+        return tuple(dict.fromkeys(facts))
+
+    def _fact(self, atom: Atom) -> Fact:
+        row = (
+            argument.constant
+            if isinstance(argument, Term)
+            else self.binding[argument.name]  # type: ignore[union-attr]
+            for argument in atom.arguments
+        )
+        return Fact(atom.predicate, tuple(row))
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Why a fact holds.
+
+    Attributes:
+        fact: what is proved.
+        steps: for all facts of the proof the instance that derives it; None for those
+            that are given.
+        heights: of all facts of the proof.
+    """
+
+    fact: Fact
+    steps: Mapping[Fact, Instance | None]
+    heights: Mapping[Fact, int]
+
+
+def constant_order(constant: Constant) -> tuple[int, int, str]:
+    """The order of constants: by kind, integers by value, all others by their text."""
+    number = int(constant.text) if constant.kind is Kind.INTEGER else 0
+    return constant.kind, number, constant.text
+
+
+class Exchange:
+    """Facts of Python into and out of an engine; inside of a transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def settled(self, facts: Iterable[Fact]) -> SettledFacts:
+        """Facts as a set of the engine."""
+        rows: dict[str, list[tuple[Constant, ...]]] = {}
+        for fact in facts:
+            rows.setdefault(fact.relation, []).append(fact.row)
+        engine = self._engine
+        found = engine.no_facts()
+        for relation, some in rows.items():
+            table = table_of_rows(some, len(some[0]))
+            found = engine.settle(found | engine.intern(relation, table))
+        return found
+
+    def listed(self, facts: SettledFacts) -> set[Fact]:
+        """The facts of a set."""
+        if facts.is_empty():
+            return set()
+        snapshot = self._engine.snapshot(facts)
+        return {
+            Fact(relation, row)
+            for relation, size in snapshot.relations().items()
+            for row in rows_in(snapshot.read(relation), size)
+        }
+
+
+def rows_in(table: pa.Table, size: int) -> Iterable[tuple[Constant, ...]]:
+    """The rows of a table of terms."""
+    if not table.num_columns:
+        return [()] * size
+    return zip(*map(constants, table.columns), strict=True)

@@ -1,0 +1,85 @@
+"""What samples tell, and what plans make of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evermat import IRI, KnowledgeBase
+from evermat.engines.embedded import evaluate
+from evermat.engines.embedded.statistics import SAMPLE, Statistics
+
+FREQUENT, RARE = 1, 2
+MANY = 64 * SAMPLE
+
+
+def _skewed() -> Statistics:
+    """Many rows of which nearly all have the same value, and the others one each."""
+    column = np.full(MANY, FREQUENT, np.uint32)
+    column[::100] = 1_000 + np.arange(column[::100].size)
+    return Statistics(np.stack([np.arange(MANY, dtype=np.uint32), column]))
+
+
+def test_frequent_values_are_told_from_rare_ones() -> None:
+    statistics = _skewed()
+    assert statistics.frequency({1: FREQUENT}) == pytest.approx(0.99 * MANY, rel=0.05)
+    assert statistics.frequency({1: RARE}) <= MANY / SAMPLE
+    assert statistics.fan_out((1,)) < MANY / SAMPLE
+
+
+def test_few_rows_are_counted_exactly() -> None:
+    statistics = Statistics(np.array([[1, 1, 2], [5, 6, 5]], np.uint32))
+    assert statistics.frequency({0: 1}) == 2
+    assert statistics.frequency({0: 1, 1: 6}) == 1
+    assert statistics.fan_out((0,)) == 1.5
+
+
+def test_nothing_is_known_of_no_rows() -> None:
+    statistics = Statistics(np.empty((2, 0), np.uint32))
+    assert statistics.fan_out((0,)) == 0.0
+    assert statistics.frequency({0: 1}) == 0.0
+
+
+AXIOMS = "\n".join(
+    f"[?x, rdf:type, :super{number}] :- [?x, rdf:type, :sub{number}]."
+    for number in range(8)
+)
+PREFIXES = """
+@prefix : <http://example.org/>.
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>.
+"""
+
+
+def _members(classes: int, size: int) -> list[tuple[IRI, IRI, IRI]]:
+    kind = IRI("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+    return [
+        (_thing(f"x{number}"), kind, _thing(f"sub{number % classes}"))
+        for number in range(size)
+    ]
+
+
+def _thing(name: str) -> IRI:
+    return IRI(f"http://example.org/{name}")
+
+
+def test_classes_are_read_before_the_many_facts_about_types() -> None:
+    base = KnowledgeBase(PREFIXES + AXIOMS)
+    rare = [(_thing("x"), _thing(f"p{at}"), _thing("y")) for at in range(20_000)]
+    base.load({"triple": [*_members(classes=1_000, size=20_000), *rare]})
+    plan = str(base.explain_plan())
+    assert plan.index("8 inline rows by nothing") < plan.index("probe triple")
+
+
+def test_what_few_classes_have_is_shared_by_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pieces of one class and of several make the same whole."""
+    facts = {"triple": _members(classes=3, size=5_000)}
+    alone = KnowledgeBase(PREFIXES + AXIOMS)
+    alone.load(facts)
+    monkeypatch.setattr(evaluate, "ALONE", 100)
+    monkeypatch.setattr(evaluate, "SHARE", 300)
+    shared = KnowledgeBase(PREFIXES + AXIOMS)
+    shared.load(facts)
+    assert set(shared.facts("triple")) == set(alone.facts("triple"))
+    assert shared.count("triple") == 10_000
