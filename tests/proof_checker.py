@@ -12,17 +12,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import oracle
+from engine_facts import rows_of
 from evermat.functions import FUNCTIONS
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import Call, Term, Variable
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from typing import Literal
 
+    from evermat import KnowledgeBase
     from evermat.explanation import Derivation, Explanation
     from evermat.lang.syntax import Atom, Expression, Rule
     from oracle import Fact, Model
+    from strategies import Update
 
 Key = tuple[int, list[tuple[int, int, str]]]
 
@@ -154,3 +158,31 @@ def _value(expression: Expression, binding: dict[str, Constant]) -> Constant:
 def _order(value: Constant) -> tuple[int, int, str]:
     number = int(value.text) if value.kind is Kind.INTEGER else 0
     return value.kind, number, value.text
+
+
+# ------------------------------------------------------------ knowledge bases
+
+
+def carry_out(kb: KnowledgeBase, update: Update) -> None:
+    known = {fact for fact in update.delete if fact[0] in kb.predicates}
+    kb.update(
+        delete=by_predicate(known),
+        insert=by_predicate(update.insert),
+        remove_rules=list(update.remove_rules),
+        add_rules=list(update.add_rules),
+    )
+
+
+def by_predicate(facts: Iterable[Fact]) -> dict[str, object]:
+    rows: dict[str, list[object]] = {}
+    for name, row in facts:
+        rows.setdefault(name, []).append(row)
+    return dict(rows)
+
+
+def facts_of(kb: KnowledgeBase, sort: Literal["all", "explicit"]) -> set[Fact]:
+    return {
+        (name, tuple(row))
+        for name in kb.predicates
+        for row in rows_of(kb.facts(name, sort).to_terms())
+    }

@@ -42,6 +42,8 @@ from evermat.equality_modes import (
 from evermat.equality_questions import ask_representatives, given_table
 from evermat.errors import EvermatError
 from evermat.explaining import explain, read_fact
+from evermat.explaining_equality import explain_rewritten
+from evermat.explanation import Explanation
 from evermat.lang.normalise import rule_key
 from evermat.lang.syntax import SAME_AS, TRIPLE, Atom, Term, Variable
 from evermat.maintenance.algorithms import REMATERIALISE
@@ -69,7 +71,6 @@ if TYPE_CHECKING:
     from evermat.catalogue import Predicate
     from evermat.change import Sort
     from evermat.equality_modes import Equality
-    from evermat.explanation import Explanation
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
     from evermat.maintenance.state import Outcome
@@ -405,9 +406,15 @@ class KnowledgeBase:
         asked = read_fact(fact, row, catalogue=self._catalogue, prefixes=self._prefixes)
         kept = self._materialisation
         if isinstance(kept, EqualityMaterialisation):
-            raise NoExplanationError(
-                "facts are not explained where equality is rewritten",
-                help='use `equality="axioms"`, or `equality="off"`',
+            if derivations:
+                raise NoExplanationError(
+                    "derivations are not listed where equality is rewritten",
+                    help='leave `derivations` out, or use `equality="axioms"`',
+                )
+            if not self.contains(asked.relation, asked.row):
+                return Explanation(asked, holds=False, prefixes=self._prefixes)
+            return explain_rewritten(
+                kept, asked, own=self.rules, prefixes=self._prefixes, limit=limit
             )
         return explain(
             kept,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from evermat.lang.normalise import normal_rules, rule_key
 from evermat.lang.parser import parse_query
 from evermat.lang.syntax import Atom, Term
 from evermat.lang.written import written_instance
-from evermat.maintenance.explain import Explainer, Ordered
+from evermat.maintenance.explain import Explainer, Ordered, Prover
 from evermat.maintenance.proof import Fact, Instance
 from evermat.values import constant
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from evermat.errors import Span
     from evermat.lang.syntax import Rule
     from evermat.maintenance.materialisation import Materialisation
+    from evermat.maintenance.proof import Proof
     from evermat.values import Constant
 
 
@@ -114,6 +116,20 @@ class WrittenRules:
             premises=renamed.premises,
             absent=found.absent,
             computations=found.computations,
+            is_axiom=rule_key(written) not in self._places,
+        )
+
+    def explanation(self, proof: Proof, prefixes: Mapping[str, str]) -> Explanation:
+        """A proof in terms of the rules that were written."""
+        return Explanation(
+            proof.fact,
+            holds=True,
+            steps={
+                each: None if step is None else self.derivation(step)
+                for each, step in proof.steps.items()
+            },
+            heights=proof.heights,
+            prefixes=prefixes,
         )
 
     def _source(self, rule: Rule) -> tuple[Rule, Rule]:
@@ -159,27 +175,21 @@ def explain(
         limit: how many rule instances may be looked at.
     """
     rules = WrittenRules(kept.book.given, own)
-    explainer = Explainer(
+    prover = Prover(
         kept.engine,
         kept.rule_look,
-        kept.reading,
         Ordered(rules.rank),
         limit=limit,
         progress=kept.progress,
     )
-    if not explainer.holds(fact):
-        return Explanation(fact, holds=False, prefixes=prefixes)
+    explainer = Explainer(prover, kept.reading)
     proof = explainer.prove(fact)
+    if proof is None:
+        return Explanation(fact, holds=False, prefixes=prefixes)
     immediate = explainer.derivations(fact) if derivations else []
-    return Explanation(
-        fact,
-        holds=True,
-        steps={
-            each: None if step is None else rules.derivation(step)
-            for each, step in proof.steps.items()
-        },
-        heights=proof.heights,
+    explanation = rules.explanation(proof, prefixes)
+    return replace(
+        explanation,
         derivations=tuple(map(rules.derivation, immediate[:derivations])),
         derivation_count=len(immediate) if derivations else None,
-        prefixes=prefixes,
     )

@@ -37,6 +37,7 @@ class Derivation:
         premises: the facts that it needs.
         absent: what must not hold; a variable or `_` stands for any value.
         computations: conditions that are true, and expressions with their values.
+        is_axiom: the rule was not written by anybody, but says what equality means.
     """
 
     rule: Rule
@@ -44,11 +45,14 @@ class Derivation:
     premises: tuple[Fact, ...]
     absent: tuple[Atom, ...] = ()
     computations: tuple[Computation, ...] = ()
+    is_axiom: bool = False
 
     @property
     def place(self) -> str | None:
         """The file and line of the rule, if they are known."""
         span = self.rule.span
+        if self.is_axiom:
+            return "equality"
         if span is None:
             return None
         name = span.source.name

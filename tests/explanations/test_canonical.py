@@ -12,20 +12,16 @@ import pytest
 from hypothesis import given, settings
 
 from closure_scenarios import closure_scenario
-from engine_facts import rows_of
 from evermat import KnowledgeBase
 from evermat.maintenance import proof_heights
-from proof_checker import Expected
+from proof_checker import Expected, by_predicate, carry_out, facts_of
 from skeletons import scenario as hard_scenario
 from strategies import scenarios
 from tracked import model_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from evermat.explanation import Explanation
-    from oracle import Fact
-    from strategies import Scenario, Update
+    from strategies import Scenario
 
 Way = Literal["as usual", "forwards", "in turns"]
 MOST = 12
@@ -54,30 +50,9 @@ def play(scenario: Scenario, engine: str, *, modules: bool) -> None:
         check_all(kb)
 
 
-def carry_out(kb: KnowledgeBase, update: Update) -> None:
-    known = {fact for fact in update.delete if fact[0] in kb.predicates}
-    kb.update(
-        delete=by_predicate(known),
-        insert=by_predicate(update.insert),
-        remove_rules=list(update.remove_rules),
-        add_rules=list(update.add_rules),
-    )
-
-
-def by_predicate(facts: Iterable[Fact]) -> dict[str, object]:
-    rows: dict[str, list[object]] = {}
-    for name, row in facts:
-        rows.setdefault(name, []).append(row)
-    return dict(rows)
-
-
 def check_all(kb: KnowledgeBase) -> None:
     # Not those of the scenario: rules without a body are given facts, too.
-    explicit = frozenset(
-        (name, row)
-        for name in kb.predicates
-        for row in rows_of(kb.facts(name, "explicit").to_terms())
-    )
+    explicit = frozenset(facts_of(kb, "explicit"))
     expected = Expected(kb.rules, explicit, model_of(kb.rules, explicit))
     facts = sorted(expected.model.facts, key=repr)
     for name, row in facts[:: 1 + len(facts) // MOST]:
