@@ -178,7 +178,7 @@ class KnowledgeBase:
                 budget=budget,
                 progress=progress,
             )
-            if equality == "rewrite"
+            if equality == "rewrite" or self._is_kept_rewritten()
             else Materialisation(
                 chosen,
                 counters=counters,
@@ -347,8 +347,8 @@ class KnowledgeBase:
     def materialise(self) -> Change:
         """Derive everything again from the given facts."""
         self._slot.require_free()
-        with self._announced(self._catalogue, self._prefixes):
-            kept = self._materialisation
+        kept = self._materialisation
+        with self._announced(kept, self._catalogue, self._prefixes):
             outcome = with_room(kept.engine, kept.rematerialise)
         return self._report(outcome, self._catalogue)
 
@@ -647,7 +647,7 @@ class KnowledgeBase:
     ) -> Change:
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        with self._announced(checked.catalogue, checked.prefixes, batch):
+        with self._announced(kept, checked.catalogue, checked.prefixes, batch):
             update = partial(
                 kept.update,
                 delete=checked.delete,
@@ -676,8 +676,6 @@ class KnowledgeBase:
         )
         if not is_first or not isinstance(kept, Materialisation):
             return kept, usual
-        if self._persistence is not None:
-            self._persistence.refuse_rewriting()
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
             kept.given_rules,
@@ -704,13 +702,14 @@ class KnowledgeBase:
     @contextmanager
     def _announced(
         self,
+        kept: Materialisation | EqualityMaterialisation,
         catalogue: Catalogue,
         prefixes: Mapping[str, str],
         batch: tuple[str, int] | None = None,
     ) -> Iterator[None]:
         """Have the update in the block written to the state, where one is kept."""
         if self._persistence is not None:
-            self._persistence.announce(catalogue, prefixes, batch)
+            self._persistence.announce(kept, catalogue, prefixes, batch)
             yield
             self._persistence.finish()
             return
@@ -720,6 +719,10 @@ class KnowledgeBase:
                 help="make the knowledge base with `state=PATH`",
             )
         yield
+
+    def _is_kept_rewritten(self) -> bool:
+        """Whether there is a state in which equality is kept by rewriting."""
+        return self._persistence is not None and self._persistence.rewrites
 
     def _resume(
         self,
