@@ -42,6 +42,8 @@ from evermat.equality_modes import (
 from evermat.equality_questions import ask_representatives, given_table
 from evermat.errors import EvermatError
 from evermat.explaining import explain, read_fact
+from evermat.explaining_equality import explain_rewritten
+from evermat.explanation import Explanation
 from evermat.lang.normalise import rule_key
 from evermat.lang.syntax import SAME_AS, TRIPLE, Atom, Term, Variable
 from evermat.maintenance.algorithms import REMATERIALISE
@@ -69,7 +71,6 @@ if TYPE_CHECKING:
     from evermat.catalogue import Predicate
     from evermat.change import Sort
     from evermat.equality_modes import Equality
-    from evermat.explanation import Explanation
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
     from evermat.maintenance.state import Outcome
@@ -177,7 +178,7 @@ class KnowledgeBase:
                 budget=budget,
                 progress=progress,
             )
-            if equality == "rewrite"
+            if equality == "rewrite" or self._is_kept_rewritten()
             else Materialisation(
                 chosen,
                 counters=counters,
@@ -346,8 +347,8 @@ class KnowledgeBase:
     def materialise(self) -> Change:
         """Derive everything again from the given facts."""
         self._slot.require_free()
-        with self._announced(self._catalogue, self._prefixes):
-            kept = self._materialisation
+        kept = self._materialisation
+        with self._announced(kept, self._catalogue, self._prefixes):
             outcome = with_room(kept.engine, kept.rematerialise)
         return self._report(outcome, self._catalogue)
 
@@ -405,9 +406,15 @@ class KnowledgeBase:
         asked = read_fact(fact, row, catalogue=self._catalogue, prefixes=self._prefixes)
         kept = self._materialisation
         if isinstance(kept, EqualityMaterialisation):
-            raise NoExplanationError(
-                "facts are not explained where equality is rewritten",
-                help='use `equality="axioms"`, or `equality="off"`',
+            if derivations:
+                raise NoExplanationError(
+                    "derivations are not listed where equality is rewritten",
+                    help='leave `derivations` out, or use `equality="axioms"`',
+                )
+            if not self.contains(asked.relation, asked.row):
+                return Explanation(asked, holds=False, prefixes=self._prefixes)
+            return explain_rewritten(
+                kept, asked, own=self.rules, prefixes=self._prefixes, limit=limit
             )
         return explain(
             kept,
@@ -640,7 +647,7 @@ class KnowledgeBase:
     ) -> Change:
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        with self._announced(checked.catalogue, checked.prefixes, batch):
+        with self._announced(kept, checked.catalogue, checked.prefixes, batch):
             update = partial(
                 kept.update,
                 delete=checked.delete,
@@ -669,8 +676,6 @@ class KnowledgeBase:
         )
         if not is_first or not isinstance(kept, Materialisation):
             return kept, usual
-        if self._persistence is not None:
-            self._persistence.refuse_rewriting()
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
             kept.given_rules,
@@ -699,13 +704,14 @@ class KnowledgeBase:
     @contextmanager
     def _announced(
         self,
+        kept: Materialisation | EqualityMaterialisation,
         catalogue: Catalogue,
         prefixes: Mapping[str, str],
         batch: tuple[str, int] | None = None,
     ) -> Iterator[None]:
         """Have the update in the block written to the state, where one is kept."""
         if self._persistence is not None:
-            self._persistence.announce(catalogue, prefixes, batch)
+            self._persistence.announce(kept, catalogue, prefixes, batch)
             yield
             self._persistence.finish()
             return
@@ -715,6 +721,10 @@ class KnowledgeBase:
                 help="make the knowledge base with `state=PATH`",
             )
         yield
+
+    def _is_kept_rewritten(self) -> bool:
+        """Whether there is a state in which equality is kept by rewriting."""
+        return self._persistence is not None and self._persistence.rewrites
 
     def _resume(
         self,

@@ -77,6 +77,13 @@ class Representatives(Protocol):
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""
 
+    def take_up(self, table: pa.Table) -> None:
+        """Have constants stand for others: where no two were equal so far.
+
+        Args:
+            table: constants that do not stand for themselves, and what does.
+        """
+
     def normalised(self, table: pa.Table) -> pa.Table:
         """A table with every constant replaced by its representative."""
 
