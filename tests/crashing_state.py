@@ -28,6 +28,8 @@ RULES = """
     reach(?x, ?y) :- edge(?x, ?y) .
     reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
 """
+MERGING = RULES + "?x ≈ ?y :- email(?x, ?a), email(?y, ?a) ."
+"""The same, and both ends of the path are the same: a cycle by equality."""
 SIZE = 12
 APPLICATION = "crash"
 
@@ -36,16 +38,22 @@ def update(kb: evermat.KnowledgeBase, number: int) -> None:
     """An update that moves everything: the old path of edges goes, a new one comes."""
     old = [(f"{number - 1}/{at}", f"{number - 1}/{at + 1}") for at in range(SIZE)]
     new = [(f"{number}/{at}", f"{number}/{at + 1}") for at in range(SIZE)]
-    kb.update(
-        delete={"edge": old},
-        insert={"edge": new, "mark": [(number,)]},
-        batch=(APPLICATION, number),
-    )
+    delete, insert = {"edge": old}, {"edge": new, "mark": [(number,)]}
+    if "email" in kb.predicates:
+        delete["email"], insert["email"] = ends(number - 1), ends(number)
+    kb.update(delete=delete, insert=insert, batch=(APPLICATION, number))
+
+
+def ends(number: int) -> list[tuple[str, str]]:
+    """Both ends of a path have the same address."""
+    return [(f"{number}/0", "a"), (f"{number}/{SIZE}", "a")]
 
 
 def is_whole(kb: evermat.KnowledgeBase) -> bool:
     """Whether the facts are those of one update, and of no other."""
     number = kb.last_batch(APPLICATION)
+    if "email" in kb.predicates:
+        return is_one_cycle(kb, number)
     edges = {(f"{number}/{at}", f"{number}/{at + 1}") for at in range(SIZE)}
     reached = list(kb.facts("reach"))
     return (
@@ -55,6 +63,19 @@ def is_whole(kb: evermat.KnowledgeBase) -> bool:
         and kb.count("mark") == number
         and sum(map(int, kb.counters("reach").to_arrow()["c_r"].to_pylist()))
         == len(reached) - SIZE
+    )
+
+
+def is_one_cycle(kb: evermat.KnowledgeBase, number: int | None) -> bool:
+    """The same where both ends of the path are one thing with two names."""
+    names = {f"{number}/{at}" for at in range(SIZE + 1)}
+    both = {f"{number}/0", f"{number}/{SIZE}"}
+    return (
+        {row[0] for row in kb.representatives()} == both
+        and set(kb.facts("reach")) == {(x, y) for x in names for y in names}
+        and kb.count("edge") == SIZE + 2
+        and len(set(kb.facts("edge", "explicit"))) == SIZE
+        and kb.count("mark") == number
     )
 
 

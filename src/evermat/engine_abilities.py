@@ -77,6 +77,13 @@ class Representatives(Protocol):
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""
 
+    def take_up(self, table: pa.Table) -> None:
+        """Have constants stand for others: where no two were equal so far.
+
+        Args:
+            table: constants that do not stand for themselves, and what does.
+        """
+
     def normalised(self, table: pa.Table) -> pa.Table:
         """A table with every constant replaced by its representative."""
 
@@ -260,6 +267,21 @@ class FixpointEngine(Engine, Protocol):
 def has_fixpoints(engine: Engine) -> TypeGuard[FixpointEngine]:
     """Whether an engine can apply some sets of rules until nothing new follows."""
     return hasattr(engine, "fixpoint")
+
+
+class ManyReadingEngine(Engine, Protocol):
+    """An engine that reads rows of several relations faster together than in turn."""
+
+    def intern_all(self, tables: Mapping[str, pa.Table]) -> SettledFacts:
+        """Like `intern`, for the rows of several relations."""
+
+    def find_all(self, tables: Mapping[str, pa.Table]) -> SettledFacts:
+        """Like `find`, for the rows of several relations."""
+
+
+def reads_many(engine: Engine) -> TypeGuard[ManyReadingEngine]:
+    """Whether an engine reads rows of several relations together."""
+    return hasattr(engine, "find_all")
 
 
 class ProvingEngine(Engine, Protocol):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, TypedDict, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from evermat.lake.errors import StateError, StateSettingsError
 from evermat.lake.program import Settings
@@ -43,45 +44,52 @@ class Persistence:
     def __init__(self, state: LakeState, settings: Settings) -> None:
         self.state = state
         self._settings = settings
-        if settings.equality == "rewrite":
-            self.refuse_rewriting()
         if state.program is not None:
             _require_same(state.program.settings, settings)
 
+    @property
+    def rewrites(self) -> bool:
+        """Whether facts hold constants that stand for all that are equal."""
+        program = self.state.program
+        stored = self._settings if program is None else program.settings
+        return stored.rewrites or stored.equality == "rewrite"
+
     def connect(self, kept: Materialisation | EqualityMaterialisation) -> None:
         """Restore what there is, and have every update written from now on."""
-        if isinstance(kept, EqualityMaterialisation):
-            self.refuse_rewriting()
         program = self.state.program
         if program is None:
             self.state.start(kept.engine)
         else:
-            kept.take_up(program.parsed_rules())
             for each in program.predicates:
                 kept.engine.declare(each.name, each.arity)
+            kept.take_up(program.parsed_rules())
             _require_same_modules(program.settings.claimed, kept.claimed)
-            kept.taken_up(self.state.restore(kept.engine))
-        kept.journal = self.state.write
+            instances = self.state.restore(kept.engine)
+            if isinstance(kept, EqualityMaterialisation):
+                kept.taken_up(self.state.restore_cliques())
+            else:
+                kept.taken_up(instances)
 
     def announce(
-        self, catalogue: Catalogue, prefixes: Mapping[str, str], batch: Batch | None
+        self,
+        kept: Materialisation | EqualityMaterialisation,
+        catalogue: Catalogue,
+        prefixes: Mapping[str, str],
+        batch: Batch | None,
     ) -> None:
-        """Say what the next update comes with."""
+        """Say what the next update comes with, and have it written."""
+        kept.journal = self.state.write
+        rewrites = isinstance(kept, EqualityMaterialisation)
         self.state.expect(
-            catalogue=catalogue, prefixes=prefixes, settings=self._settings, batch=batch
+            catalogue=catalogue,
+            prefixes=prefixes,
+            settings=replace(self._settings, rewrites=rewrites),
+            batch=batch,
         )
 
     def finish(self) -> None:
         """Say that the update that was announced is done."""
         self.state.finish()
-
-    @staticmethod
-    def refuse_rewriting() -> NoReturn:
-        """Representatives of equal constants are not kept on a lake."""
-        raise StateSettingsError(
-            "a state on a lake keeps facts, not representatives of equal constants",
-            help='use `equality="axioms"`, or `equality="off"`',
-        )
 
     @staticmethod
     def difference(

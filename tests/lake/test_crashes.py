@@ -18,8 +18,11 @@ import evermat
 KILLED = -signal.SIGKILL
 
 
-def made(path: Path, engine: str) -> None:
-    kb = evermat.KnowledgeBase(crashing.RULES, engine=engine, state=path)
+RULES = [crashing.RULES, crashing.MERGING]
+
+
+def made(path: Path, engine: str, rules: str) -> None:
+    kb = evermat.KnowledgeBase(rules, engine=engine, state=path)
     crashing.update(kb, 1)
     assert crashing.is_whole(kb)
 
@@ -38,10 +41,13 @@ def left_by_a_crash(path: Path, engine: str) -> int:
     return number
 
 
+@pytest.mark.parametrize("rules", RULES, ids=["plain", "merging"])
 @pytest.mark.parametrize("points", [12, pytest.param(100, marks=pytest.mark.slow)])
-def test_dying_at_any_line_leaves_a_whole_version(tmp_path: Path, points: int) -> None:
+def test_dying_at_any_line_leaves_a_whole_version(
+    tmp_path: Path, points: int, rules: str
+) -> None:
     # What is killed is the code that writes, so the engine may be the lightest one.
-    made(tmp_path, "reference")
+    made(tmp_path, "reference", rules)
     done = subprocess.run(
         command(tmp_path, "reference", "survey", points),
         capture_output=True,
@@ -58,8 +64,9 @@ def test_dying_at_any_line_leaves_a_whole_version(tmp_path: Path, points: int) -
     assert steps >= {0, 1}
 
 
-def test_dying_at_any_moment_leaves_a_whole_version(tmp_path: Path) -> None:
-    made(tmp_path, "embedded")
+@pytest.mark.parametrize("rules", RULES, ids=["plain", "merging"])
+def test_dying_at_any_moment_leaves_a_whole_version(tmp_path: Path, rules: str) -> None:
+    made(tmp_path, "embedded", rules)
     chance = random.Random(7)  # noqa: S311  no secret
     last = 1
     for _ in range(3):
@@ -78,12 +85,13 @@ def test_dying_at_any_moment_leaves_a_whole_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("rules", RULES, ids=["plain", "merging"])
 def test_a_driver_that_dies_leaves_a_whole_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: str
 ) -> None:
     # Everything is on the cluster, so that Spark writes the files.
     monkeypatch.setenv("EVERMAT_SPARK_SMALL", "5")
-    made(tmp_path, "embedded")
+    made(tmp_path, "embedded", rules)
     for line in (60, 110):
         done = subprocess.run(
             command(tmp_path, "spark", line), capture_output=True, check=False

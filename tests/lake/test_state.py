@@ -368,15 +368,10 @@ def test_settings_are_those_of_the_state(tmp_path: Path) -> None:
     assert set(opened(tmp_path).facts("reach")) == set(kb.facts("reach"))
 
 
-def test_representatives_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(StateSettingsError, match="representatives"):
-        evermat.KnowledgeBase(equality="rewrite", state=tmp_path / "one")
-    kb = evermat.KnowledgeBase(state=tmp_path / "two")
-    with pytest.raises(StateSettingsError, match="representatives"):
-        kb.insert("same_as", [("a", "b")])
-    kb = evermat.KnowledgeBase(equality="axioms", state=tmp_path / "three")
+def test_axioms_of_equality_are_rules_like_others(tmp_path: Path) -> None:
+    kb = evermat.KnowledgeBase(equality="axioms", state=tmp_path)
     kb.load({"same_as": [("a", "b")], "likes": [("a", "c")]})
-    again = opened(tmp_path / "three")
+    again = opened(tmp_path)
     assert ("b", "c") in set(again.facts("likes"))
     assert contents(again) == contents(kb)
 

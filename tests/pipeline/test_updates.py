@@ -112,6 +112,19 @@ def test_feeds_have_no_gaps(tmp_path: Path) -> None:
     assert news == [["+ab"], ["+ac", "+bc"], ["-ab", "-ac"], ["+bd", "+cd"]]
 
 
+def test_feeds_tell_what_equality_changes(tmp_path: Path) -> None:
+    edges(tmp_path, "ab", "cd")
+    config = configured(tmp_path, *PARTS)
+    run(config)
+    kb = KnowledgeBase.open(str(config.state))
+    kb.insert("same_as", [("b", "c")])  # a version that no run has published
+    edges(tmp_path, "ab")
+    Pipeline(config).update()
+    news = list(feed(tmp_path).values())
+    assert news == [["+ab", "+cd"], ["+ac", "+ad", "+bd"], ["-ad", "-bd", "-cd"]]
+    assert rows(tmp_path / "out/reach") == [("a", "b"), ("a", "c")]
+
+
 def test_rules_and_their_facts_are_updated_too(tmp_path: Path) -> None:
     edges(tmp_path, "ab")
     (tmp_path / "rules.dl").write_text(

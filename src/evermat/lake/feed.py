@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -10,10 +12,19 @@ import pyarrow.compute as pc
 from evermat.columns import term_texts, values
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.lake.errors import MissingVersionError, StateError
-from evermat.lake.layout import FACTS, PROGRAM, RELATION, TERMS
+from evermat.lake.layout import (
+    CLIQUES,
+    FACTS,
+    PART,
+    PROGRAM,
+    RELATION,
+    STANDS_FOR,
+    TERMS,
+)
 from evermat.lake.merging import summed_facts
-from evermat.lake.program import read_program
-from evermat.lake.state import decoded, split_by_relation, stored_terms
+from evermat.lake.program import StoredProgram, read_program
+from evermat.lake.rows import decoded, split_by_relation, stored_terms
+from evermat.lake.standing import Standing
 from evermat.lake.versions import existing, history
 from evermat.lang.normalise import is_auxiliary
 
@@ -99,17 +110,30 @@ def read(
 ) -> pa.Table:
     """The facts of a predicate as term columns, with their numbers.
 
-    The columns are the arguments, then `holds`, `given`, `c_nr` and `c_r`.
+    The columns are the arguments, then `holds`, `given`, `c_nr` and `c_r`. Where equal
+    constants are rewritten, these are the facts that are kept, and the predicate `≈`
+    has the constants that do not stand for themselves, with what stands for them.
     """
     table = existing(place, options, version)
-    files = [table.read(file.path) for file in table.files(FACTS)]
-    chosen = [rows.filter(pc.equal(rows[RELATION], predicate)) for rows in files]
-    facts = summed_facts(chosen) if chosen else None
-    arity = _arities(table).get(predicate)
+    part = CLIQUES if predicate == STANDS_FOR else FACTS
+    facts = _summed(table, part, predicate)
+    arity = _arities(_program(table)).get(predicate)
     if arity is None or facts is None:
         raise StateError(f"read `{predicate}`", "the state has no such predicate")
-    held = facts.filter(pc.greater(facts["holds"], 0))
-    return decoded(held, _dictionary(table), arity)
+    return decoded(facts, _dictionary(table), arity)
+
+
+def _summed(
+    table: StateTable, part: str, predicate: str | None = None
+) -> pa.Table | None:
+    """The facts of a part that hold, or of one predicate; None without any file."""
+    files = [table.read(file.path) for file in table.files(part)]
+    if predicate is not None:
+        files = [rows.filter(pc.equal(rows[RELATION], predicate)) for rows in files]
+    if not files:
+        return None
+    facts = summed_facts(files)
+    return facts.filter(pc.greater(facts["holds"], 0))
 
 
 def _changed(
@@ -118,41 +142,81 @@ def _changed(
     until: int | None,
     options: Mapping[str, str] | None,
 ) -> Iterator[tuple[int, str, pa.Table]]:
-    """By version and predicate the facts that came or left."""
+    """By version and predicate the facts that came or left, with their numbers."""
     table = existing(place, options)
-    arities, dictionary = _arities(table), _dictionary(table)
+    program, dictionary = _program(table), _dictionary(table)
+    arities = _arities(program)
     last = table.version if until is None else until
+    standing: Standing | None = None
     for version in history(place, options=options):
-        if not since < version.number <= last:
+        number = version.number
+        if not since < number <= last:
             continue
-        parts = []
-        for path in version.changes:
-            try:
-                parts.append(table.read(path))
-            except StateError as error:
-                raise MissingVersionError(
-                    f"what changed with version {version.number} is no longer there",
-                    help="it was vacuumed; begin with a later version",
-                ) from error
+        with _until_vacuumed(number):
+            parts = {path: table.read(path) for path in version.changes}
+            if standing is None and program.settings.rewrites:
+                pairs = _at(place, number - 1, options, CLIQUES)
+                standing = Standing(pairs, dictionary, arities)
         if not parts:
             continue
-        facts = summed_facts(parts)
+        cliques = {path for path in parts if path.startswith(f"{PART}={CLIQUES}/")}
+        facts = summed_facts([parts[path] for path in parts if path not in cliques])
         facts = facts.filter(pc.not_equal(facts["holds"], 0))
-        for relation, rows in split_by_relation(facts):
-            if not is_auxiliary(relation):
-                yield (
-                    version.number,
-                    relation,
-                    decoded(rows, dictionary, arities[relation]),
-                )
+        if standing is None:
+            found = _decoded(facts, dictionary, arities)
+        else:
+            moved = [parts[path] for path in cliques]
+            found = standing.next(
+                facts,
+                summed_facts(moved) if moved else None,
+                (
+                    partial(_at, place, number - 1, options, FACTS),
+                    partial(_at, place, number, options, FACTS),
+                ),
+            )
+        with _until_vacuumed(number):
+            for relation, rows in found:
+                yield number, relation, rows
 
 
-def _arities(table: StateTable) -> dict[str, int]:
-    arities: dict[str, int] = {}
+def _decoded(
+    facts: pa.Table, dictionary: Dictionary, arities: Mapping[str, int]
+) -> Iterator[tuple[str, pa.Table]]:
+    for relation, rows in split_by_relation(facts):
+        if not is_auxiliary(relation):
+            yield relation, decoded(rows, dictionary, arities[relation])
+
+
+@contextmanager
+def _until_vacuumed(version: int) -> Iterator[None]:
+    """Say that files are missing because of their age."""
+    try:
+        yield
+    except StateError as error:
+        raise MissingVersionError(
+            f"what changed with version {version} is no longer there",
+            help="it was vacuumed; begin with a later version",
+        ) from error
+
+
+def _at(
+    place: str | Path, version: int, options: Mapping[str, str] | None, part: str
+) -> pa.Table:
+    """The rows of a part at a version that hold."""
+    facts = _summed(existing(place, options, version), part)
+    return summed_facts([]) if facts is None else facts
+
+
+def _program(table: StateTable) -> StoredProgram:
     for file in table.files(PROGRAM):
         text = table.read(file.path)["text"][0].as_py()
-        arities |= read_program(text, table.place).arities()
-    return arities
+        return read_program(text, table.place)
+    return StoredProgram()
+
+
+def _arities(program: StoredProgram) -> dict[str, int]:
+    arities = program.arities()
+    return {**arities, STANDS_FOR: 2} if program.settings.rewrites else arities
 
 
 def _dictionary(table: StateTable) -> Dictionary:

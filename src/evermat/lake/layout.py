@@ -1,8 +1,9 @@
-"""How a state is laid out: one Delta table, three parts.
+"""How a state is laid out: one Delta table, four parts.
 
 | part      | a row is                                                                 |
 | --------- | ------------------------------------------------------------------------ |
 | `facts`   | a change of a fact: its relation, the ids of its arguments, four numbers |
+| `cliques` | the same for a constant and what stands for it, where some are equal   |
 | `terms`   | a constant: its id, its kind and its text                                |
 | `program` | the rules, the predicates and the settings, as JSON                      |
 
@@ -19,9 +20,11 @@ import pyarrow as pa
 from evermat.algebra import STORED_NUMBERS
 
 PART = "part"
-FACTS, TERMS, PROGRAM = "facts", "terms", "program"
+FACTS, CLIQUES, TERMS, PROGRAM = "facts", "cliques", "terms", "program"
 
 RELATION = "relation"
+STANDS_FOR = "≈"
+"""The relation of the cliques: a constant, and the one that stands for it."""
 NARROWEST = 4
 """Columns for arguments that a table has from the start."""
 

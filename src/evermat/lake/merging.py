@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
-from evermat.lake.layout import RELATION, arguments, width_of
+from evermat.lake.layout import NARROWEST, RELATION, arguments, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def summed_facts(tables: Sequence[pa.Table]) -> pa.Table:
 _NOTHING = pa.schema(
     [
         (RELATION, pa.string()),
-        *((name, pa.int64()) for name in (*arguments(1), *STORED_NUMBERS)),
+        *((name, pa.int64()) for name in (*arguments(NARROWEST), *STORED_NUMBERS)),
     ]
 )
 

@@ -146,7 +146,7 @@ def merge(
     if not is_spark_change(change):
         message = "only changes of a Spark engine are merged by Spark"
         raise TypeError(message)
-    read = _summed if part == FACTS else _terms
+    read = _terms if part == TERMS else _summed
     frame = read(change.cluster.session, table, files)
     return _written(frame, table, part, is_change=False)
 

@@ -26,12 +26,15 @@ class Settings:
     Attributes:
         claimed: the rules whose instances are not counted, because modules take care
             of them.
+        rewrites: whether facts hold constants that stand for all that are equal; with
+            `equality="auto"` from the first equality on.
     """
 
     counters: bool = True
     modules: bool = True
     equality: str = "auto"
     claimed: tuple[str, ...] = ()
+    rewrites: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.algebra import STORED_NUMBERS
-from evermat.columns import TERM
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.lake import on_spark
+from evermat.lake.cliques import clique_changes
 from evermat.lake.errors import (
     BatchError,
     ReadOnlyStateError,
@@ -25,18 +23,20 @@ from evermat.lake.errors import (
     StateSettingsError,
 )
 from evermat.lake.layout import (
+    CLIQUES,
     FACTS,
     PROGRAM,
     RELATION,
+    STANDS_FOR,
     TERMS,
-    arguments,
     width_of,
 )
-from evermat.lake.merging import files_to_merge, stacked_facts, summed_facts
+from evermat.lake.merging import files_to_merge, summed_facts
 from evermat.lake.program import (
     StoredProgram,
     read_program,
 )
+from evermat.lake.rows import decoded, encoded, split_by_relation, stored_terms
 from evermat.lake.table import StateTable
 from evermat.lang.normalise import is_auxiliary
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from evermat.catalogue import Catalogue
     from evermat.lake.program import Settings
     from evermat.lake.table import DataFile
-    from evermat.maintenance.materialisation import NewRules
+    from evermat.maintenance.driver import Entry, NewCliques, NewRules
 
 Batch = tuple[str, int]
 """The name of an application, and the number of one of its batches."""
@@ -121,6 +121,14 @@ class LakeState:
         self._dictionary.unsaved = []
         return instances
 
+    def restore_cliques(self) -> pa.Table:
+        """Constants that do not stand for themselves, and what does.
+
+        The facts must have been restored.
+        """
+        tables = [self._table.read(file.path) for file in self._table.files(CLIQUES)]
+        return decoded(summed_facts(tables), self._dictionary, 2).select([0, 1])
+
     def _by_relation(
         self, facts: pa.Table, arities: Mapping[str, int]
     ) -> Iterator[tuple[str, pa.Table]]:
@@ -166,12 +174,12 @@ class LakeState:
         self._expected = (catalogue, prefixes, settings)
         self._batch = batch
 
-    def write(self, change: StoredChange, rules: NewRules | None) -> None:
+    def write(self, change: StoredChange, entry: Entry) -> None:
         """Commit what an engine is about to change.
 
         Args:
             change: by how much the numbers of facts change.
-            rules: the rules from now on; None if they stay.
+            entry: what else changes.
         """
         table = self._table
         add: list[DataFile] = []
@@ -184,19 +192,20 @@ class LakeState:
             facts = self._encoded(change)
             counts = _came_and_left(facts)
             new = [table.write(FACTS, facts)] if facts.num_rows else []
+        new += self._written_cliques(entry.cliques)
         add += new
         terms = self._dictionary.unsaved_terms()
         if terms.num_rows:
             add.append(table.write(TERMS, terms))
         add += on_spark.write_terms(self._dictionary, table)
-        program = self._next_program(rules)
+        program = self._next_program(entry.rules)
         program_file = self._program_file
         if program != self.program:
             text = pa.table({"text": [program.text()]})
             program_file = table.write(PROGRAM, text)
             add.append(program_file)
             remove += table.files(PROGRAM)
-        for part in (FACTS, TERMS):
+        for part in (FACTS, CLIQUES, TERMS):
             merged, old = self._merged(part, change)
             add += merged
             remove += old
@@ -209,6 +218,13 @@ class LakeState:
         self._dictionary.unsaved = []
         on_spark.terms_are_saved(self._dictionary)
         self.program, self._program_file = program, program_file
+
+    def _written_cliques(self, cliques: NewCliques | None) -> list[DataFile]:
+        """A file that says what stands for other constants, and what did."""
+        if cliques is None:
+            return []
+        changes = {STANDS_FOR: clique_changes(cliques)}
+        return [self._table.write(CLIQUES, encoded(changes, self._dictionary))]
 
     def finish(self) -> None:
         """Take note that what was committed is now in memory as well."""
@@ -250,7 +266,7 @@ class LakeState:
         if on_spark.should_merge(change, old):
             return on_spark.merge(change, table, part, old), old
         tables = [table.read(file.path) for file in old]
-        rows = summed_facts(tables) if part == FACTS else pa.concat_tables(tables)
+        rows = pa.concat_tables(tables) if part == TERMS else summed_facts(tables)
         return [table.write(part, rows, is_change=False)], old
 
 
@@ -294,64 +310,6 @@ def check_batch(batch: Batch, last: int | None) -> None:
             f"batch {number} of `{application}` is no news, the last is {last}",
             help="ask `kb.last_batch` and skip what was committed",
         )
-
-
-# ------------------------------------------------------------------ rows and terms
-
-
-def encoded(facts: Mapping[str, pa.Table], dictionary: Dictionary) -> pa.Table:
-    """Facts with their numbers in the layout of the table, by relation."""
-    columns = [
-        table.column(at)
-        for table in facts.values()
-        for at in range(table.num_columns - len(STORED_NUMBERS))
-    ]
-    # All columns at once, so that a constant is digested once.
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    ids = dictionary.encode(pa.chunked_array(chunks, TERM))
-    parts, start = [], 0
-    for relation, table in facts.items():
-        arity, size = table.num_columns - len(STORED_NUMBERS), table.num_rows
-        arrays = [ids.slice(start + at * size, size) for at in range(arity)]
-        start += arity * size
-        zeros = pa.array(np.zeros(size, np.int64))
-        names = pa.array([relation]).take(pa.array(np.zeros(size, np.int8)))
-        parts.append(
-            pa.table(
-                [names, *(arrays or [zeros]), *table.columns[arity:]],
-                names=[RELATION, *arguments(max(arity, 1)), *STORED_NUMBERS],
-            )
-        )
-    return stacked_facts(parts)
-
-
-def decoded(rows: pa.Table, dictionary: Dictionary, arity: int) -> pa.Table:
-    """Rows of one relation as terms, with their numbers."""
-    terms = [dictionary.decode(rows[name]) for name in arguments(arity)]
-    numbers = [rows[name] for name in STORED_NUMBERS]
-    names = [str(at) for at in range(arity)]
-    return pa.table([*terms, *numbers], names=[*names, *STORED_NUMBERS])
-
-
-def split_by_relation(facts: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each relation."""
-    if not facts.num_rows:
-        return
-    facts = facts.sort_by(RELATION)
-    runs = pc.run_end_encode(facts[RELATION].combine_chunks())
-    start = 0
-    for name, end in zip(
-        runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True
-    ):
-        yield name, facts.slice(start, end - start)
-        start = end
-
-
-def stored_terms(table: pa.Table) -> pa.StructArray:
-    """The constants of a file of terms."""
-    kinds = table["kind"].combine_chunks().cast(pa.uint8())
-    texts = table["text"].combine_chunks()
-    return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
 
 def _instances(facts: pa.Table) -> int:

@@ -77,7 +77,8 @@ _MARGIN = 1.1
 the same, because it teaches more."""
 
 _PATIENCE = 0.45
-"""What deleting may cost, in units of starting again, unless more is expected."""
+"""What deleting may cost, in units of starting again, unless experience says that it
+will cost more and still be worth it."""
 
 _DELETING = 0.75
 """The part of maintaining that is spent on deleting, at most, if nothing unexpected
@@ -280,7 +281,8 @@ def choose(situation: Situation, history: History) -> Choice:
         return replace(maintain, patience=_patience(allowed, history))
     if not situation.withdrawn or not history.instances:
         return maintain
-    doubt = 1.0 if history.knows(situation.withdrawn) else 1 / _DOUBT
+    is_known = history.knows(situation.withdrawn)
+    doubt = 1.0 if is_known else 1 / _DOUBT
     price = maintenance_price(situation.withdrawn, history, doubt)
     restart = restart_price(situation.withdrawn, history)
     if price > _MARGIN * restart:
@@ -289,7 +291,9 @@ def choose(situation: Situation, history: History) -> Choice:
             f"{price:.3g} s or more expected for `{maintain.algorithm}`, "
             f"{restart:.3g} s for starting again",
         )
-    allowed = max(_PATIENCE * restart, _DELETING * price)
+    allowed = _PATIENCE * restart
+    if is_known:
+        allowed = max(allowed, _DELETING * price)
     return replace(maintain, patience=_patience(allowed, history))
 
 

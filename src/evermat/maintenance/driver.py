@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from evermat.algebra import Engine, EngineUseError
@@ -16,10 +17,11 @@ from evermat.maintenance.choose import History
 from evermat.maintenance.requests import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
+    from evermat.algebra import StoredChange
     from evermat.lang.syntax import Rule
     from evermat.maintenance.compiled_rules import RuleBook
     from evermat.maintenance.state import Outcome
@@ -30,6 +32,46 @@ if TYPE_CHECKING:
 AnEngine = TypeVar("AnEngine", bound=Engine)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NewRules:
+    """The rules of a program that was changed.
+
+    Attributes:
+        given: as they were given, one head each.
+        claimed: those in normal form whose instances modules do not count.
+    """
+
+    given: tuple[Rule, ...]
+    claimed: frozenset[Rule] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewCliques:
+    """Constants that something else stands for from now on, in tables of one column.
+
+    Attributes:
+        members: the constants.
+        before, after: what stood for each of them, and what does.
+    """
+
+    members: pa.Table
+    before: pa.Table
+    after: pa.Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """What an update is about to change, besides the numbers of facts.
+
+    Attributes:
+        rules: the rules from now on; None if they stay.
+        cliques: what stands for other constants; None if that stays.
+    """
+
+    rules: NewRules | None = None
+    cliques: NewCliques | None = None
+
+
 class Driver(ABC, Generic[AnEngine]):
     """Facts, rules and all that follows, on one engine.
 
@@ -37,6 +79,8 @@ class Driver(ABC, Generic[AnEngine]):
         engine: where the facts are. Only this object may change them.
         budget: limits of every single update.
         progress: is told about every round.
+        journal: is told what an update changes before anything is changed; where it
+            raises, the update fails.
     """
 
     def __init__(
@@ -45,6 +89,7 @@ class Driver(ABC, Generic[AnEngine]):
         self.engine = engine
         self.budget = budget
         self.progress = progress
+        self.journal: Callable[[StoredChange, Entry], None] | None = None
         self._history = History()
 
     # -- what there is
@@ -122,6 +167,22 @@ class Driver(ABC, Generic[AnEngine]):
         """Derive everything again from the given facts."""
         return self.update(algorithm=REMATERIALISE)
 
+    # -- what was kept elsewhere
+
+    @abstractmethod
+    def take_up(self, rules: Iterable[Rule]) -> None:
+        """Get ready for facts that were kept elsewhere: for engines without facts.
+
+        The engine then knows all relations of the rules, and can reinstate the facts.
+        """
+
+    @property
+    def claimed(self) -> frozenset[Rule]:
+        """The normal rules whose instances modules do not count."""
+        return frozenset()
+
+    # -- how they are made
+
     @abstractmethod
     def _carry_out(self, request: Request, algorithm: str, *, dry: bool) -> Outcome:
         """Make an update, or only say what it would do."""
@@ -139,3 +200,17 @@ class Driver(ABC, Generic[AnEngine]):
             raise
         finally:
             engine.monitor = None
+
+    @contextmanager
+    def _recorded(self, entry: Callable[[], Entry]) -> Iterator[None]:
+        """Have the engine tell the journal what it is about to change."""
+        journal, engine = self.journal, self.engine
+        if journal is None:
+            yield
+            return
+        added = entry()
+        engine.journal = lambda change: journal(change, added)
+        try:
+            yield
+        finally:
+            engine.journal = None

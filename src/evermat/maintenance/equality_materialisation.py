@@ -22,7 +22,7 @@ from evermat.maintenance.algorithms import (
 from evermat.maintenance.attempt import Given, outcome_of
 from evermat.maintenance.choose import Choice, History, Situation, choose, learnt
 from evermat.maintenance.compiled_rules import RuleBook
-from evermat.maintenance.driver import Driver
+from evermat.maintenance.driver import Driver, Entry, NewCliques, NewRules
 from evermat.maintenance.equality_attempt import Maintained, Old, Rebuilt, rebuild
 from evermat.maintenance.equality_insertion import LargerComponent
 from evermat.maintenance.equality_rules import EqualityProgram
@@ -40,7 +40,9 @@ from evermat.maintenance.watch import OutOfPatience, Watch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from evermat.algebra import Facts, SettledFacts
+    import pyarrow as pa
+
+    from evermat.algebra import Engine, Facts, SettledFacts
     from evermat.engine_abilities import Representatives
     from evermat.lang.syntax import Rule
     from evermat.maintenance.compiled_rules import RuleChange
@@ -114,11 +116,7 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         """
         new = cls(engine, modules=modules, budget=budget, progress=progress)
         new._is_foreign = True
-        sizes = engine.statistics().values()
-        new._history = History(
-            given=sum(size["given"] for size in sizes),
-            facts=sum(size["facts"] for size in sizes),
-        )
+        new._history = _history_of(engine)
         new._book, _ = new._book.change(remove=(), add=rules)
         return new
 
@@ -149,6 +147,28 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
                 law="with `equality='rewrite'` no counters are kept",
                 help=f"choose from {', '.join(ALGORITHMS)}",
             )
+
+    # -- what was kept elsewhere
+
+    def take_up(self, rules: Iterable[Rule]) -> None:
+        """Get ready for facts that were kept elsewhere: for engines without facts.
+
+        The engine knows all predicates. It then knows all relations of the rules, too,
+        and can reinstate the facts.
+        """
+        self._book, change = self._book.change(remove=(), add=rules)
+        plan = self._read_rules(Request({}, {}), self._book, change, perf_counter())
+        self._program, self._arities = plan.program, plan.arities
+        self._values = values_among(self.engine.relations())
+
+    def taken_up(self, cliques: pa.Table) -> None:
+        """Go on from the facts that the engine has reinstated.
+
+        Args:
+            cliques: constants that do not stand for themselves, and what does.
+        """
+        self.representatives.take_up(cliques)
+        self._history = _history_of(self.engine)
 
     # -- how they are made
 
@@ -199,7 +219,11 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
                 self._history = self._history.gave_up(withdrawn, watch.instances)
                 raise
         given = Given(attempt.deleted, attempt.inserted, update.ignored)
-        facts = attempt.discard() if dry else attempt.commit()
+        if dry:
+            facts = attempt.discard()
+        else:
+            with self._recorded(lambda: self._entry(plan, attempt)):
+                facts = attempt.commit()
         outcome = outcome_of(plan, choice, given, facts, attempt.strata)
         if not dry:
             self._accept(plan, attempt.representatives)
@@ -252,6 +276,24 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
             inserted = fresh.snapshot(fresh.explicit)
         old = Old(engine, self.representatives, job, inserted, is_first)
         return rebuild(fresh, old, watch)
+
+    def _entry(self, plan: _Plan, attempt: Attempt) -> Entry:
+        rules = None
+        if self._is_foreign or not plan.change.is_empty():
+            rules = NewRules(tuple(plan.book.given.values()))
+        engine, before, after = (
+            self.engine,
+            self.representatives,
+            attempt.representatives,
+        )
+        moved = engine.moved(before, after, MOVED)
+        if moved.is_empty():
+            return Entry(rules)
+        members = engine.snapshot(moved).read(MOVED)
+        names = NewCliques(
+            members, before.normalised(members), after.normalised(members)
+        )
+        return Entry(rules, names)
 
     def _accept(self, plan: _Plan, representatives: Representatives) -> None:
         self._book = plan.book
@@ -311,6 +353,15 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         if self._is_foreign:
             return self.engine.settle(facts & self.engine.explicit)
         return given_among(self.engine, facts)
+
+
+def _history_of(engine: Engine) -> History:
+    """What is known about an engine before the first update."""
+    sizes = engine.statistics().values()
+    return History(
+        given=sum(size["given"] for size in sizes),
+        facts=sum(size["facts"] for size in sizes),
+    )
 
 
 def _visible(arities: Mapping[str, int]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from evermat.algebra import Views
 from evermat.columns import table_of_rows
 from evermat.errors import EvermatError
 from evermat.lang.strata import rules_behind
@@ -18,6 +19,7 @@ from evermat.maintenance.proof import Exchange, Proof, constant_order
 from evermat.maintenance.proof_heights import Behind, Search
 from evermat.maintenance.proof_instances import Finder
 from evermat.maintenance.watch import Budget, BudgetExceededError, Watch
+from evermat.maintenance.why_not import can_derive, failures
 from evermat.rule_plans import compile_rules
 
 if TYPE_CHECKING:
@@ -27,11 +29,14 @@ if TYPE_CHECKING:
     from evermat.maintenance.holding import HeldFacts
     from evermat.maintenance.proof import Fact, Instance
     from evermat.maintenance.watch import Progress
+    from evermat.maintenance.why_not import Failure
     from evermat.rule_plans import RuleSet
 
 LIMIT = 100_000_000
 """How many rule instances a search looks at, unless it is told otherwise."""
 
+_FEW_MATCHES = 2_000_000
+"""How many matches of bodies are looked at to say why a fact does not hold."""
 _GOAL = "~goal"
 _WRITING_OUT = 5_000_000
 """What it costs to write out a closure that is held, in rule instances; a guess."""
@@ -39,6 +44,12 @@ _CLOSING = 100_000
 """The same for those facts of a closure that have a constant at one place."""
 _NEAR = 100
 """For so many facts a closure is not written out."""
+
+
+class NoProofError(EvermatError, RuntimeError):
+    """A fact is stored that does not follow from the given facts."""
+
+    code: ClassVar[str] = "EM608"
 
 
 class SearchLimitError(BudgetExceededError):
@@ -81,15 +92,15 @@ class RuleLook:
     """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self._rules = tuple(rules)
-        self.all = compile_rules(self._rules, _always_local)
+        self.rules = tuple(rules)
+        self.all = compile_rules(self.rules, _always_local)
         self.finder = Finder(self.all)
 
     def relevant(self, fact: Fact) -> RuleSet:
         """The rules that a fact can depend on."""
         atom = Atom(fact.relation, tuple(map(Term, fact.row)))
         goal = Rule((Atom(_GOAL, ()),), (atom,))
-        behind, _ = rules_behind((*self._rules, goal), _GOAL)
+        behind, _ = rules_behind((*self.rules, goal), _GOAL)
         return compile_rules(behind[:-1], _always_local)
 
 
@@ -99,15 +110,14 @@ def _always_local(rule: Rule, atom: Atom) -> bool:
     return True
 
 
-class Explainer:
-    """Proves facts.
+class Prover:
+    """Finds proofs in the facts of an engine.
 
     Args:
         engine: where the facts are.
         look: the rules.
-        reading: reads facts, those of closures that are held among them.
         order: which proof is the canonical one.
-        limit: how many rule instances a search may look at.
+        limit: how many rule instances may be looked at.
         progress: is told about every step of a search.
     """
 
@@ -115,84 +125,74 @@ class Explainer:
         self,
         engine: Engine,
         look: RuleLook,
-        reading: HeldFacts,
         order: Ordered,
         *,
         limit: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self._engine = engine
-        self._look = look
-        self._reading = reading
+        self.engine = engine
+        self.look = look
+        self.exchange = Exchange(engine)
+        self.rank = order.rank
         self._order = order
-        self._limit = LIMIT if limit is None else limit
-        self._progress = progress
-
-    def holds(self, fact: Fact) -> bool:
-        """Whether a fact holds."""
-        row = table_of_rows([fact.row], len(fact.row))
-        return self._reading.contains(fact.relation, row)
-
-    def prove(self, fact: Fact) -> Proof:
-        """The canonical proof of a fact that holds.
-
-        Raises:
-            SearchLimitError: it would take too long to find.
-        """
-        engine = self._engine
-        with self._at_work() as watch:
-            exchange = Exchange(engine)
-            target = exchange.settled([fact])
-            if not engine.settle(target & engine.explicit).is_empty():
-                return Proof(fact, {fact: None}, {fact: 0})
-            search = Search(
-                engine,
-                target,
-                self._look.all,
-                relevant=lambda: self._look.relevant(fact),
-                behind=_Behind(self._reading, self._look.finder, exchange, fact),
-                watch=watch,
-            )
-            return self._extract(fact, exchange, search.run())
-
-    def derivations(self, fact: Fact) -> list[Instance]:
-        """All rule instances that derive a fact, whatever their premises follow from.
-
-        Raises:
-            SearchLimitError: there are too many.
-        """
-        engine, finder = self._engine, self._look.finder
-        with self._at_work():
-            found = finder.find(
-                engine,
-                [fact],
-                Exchange(engine).settled([fact]),
-                positive=self._reading.seen_by([*finder.body_patterns(fact)]),
-                negative=engine.materialised,
-            )
-            return sorted((each for _, each in found), key=self._order.key)
+        self._watch = search_watch(limit, progress)
 
     @contextmanager
-    def _at_work(self) -> Iterator[Watch]:
-        """A transaction, which is always undone."""
-        engine = self._engine
-        watch = Watch(Budget(instances=self._limit), self._progress)
-        watch.phase = "explain"
-        engine.begin()
-        engine.monitor = watch.monitor
-        try:
-            yield watch
-        except BudgetExceededError as error:
-            raise SearchLimitError(self._limit, error.rule) from error
-        finally:
-            engine.monitor = None
-            engine.rollback()
+    def at_work(self) -> Iterator[None]:
+        """A transaction, which is always undone.
+
+        Raises:
+            SearchLimitError: the limit was passed.
+        """
+        with undone(self.engine, self._watch):
+            yield
+
+    def prove(
+        self, fact: Fact, *, negative: Facts, behind: Behind | None = None
+    ) -> Proof | None:
+        """The canonical proof of a fact; None if there is none.
+
+        Args:
+            fact: the fact.
+            negative: facts that must be absent.
+            behind: shows the facts that hold; without it, they are derived.
+        """
+        engine, exchange = self.engine, self.exchange
+        target = exchange.settled([fact])
+        if not engine.settle(target & engine.explicit).is_empty():
+            return Proof(fact, {fact: None}, {fact: 0})
+        search = Search(
+            engine,
+            target,
+            self.look.all,
+            relevant=lambda: self.look.relevant(fact),
+            behind=behind,
+            negative=negative,
+            watch=self._watch,
+        )
+        heights = search.run()
+        return None if heights is None else self._extract(fact, heights, negative)
+
+    def derivations(
+        self, fact: Fact, *, positive: Facts, negative: Facts
+    ) -> list[Instance]:
+        """All rule instances that derive a fact, whatever their premises follow from.
+
+        Args:
+            fact: the fact.
+            positive: facts that premises may be.
+            negative: facts that must be absent.
+        """
+        changed = self.exchange.settled([fact])
+        views = Views(positive, negative, changed)
+        found = self.look.finder.find(self.engine, [fact], views)
+        return sorted((each for _, each in found), key=self._order.key)
 
     def _extract(
-        self, fact: Fact, exchange: Exchange, heights: Sequence[SettledFacts]
+        self, fact: Fact, heights: Sequence[SettledFacts], negative: Facts
     ) -> Proof:
         """Read the steps, from the highest fact downwards."""
-        engine = self._engine
+        engine, exchange = self.engine, self.exchange
         lower = engine.growing()
         for facts in heights:
             lower.add(facts)
@@ -205,35 +205,114 @@ class Explainer:
             here = engine.settle(asked & heights[height - 1])
             if here.is_empty():
                 continue
-            chosen = self._least(exchange.listed(here), here, engine.explicit | lower)
+            views = Views(engine.explicit | lower, negative, here)
+            chosen = self._least(exchange.listed(here), views)
             steps.update(chosen)
             found_heights.update(dict.fromkeys(chosen, height))
             premises = {each for step in chosen.values() for each in step.premises}
-            new = exchange.settled(premises - steps.keys())
-            given = exchange.listed(engine.settle(new & engine.explicit))
-            steps.update(dict.fromkeys(given))
-            found_heights.update(dict.fromkeys(given, 0))
-            waiting = (waiting | premises) - steps.keys()
+            new = {each for each in premises if each not in steps} - waiting
+            given = exchange.settled(new) & engine.explicit
+            leaves = exchange.listed(engine.settle(given))
+            steps.update(dict.fromkeys(leaves))
+            found_heights.update(dict.fromkeys(leaves, 0))
+            waiting = {each for each in waiting | new if each not in steps}
         return Proof(fact, steps, found_heights)
 
-    def _least(
-        self, heads: Iterable[Fact], changed: SettledFacts, positive: Facts
-    ) -> dict[Fact, Instance]:
+    def _least(self, heads: Iterable[Fact], views: Views) -> dict[Fact, Instance]:
         """For each of the facts the first instance that derives it."""
-        engine = self._engine
         least: dict[Fact, tuple[tuple[object, ...], Instance]] = {}
-        found = self._look.finder.find(
-            engine,
-            list(heads),
-            changed,
-            positive=positive,
-            negative=engine.materialised,
-        )
+        found = self.look.finder.find(self.engine, list(heads), views)
         for head, instance in found:
             key = self._order.key(instance)
             if head not in least or key < least[head][0]:
                 least[head] = key, instance
         return {head: instance for head, (_, instance) in least.items()}
+
+
+def search_watch(limit: int | None, progress: Progress | None) -> Watch:
+    """Watches a search."""
+    watch = Watch(Budget(instances=LIMIT if limit is None else limit), progress)
+    watch.phase = "explain"
+    return watch
+
+
+@contextmanager
+def undone(engine: Engine, watch: Watch) -> Iterator[None]:
+    """A transaction for a search, which is always undone."""
+    engine.begin()
+    engine.monitor = watch.monitor
+    try:
+        yield
+    except BudgetExceededError as error:
+        limit = watch.budget.instances or 0
+        raise SearchLimitError(limit, error.rule) from error
+    finally:
+        engine.monitor = None
+        engine.rollback()
+
+
+class Explainer:
+    """Explains what holds where all facts are held as they are, or by closures.
+
+    Args:
+        prover: finds proofs.
+        reading: reads facts, those of closures that are held among them.
+    """
+
+    def __init__(self, prover: Prover, reading: HeldFacts) -> None:
+        self._prover = prover
+        self._reading = reading
+
+    def prove(self, fact: Fact) -> Proof | None:
+        """The canonical proof of a fact; None if it does not hold.
+
+        Raises:
+            SearchLimitError: it would take too long to find.
+        """
+        row = table_of_rows([fact.row], len(fact.row))
+        if not self._reading.contains(fact.relation, row):
+            return None
+        prover = self._prover
+        behind = _Behind(self._reading, prover.look.finder, prover.exchange, fact)
+        with prover.at_work():
+            everything = prover.engine.materialised
+            proof = prover.prove(fact, negative=everything, behind=behind)
+        if proof is None:
+            raise NoProofError(
+                "a fact holds that does not follow from what was given",
+                help="materialise anew, and please report this",
+            )
+        return proof
+
+    def failures(self, fact: Fact, most: int) -> list[Failure]:
+        """How far rules get that could derive a fact which does not hold.
+
+        Nothing is said where they get too far: bodies can have any number of matches
+        that fail in the end.
+        """
+        prover = self._prover
+        rules = (rule for rule in prover.look.rules if can_derive(rule, fact))
+        chosen = sorted(rules, key=prover.rank)[:most]
+        try:
+            with undone(prover.engine, search_watch(_FEW_MATCHES, None)):
+                return failures(prover, self._reading, fact, chosen)
+        except SearchLimitError:
+            return []
+
+    def derivations(self, fact: Fact) -> list[Instance]:
+        """All rule instances that derive a fact, whatever their premises follow from.
+
+        Raises:
+            SearchLimitError: there are too many.
+        """
+        prover = self._prover
+        patterns = list(prover.look.finder.body_patterns(fact))
+        with prover.at_work():
+            return prover.derivations(
+                fact,
+                positive=self._reading.seen_by(patterns),
+                negative=prover.engine.materialised,
+            )
 
 
 class _Behind(Behind):

@@ -24,7 +24,7 @@ from evermat.maintenance.choose import Choice, History, Situation, choose, learn
 from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
-from evermat.maintenance.driver import Driver
+from evermat.maintenance.driver import Driver, Entry, NewRules
 from evermat.maintenance.explain import RuleLook
 from evermat.maintenance.holding import HeldFacts, write_out
 from evermat.maintenance.modules import can_close, find_modules
@@ -40,9 +40,8 @@ from evermat.maintenance.state import Ignored
 from evermat.maintenance.watch import Budget, OutOfPatience, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from evermat.algebra import StoredChange
     from evermat.lang.syntax import Rule
     from evermat.maintenance.attempt import Attempt
     from evermat.maintenance.bookkeeping import Bookkeeping
@@ -51,19 +50,6 @@ if TYPE_CHECKING:
     from evermat.maintenance.state import Outcome, Update
     from evermat.maintenance.watch import Progress
     from evermat.rule_plans import StratumPlan
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NewRules:
-    """The rules of a program that was changed.
-
-    Attributes:
-        given: as they were given, one head each.
-        claimed: those in normal form whose instances modules do not count.
-    """
-
-    given: tuple[Rule, ...]
-    claimed: frozenset[Rule]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +69,7 @@ class _Done:
 
 
 class Materialisation(Driver[Engine]):
-    """Facts, rules and all that follows, on one engine.
-
-    Attributes:
-        journal: is told what an update changes, and the rules if they change, before
-            anything is changed; where it raises, the update fails.
-    """
+    """Facts, rules and all that follows, on one engine."""
 
     def __init__(
         self,
@@ -112,7 +93,6 @@ class Materialisation(Driver[Engine]):
             progress: is called after every round.
         """
         super().__init__(engine, budget, progress)
-        self.journal: Callable[[StoredChange, NewRules | None], None] | None = None
         self._bookkeeping: Bookkeeping = (
             WithCounters() if counters else WithoutCounters()
         )
@@ -174,7 +154,7 @@ class Materialisation(Driver[Engine]):
             choice = done.choice
             if dry:
                 return done.attempt.discard(choice.algorithm, choice.reason)
-            with self._recorded(done.job):
+            with self._recorded(lambda: self._entry(done.job)):
                 outcome = done.attempt.commit(choice.algorithm, choice.reason)
         self._compiled = done.job.new
         self._history = self._learn(done, outcome)
@@ -211,22 +191,10 @@ class Materialisation(Driver[Engine]):
 
     # -- how they are made
 
-    @contextmanager
-    def _recorded(self, job: Job) -> Iterator[None]:
-        """Have the engine tell the journal what it is about to change."""
-        journal, engine = self.journal, self.engine
-        if journal is None:
-            yield
-            return
-        rules = None
-        if job.new is not self._compiled:
-            given = tuple(job.new.book.given.values())
-            rules = NewRules(given, job.new.claimed)
-        engine.journal = lambda change: journal(change, rules)
-        try:
-            yield
-        finally:
-            engine.journal = None
+    def _entry(self, job: Job) -> Entry:
+        if job.new is self._compiled:
+            return Entry()
+        return Entry(NewRules(tuple(job.new.book.given.values()), job.new.claimed))
 
     @contextmanager
     def _work(self, request: Request, algorithm: str) -> Iterator[_Done]:

@@ -24,9 +24,9 @@ chain.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from math import inf
+from typing import TYPE_CHECKING, Protocol
 
-from evermat.errors import EvermatError
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
@@ -40,12 +40,6 @@ _FEW = 100_000
 """Rule instances that are found at once: not worth thinking about another way."""
 
 
-class NoProofError(EvermatError, RuntimeError):
-    """A fact is stored that does not follow from the given facts."""
-
-    code: ClassVar[str] = "EM608"
-
-
 class Search:
     """The search for the height of one fact; inside of a transaction.
 
@@ -54,33 +48,37 @@ class Search:
         target: the fact, which holds and was not given.
         rules: all rules, every atom local.
         relevant: those of the rules that the fact can depend on.
-        behind: the facts that premises of some facts can be, and what it costs in rule
-            instances to get at them.
+        behind: shows the facts that premises can be; without it, the search goes
+            forwards only.
+        negative: facts that must be absent.
         watch: is told about every step.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  most of them by name
         self,
         engine: Engine,
         target: SettledFacts,
         rules: RuleSet,
         *,
         relevant: Callable[[], RuleSet],
-        behind: Behind,
+        behind: Behind | None,
+        negative: Facts,
         watch: Watch,
     ) -> None:
         self._engine = engine
         self._target = target
         self._rules = rules
+        self._negative = negative
         self._watch = watch
-        self._backwards = _Backwards(engine, target, rules, behind)
-        self._forwards = _Forwards(engine, relevant)
+        self._backwards = _Backwards(engine, target, rules, behind, negative)
+        self._forwards = _Forwards(engine, relevant, negative)
         self._proved = engine.growing()
 
-    def run(self) -> list[SettledFacts]:
+    def run(self) -> list[SettledFacts] | None:
         """Facts of heights 1, 2 and so on up to the height of the target.
 
-        Among them are all facts that an instance in a lowest proof can have.
+        Among them are all facts that an instance in a lowest proof can have. None if
+        the target has no proof.
         """
         work = before = 0
         steps = 0
@@ -88,13 +86,8 @@ class Search:
             is_last = self._backwards.is_over or self._forwards.is_over
             if work >= 2 * before or is_last or self._expected > _FEW:
                 found = self._attempt()
-                if found is not None:
+                if found is not None or is_last:
                     return found
-                if is_last:
-                    raise NoProofError(
-                        "a fact holds that does not follow from what was given",
-                        help="materialise anew, and please report this",
-                    )
                 before = work
             steps += 1
             found_before = self._engine.matches
@@ -148,7 +141,6 @@ class Search:
         proved last, whichever are fewer.
         """
         engine, rules = self._engine, self._rules
-        nothing = engine.materialised
         open_facts = engine.settle(level - known)
         if open_facts.is_empty():
             return open_facts
@@ -157,11 +149,15 @@ class Search:
                 engine,
                 rules.rederive,
                 positive=known,
-                negative=nothing,
+                negative=self._negative,
                 delta_positive=open_facts,
             )
         found = derive(
-            engine, rules.delta, positive=known, negative=nothing, delta_positive=last
+            engine,
+            rules.delta,
+            positive=known,
+            negative=self._negative,
+            delta_positive=last,
         )
         return engine.settle(found & open_facts)
 
@@ -193,25 +189,33 @@ class _Backwards:
     """
 
     def __init__(
-        self, engine: Engine, target: SettledFacts, rules: RuleSet, behind: Behind
+        self,
+        engine: Engine,
+        target: SettledFacts,
+        rules: RuleSet,
+        behind: Behind | None,
+        negative: Facts,
     ) -> None:
         self._engine = engine
         self._rules = rules
         self._behind = behind
+        self._negative = negative
         self._last = target
         self.up_to = [target]
         self.is_over = False
-        self.expected = 0.0
+        self.expected = inf if behind is None else 0.0
 
     def step(self) -> int:
         """Find the next level; returns its size."""
-        engine, heads = self._engine, self._last
+        engine, heads, behind = self._engine, self._last, self._behind
+        if behind is None:
+            return 0
         found_before = engine.matches
         premises = derive(
             engine,
             self._rules.backward,
-            positive=self._behind.facts(),
-            negative=engine.materialised,
+            positive=behind.facts(),
+            negative=self._negative,
             delta_positive=heads,
         )
         new = engine.settle(premises - engine.explicit - self.up_to[-1])
@@ -222,7 +226,7 @@ class _Backwards:
         self._last = new
         found = engine.matches - found_before
         self.expected = found * new.size() / heads.size()
-        self.expected += self._behind.announce(new)
+        self.expected += behind.announce(new)
         return new.size()
 
 
@@ -235,8 +239,11 @@ class _Forwards:
         is_over: whether there are no more.
     """
 
-    def __init__(self, engine: Engine, relevant: Callable[[], RuleSet]) -> None:
+    def __init__(
+        self, engine: Engine, relevant: Callable[[], RuleSet], negative: Facts
+    ) -> None:
         self._engine = engine
+        self._negative = negative
         self._relevant = relevant
         self._rules: RuleSet | None = None
         self._found = 0
@@ -269,7 +276,7 @@ class _Forwards:
             engine,
             self._rules.full if last is None else self._rules.delta,
             positive=known,
-            negative=engine.materialised,
+            negative=self._negative,
             delta_positive=last,
         )
         new = engine.settle(found - known)

@@ -10,14 +10,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Column, Pattern, Views
+from evermat.algebra import Column, Pattern
 from evermat.maintenance.proof import Fact, Instance, rows_in
 from evermat.values import Constant, boolean_constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from evermat.algebra import Engine, Facts, Operand, Query, SettledFacts
+    from evermat.algebra import Engine, Operand, Query, Views
     from evermat.lang.syntax import Rule
     from evermat.rule_plans import RuleSet
 
@@ -43,21 +43,16 @@ class Finder:
         self,
         engine: Engine,
         heads: Sequence[Fact],
-        changed: SettledFacts,
-        *,
-        positive: Facts,
-        negative: Facts,
+        views: Views,
     ) -> Iterator[tuple[Fact, Instance]]:
         """All instances over some facts that derive one of the heads.
 
         Args:
             engine: where the facts are.
             heads: what is to be derived.
-            changed: the same, as a set of the engine.
-            positive: facts that premises may be.
-            negative: facts that must be absent.
+            views: facts that premises may be, facts that must be absent, and the heads
+                as changed facts.
         """
-        views = Views(positive, negative, changed)
         for query in self._queries:
             if any(query.may_derive(head) for head in heads):
                 table = engine.answer(query.all_columns, views)

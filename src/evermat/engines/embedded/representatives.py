@@ -316,6 +316,16 @@ class Cliques:
         if not names.size:
             return
         roots = _followed(names, source._links)
+        self._arrange(names, roots)
+        for root, integer in source._integers.items():
+            if root in roots:
+                self._integers[root] = integer
+                self._roots[integer] = root
+        moved = np.count_nonzero(self._images(members) != members)
+        self._moved += int(moved - np.count_nonzero(before != members))
+
+    def _arrange(self, names: Ids, roots: Ids) -> None:
+        """Let all names of some cliques be what their roots say."""
         order = np.argsort(roots, kind="stable")
         names, roots = names[order], roots[order]
         starts = np.flatnonzero(np.append(True, roots[1:] != roots[:-1]))
@@ -325,13 +335,22 @@ class Cliques:
         following[ends - 1] = names[starts]
         self._ring[names] = names ^ following
         self._others[names] = np.repeat(ends - starts - 1, ends - starts)
-        for root, integer in source._integers.items():
-            if root in roots:
-                self._integers[root] = integer
-                self._roots[integer] = root
         self._touched.append(names)
-        moved = np.count_nonzero(self._images(members) != members)
-        self._moved += int(moved - np.count_nonzero(before != members))
+
+    def take_up(self, table: pa.Table) -> None:
+        """Have the constants of the second column stand for those of the first."""
+        if not table.num_rows:
+            return
+        names, roots = self._encoded(table)
+        self._write(len(self._dictionary))
+        self._moved = names.size
+        for integer in np.unique(roots[roots >= FIRST_INTEGER]).tolist():
+            its = roots == integer
+            root = int(names[its].min())
+            roots[its] = root
+            self._integers[root], self._roots[integer] = integer, root
+        heads = np.setdiff1d(roots, names)
+        self._arrange(np.append(names, heads), np.append(roots, heads))
 
     def _write(self, size: int) -> None:
         """Have arrays of one's own, with room for so many ids."""

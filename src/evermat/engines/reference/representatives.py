@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from evermat.columns import as_terms, constants, table_of_rows
 from evermat.engine_abilities import UnequalValuesError
@@ -75,6 +75,10 @@ class Cliques:
         rows: set[Row] = set(self.known.items())
         rows |= {(one, one) for one in self.known.values()}
         return table_of_rows(sorted(rows, key=repr), 2)
+
+    def take_up(self, table: pa.Table) -> None:
+        """Have the constants of the second column stand for those of the first."""
+        self.known = dict(cast("list[tuple[Constant, Constant]]", rows_in(table)))
 
     def normalised(self, table: pa.Table) -> pa.Table:
         """A table with every constant replaced by its representative."""

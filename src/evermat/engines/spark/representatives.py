@@ -167,6 +167,11 @@ class Cliques:
             np.concatenate([heads, self._moved]), np.concatenate([heads, self._ones])
         )
 
+    def take_up(self, table: pa.Table) -> None:
+        """Have the constants of the second column stand for those of the first."""
+        if table.num_rows:
+            self._sort(*self._encoded(table))
+
     def normalised(self, table: pa.Table) -> pa.Table:
         """A table with every constant replaced by its representative."""
         if self.is_identity() or not table.num_columns:
