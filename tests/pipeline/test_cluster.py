@@ -134,7 +134,7 @@ def test_an_executor_without_memory_is_told_of(
     (tmp_path / "pipeline.toml").write_text(
         f'{PROGRAM}\n[[source]]\npredicate = "edge"\npath = "edge.csv"\n'
         f'[engine]\nmaster = "{cluster.master}"\n[engine.conf]\n'
-        '"spark.executor.memory" = "512m"\n"spark.executor.pyspark.memory" = "16m"\n'
+        '"spark.executor.memory" = "512m"\n"spark.executor.pyspark.memory" = "64m"\n'
         '"spark.task.maxFailures" = "1"\n[state]\npath = "state"\n',
         encoding="utf-8",
     )

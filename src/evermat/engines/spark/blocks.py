@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.dictionary import Dictionary
+from evermat.engines.spark.session import without_constraints
 from evermat.engines.spark.summaries import MOST_TAGS, TRIPLE, Summary, observed
 from evermat.engines.spark.terms import SpreadTerms
 
@@ -144,7 +145,8 @@ class Cluster:
             frame, counted = observed(frame, tags, width)
         # The checkpoint is what survives; the cache, filled by who reads it first, is
         # what is read: scans of it are several times as fast.
-        frame = frame.checkpoint(eager=True).cache()
+        with without_constraints(frame):
+            frame = frame.checkpoint(eager=True).cache()
         view = self.register(frame)
         summary = None if counted is None else counted.summary()
         if summary is None:

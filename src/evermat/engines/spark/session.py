@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, ClassVar
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
 SETTINGS = {
@@ -26,9 +29,6 @@ SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.join.preferSortMergeJoin": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Constraints of checkpointed plans name columns that those do not have, and Spark
-    # fails over them. Plans say themselves what scans have to look for.
-    "spark.sql.constraintPropagation.enabled": "false",
     # Rows from the driver take four times the room where Spark unpacks them at once,
     # and plans that were checkpointed keep them.
     "spark.sql.execution.arrow.localRelationThreshold": "100KB",
@@ -119,6 +119,23 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
 
 
 _numbers = count()
+
+
+@contextmanager
+def without_constraints(frame: DataFrame) -> Iterator[None]:
+    """Checkpoint a frame in here, and the checkpoint has no constraints.
+
+    Those of the plan can name columns that the checkpoint does not have, and Spark
+    fails over them. The plan itself is made with constraints: they narrow its scans.
+    """
+    setting, conf = "spark.sql.constraintPropagation.enabled", frame.sparkSession.conf
+    # Asking for the files has the plan made, and runs nothing.
+    frame.inputFiles()
+    conf.set(setting, "false")
+    try:
+        yield
+    finally:
+        conf.unset(setting)
 
 
 def own_session(session: SparkSession) -> SparkSession:
