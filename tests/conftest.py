@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from evermat.engines import ENGINES, make_engine
+from evermat.engines.embedded import at_once, flat
 from evermat.engines.spark.session import missing_part
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 ENGINE_OPTION = "--engines"
 SHARE_OPTION = "--spark-share"
 CONTRACT = PROJECT / "tests" / "algebra"
+AGREEMENT = PROJECT / "tests" / "maintenance" / "test_agreement.py"
+EMBEDDED = "embedded"
 SPARK = "spark"
 _SETTINGS = "_hypothesis_internal_use_settings"
 """Where Hypothesis keeps the settings of a test."""
@@ -69,6 +72,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param(name, marks=pytest.mark.spark) if name == SPARK else name
             for name in _engines(metafunc.config)
         ]
+        path = Path(metafunc.module.__file__)
+        if EMBEDDED in names and (CONTRACT in path.parents or path == AGREEMENT):
+            mark = pytest.mark.in_turn
+            names.append(pytest.param(EMBEDDED, id=f"{EMBEDDED}-in-turn", marks=mark))
         metafunc.parametrize("engine_name", names)
 
 
@@ -100,6 +107,18 @@ def _is_shared_on_spark(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     on_spark = call is not None and call.params.get("engine_name") == SPARK
     return on_spark and CONTRACT not in item.path.parents
+
+
+@pytest.fixture(autouse=True)
+def _in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have the embedded engine treat small changes like large ones, where marked."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("in_turn"):
+            patch.setattr(at_once, "MOST_CHANGED", -1)
+            patch.setattr(at_once, "MOST_FROM_SCRATCH", -1)
+            patch.setattr(at_once, "MOST_FACTS", -1)
+            patch.setattr(flat, "SEVERAL", 1 << 30)
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

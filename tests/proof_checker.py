@@ -7,27 +7,37 @@ proofs it is the canonical one.
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, Literal
 
 import oracle
 from engine_facts import rows_of
+from evermat import KnowledgeBase
 from evermat.functions import FUNCTIONS
 from evermat.lang.normalise import is_auxiliary
+from evermat.lang.parser import parse_rules
 from evermat.lang.syntax import Call, Term, Variable
-from evermat.values import Constant, Kind
+from evermat.maintenance import proof_heights
+from evermat.values import Constant, Kind, constant
+from strategies import Scenario, Update
+from tracked import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Literal
 
-    from evermat import KnowledgeBase
+    import pytest
+
     from evermat.explanation import Derivation, Explanation
     from evermat.lang.syntax import Atom, Expression, Rule
     from oracle import Fact, Model
-    from strategies import Update
 
+MOST = 12
+"""Facts that are explained after each update."""
+
+Way = Literal["as usual", "backwards", "forwards", "in turns"]
 Key = tuple[int, list[tuple[int, int, str]]]
 
 
@@ -186,3 +196,55 @@ def facts_of(kb: KnowledgeBase, sort: Literal["all", "explicit"]) -> set[Fact]:
         for name in kb.predicates
         for row in rows_of(kb.facts(name, sort).to_terms())
     }
+
+
+def play(scenario: Scenario, engine: str, *, modules: bool) -> None:
+    kb = KnowledgeBase(engine=engine, modules=modules, equality="off")
+    kb.update(insert=by_predicate(scenario.facts), add_rules=list(scenario.rules))
+    check_all(kb)
+    for update in scenario.updates:
+        carry_out(kb, update)
+        check_all(kb)
+
+
+def check_all(kb: KnowledgeBase) -> None:
+    # Not those of the scenario: rules without a body are given facts, too.
+    explicit = frozenset(facts_of(kb, "explicit"))
+    expected = Expected(kb.rules, explicit, model_of(kb.rules, explicit))
+    facts = sorted(expected.model.facts, key=repr)
+    for name, row in facts[:: 1 + len(facts) // MOST]:
+        explanation = kb.explain(name, row, derivations=10**6)
+        expected.check(explanation)
+        expected.check_derivations((name, row), explanation.derivations)
+
+
+def paths(seed: int) -> Scenario:
+    """Long paths in a graph, closed by rules of several sorts, and an update."""
+    chance = random.Random(seed)  # noqa: S311  repeatable on purpose
+    texts = [
+        "r(?x, ?z) :- r(?x, ?y), r(?y, ?z) .",
+        "r(?x, ?z) :- r(?x, ?y), e(?y, ?z) .",
+    ]
+    rules = ["r(?x, ?y) :- e(?x, ?y) .", texts[seed % 2], "b(?x) :- r(?x, ?x) ."]
+    nodes = range(24)
+    edges = {(n, n + 1) for n in nodes}
+    edges |= {(chance.choice(nodes), chance.choice(nodes)) for _ in range(3)}
+    facts = frozenset(("e", tuple(map(constant, edge))) for edge in edges)
+    (gone,) = chance.sample(sorted(facts, key=repr), 1)
+    parsed = tuple(parse_rules("\n".join(rules[: 2 + seed // 2])))
+    return Scenario(parsed, facts, (Update(delete=frozenset([gone])),))
+
+
+def go(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    """Have the search go a way that it would take on much more data only."""
+    if way == "as usual":
+        return
+    turns = iter(range(10**9))
+
+    def expected(_: object) -> float:
+        if way == "in turns":
+            return -1 if next(turns) % 2 else inf
+        return -1 if way == "forwards" else inf
+
+    monkeypatch.setattr(proof_heights, "_FEW", -1)
+    monkeypatch.setattr(proof_heights._Forwards, "expected", property(expected))  # noqa: SLF001

@@ -294,6 +294,8 @@ class QuerySet:
 
     queries: tuple[Query, ...]
     by_change: Mapping[tuple[Role, str] | None, tuple[Query, ...]] = field(init=False)
+    changes: Mapping[Role, frozenset[str]] = field(init=False)
+    """For each role the relations whose change is read."""
 
     def __post_init__(self) -> None:
         groups: dict[tuple[Role, str] | None, list[Query]] = {}
@@ -303,6 +305,12 @@ class QuerySet:
             groups.setdefault(key, []).append(query)
         by_change = {key: tuple(group) for key, group in groups.items()}
         object.__setattr__(self, "by_change", by_change)
+        changes: dict[Role, set[str]] = {}
+        for key in groups:
+            if key is not None:
+                changes.setdefault(key[0], set()).add(key[1])
+        frozen = {role: frozenset(names) for role, names in changes.items()}
+        object.__setattr__(self, "changes", frozen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
 """The knowledge base: rules, the facts they were given, and all that follows.
 
 It wires the parts together and holds no algorithm: requests are checked by
-`evermat.update_requests`, carried out by `evermat.maintenance` on an engine, and
-questions are answered by `evermat.questions`.
+`evermat.update_requests`, carried out by `evermat.maintenance` on an engine, and what
+holds is read by `evermat.reading`.
 """
 
 from __future__ import annotations
@@ -10,26 +10,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
+from typing import TYPE_CHECKING, Self, TypedDict
 
-import pyarrow as pa
-
-from evermat.algebra import Region, Views, can_explain
+from evermat.algebra import Views, can_explain
 from evermat.catalogue import Catalogue
-from evermat.change import (
-    Change,
-    check_sort,
-    distant_relation,
-    read_relation,
-    split,
-)
-from evermat.columns import (
-    as_terms,
-    constants,
-    empty_table,
-    joined_tables,
-    table_of_rows,
-)
+from evermat.change import Change, check_sort
+from evermat.columns import table_of_rows
 from evermat.engine_abilities import can_stage, place_of, with_room
 from evermat.engines import make_engine
 from evermat.equality_change import expanded_outcome
@@ -39,18 +25,15 @@ from evermat.equality_modes import (
     missing_axioms,
     require_rewriting,
 )
-from evermat.equality_questions import ask_representatives, given_table
-from evermat.errors import EvermatError
-from evermat.explaining import explain, read_fact
-from evermat.explaining_equality import explain_rewritten
-from evermat.explanation import Explanation
+from evermat.explaining import read_fact
 from evermat.lang.normalise import rule_key
-from evermat.lang.syntax import SAME_AS, TRIPLE, Atom, Term, Variable
+from evermat.lang.syntax import TRIPLE
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
-from evermat.questions import ask, question_of, read_question
+from evermat.questions import read_question
 from evermat.rdf import read_rdf
+from evermat.reading import Asked, Reader, reader_of
 from evermat.result import MissingPackageError, Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
@@ -67,30 +50,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from evermat.algebra import Engine, Facts
-    from evermat.catalogue import Predicate
+    from evermat.algebra import Engine
     from evermat.change import Sort
     from evermat.equality_modes import Equality
+    from evermat.explanation import Explanation
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
     from evermat.maintenance.state import Outcome
     from evermat.maintenance.watch import Budget, Progress
     from evermat.persistence import Persistence
-    from evermat.questions import Question
     from evermat.rule_inputs import RuleInput
     from evermat.update_requests import CheckedRequest
-
-
-class NoCountersError(EvermatError, RuntimeError):
-    """Counters were asked for that are not kept."""
-
-    code: ClassVar[str] = "EM556"
-
-
-class NoExplanationError(EvermatError, NotImplementedError):
-    """An explanation that cannot be given."""
-
-    code: ClassVar[str] = "EM562"
 
 
 class Stats(TypedDict):
@@ -242,7 +212,7 @@ class KnowledgeBase:
         )
 
     def __repr__(self) -> str:
-        facts = sum(size["facts"] for size in self._sizes().values())
+        facts = sum(size["facts"] for size in self._reader.sizes().values())
         rules = len(self.rules)
         return f"<KnowledgeBase on {self.engine}: {rules:,} rules, {facts:,} facts>"
 
@@ -368,19 +338,7 @@ class KnowledgeBase:
         question = read_question(
             text, catalogue=self._catalogue, prefixes=self._prefixes
         )
-        return self._answer(question, raw=raw)
-
-    def _answer(self, question: Question, *, raw: bool = False) -> Result:
-        kept = self._materialisation
-        if isinstance(kept, Materialisation):
-            is_scratching = bool(question.auxiliaries)
-            patterns = question.patterns
-            with kept.reading.facts(patterns, is_scratching=is_scratching) as facts:
-                table = ask(kept.engine, question, facts)
-            return Result(table, question.columns)
-        table = ask_representatives(kept, question.columns, question.body)
-        representatives = None if raw else kept.representatives
-        return Result(table, question.columns, representatives)
+        return self._reader.answer(question, raw=raw)
 
     def explain(
         self,
@@ -392,7 +350,8 @@ class KnowledgeBase:
     ) -> Explanation:
         """Why a fact holds: `kb.explain("reach(a, c)")`, or by predicate and row.
 
-        The proof is one of least height, and the same wherever it is asked for.
+        The proof is one of least height, and the same wherever it is asked for. If the
+        fact does not hold, the explanation says how far rules get that could derive it.
 
         Args:
             fact: the fact, or its predicate.
@@ -403,109 +362,33 @@ class KnowledgeBase:
         Raises:
             SearchLimitError: the limit was passed.
         """
-        asked = read_fact(fact, row, catalogue=self._catalogue, prefixes=self._prefixes)
-        kept = self._materialisation
-        if isinstance(kept, EqualityMaterialisation):
-            if derivations:
-                raise NoExplanationError(
-                    "derivations are not listed where equality is rewritten",
-                    help='leave `derivations` out, or use `equality="axioms"`',
-                )
-            if not self.contains(asked.relation, asked.row):
-                return Explanation(asked, holds=False, prefixes=self._prefixes)
-            return explain_rewritten(
-                kept, asked, own=self.rules, prefixes=self._prefixes, limit=limit
-            )
-        return explain(
-            kept,
-            asked,
-            own=self.rules,
-            prefixes=self._prefixes,
-            derivations=derivations,
-            limit=limit,
-        )
+        found = read_fact(fact, row, catalogue=self._catalogue, prefixes=self._prefixes)
+        asked = Asked(found, self.rules, self._prefixes, derivations, limit)
+        return self._reader.explain(asked)
 
     def representatives(self) -> Result:
         """The constants that are equal to others, each with what stands for it.
 
         Empty where equality is not rewritten.
         """
-        columns = ("member", "representative")
-        kept = self._materialisation
-        if isinstance(kept, Materialisation):
-            return Result(empty_table(2), columns)
-        return Result(kept.representatives.cliques(), columns)
+        return Result(self._reader.representatives(), ("member", "representative"))
 
     def facts(self, predicate: str, sort: Sort = "all") -> Result:
         """The facts of a predicate: all, those given, or those only derived."""
         known = self._catalogue.require(predicate)
         check_sort(sort)
-        engine = self._engine
-        kept = self._materialisation
-        if isinstance(kept, EqualityMaterialisation):
-            return self._expanded_facts(known, sort)
-        chosen: dict[str, Facts] = {
-            "all": engine.materialised,
-            "explicit": engine.explicit,
-            "derived": engine.materialised - engine.explicit,
-        }
-        region = Region(frozenset({predicate}))
-        snapshot = engine.snapshot(chosen[sort].within(region))
-        rest = [] if sort == "explicit" else list(kept.reading.rest(predicate))
-        distant = None if rest else distant_relation(snapshot, predicate)
-        if distant is not None:
-            return Result(distant, known.columns)
-        table = read_relation(snapshot, predicate, known.arity)
-        parts = [read_relation(each, predicate, known.arity) for each in rest]
-        return Result(joined_tables([table, *parts]), known.columns)
-
-    def _expanded_facts(self, known: Predicate, sort: Sort) -> Result:
-        engine = require_rewriting(self._engine)
-        if sort == "explicit":
-            given = given_table(engine, known.name, known.arity)
-            return Result(given, known.columns)
-        everything = self._everything(known)
-        if sort == "all":
-            return everything
-        given = given_table(engine, known.name, known.arity)
-        return Result(split(everything.to_terms(), given, sort), known.columns)
-
-    def _everything(self, known: Predicate) -> Result:
-        names = tuple(Variable(f"x{at}") for at in range(known.arity))
-        question = question_of(
-            (Atom(known.name, names),), text=known.name, catalogue=self._catalogue
-        )
-        result = self._answer(question)
-        return result.renamed(known.columns)
+        return self._reader.facts(known, sort)
 
     def count(self, predicate: str) -> int:
         """How many facts a predicate has."""
-        known = self._catalogue.require(predicate)
-        kept = self._materialisation
-        if isinstance(kept, EqualityMaterialisation):
-            if predicate in {SAME_AS, TRIPLE}:
-                return len(self._everything(known))
-            return kept.engine.expanded_count(predicate, kept.representatives)
-        return kept.reading.size(known.name)
+        return self._reader.count(self._catalogue.require(predicate))
 
     def contains(self, predicate: str, row: Sequence[object]) -> bool:
         """Whether a fact holds."""
         known = self._catalogue.require(predicate)
         if isinstance(row, tuple | list):
             self._catalogue.check(predicate, len(row))
-        table = table_of_rows([row], known.arity)
-        kept = self._materialisation
-        if isinstance(kept, EqualityMaterialisation):
-            terms = tuple(
-                Term(each)
-                for column in table.columns
-                for each in constants(as_terms(column))
-            )
-            question = question_of(
-                (Atom(predicate, terms),), text=predicate, catalogue=self._catalogue
-            )
-            return len(self._answer(question, raw=True)) > 0
-        return kept.reading.contains(predicate, table)
+        return self._reader.contains(known, table_of_rows([row], known.arity))
 
     def counters(self, predicate: str) -> Result:
         """The facts of a predicate with the number of their derivations.
@@ -513,21 +396,7 @@ class KnowledgeBase:
         `c_nr` counts nonrecursive rule instances, plus one if the fact is given;
         `c_r` counts recursive ones.
         """
-        known = self._catalogue.require(predicate)
-        if isinstance(self._materialisation, EqualityMaterialisation):
-            raise NoCountersError(
-                "no counters are kept where equality is rewritten",
-                help='use `equality="axioms"`, or `equality="off"`',
-            )
-        if not self._has_counters:
-            raise NoCountersError(
-                "this knowledge base keeps no counters",
-                help="make it with `counters=True`, which is the default",
-            )
-        table = self._materialisation.reading.counts(predicate)
-        columns = (*known.columns, "c_nr", "c_r")
-        terms = [as_terms(column) for column in table.columns]
-        return Result(pa.table(terms, names=list(columns)), columns)
+        return self._reader.counters(self._catalogue.require(predicate))
 
     # ------------------------------------------------------------ what is there
 
@@ -568,7 +437,7 @@ class KnowledgeBase:
 
     def stats(self) -> Stats:
         """Sizes: rules, strata, and for each predicate its facts, bytes and indexes."""
-        sizes = self._sizes()
+        sizes = self._reader.sizes()
         return {
             "engine": self.engine,
             "place": place_of(self._engine),
@@ -606,18 +475,10 @@ class KnowledgeBase:
     def _engine(self) -> Engine:
         return self._materialisation.engine
 
-    def _sizes(self) -> dict[str, dict[str, int]]:
-        statistics = self._engine.statistics()
-        nothing = {"facts": 0, "given": 0}
-        sizes = {
-            each.name: dict(statistics.get(each.name, nothing))
-            for each in self._catalogue
-        }
-        kept = self._materialisation
-        if isinstance(kept, Materialisation):
-            for name in kept.reading.held.intersection(sizes):
-                sizes[name]["facts"] = kept.reading.size(name)
-        return sizes
+    @property
+    def _reader(self) -> Reader:
+        kept, catalogue = self._materialisation, self._catalogue
+        return reader_of(kept, catalogue, counters=self._has_counters)
 
     def _check(self, request: Request) -> CheckedRequest:
         engine = self._engine
@@ -696,8 +557,10 @@ class KnowledgeBase:
     def _report(
         self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
     ) -> Change:
-        arities = {each.name: each.arity for each in catalogue}
-        return Change(expanded_outcome(outcome, arities), catalogue, applied=applied)
+        if outcome.cliques is not None:
+            arities = {each.name: each.arity for each in catalogue}
+            outcome = expanded_outcome(outcome, arities)
+        return Change(outcome, catalogue, applied=applied)
 
     @contextmanager
     def _announced(
@@ -736,7 +599,8 @@ class KnowledgeBase:
             return False
         self._catalogue = program.catalogue()
         self._prefixes = program.prefixes
-        self._is_empty = not any(each["given"] for each in self._sizes().values())
+        sizes = self._reader.sizes().values()
+        self._is_empty = not any(each["given"] for each in sizes)
         if rules is not None:
             request = persistence.difference(listed(rules), self.rules, self._prefixes)
             if request is not None:

@@ -269,6 +269,21 @@ def has_fixpoints(engine: Engine) -> TypeGuard[FixpointEngine]:
     return hasattr(engine, "fixpoint")
 
 
+class ManyReadingEngine(Engine, Protocol):
+    """An engine that reads rows of several relations faster together than in turn."""
+
+    def intern_all(self, tables: Mapping[str, pa.Table]) -> SettledFacts:
+        """Like `intern`, for the rows of several relations."""
+
+    def find_all(self, tables: Mapping[str, pa.Table]) -> SettledFacts:
+        """Like `find`, for the rows of several relations."""
+
+
+def reads_many(engine: Engine) -> TypeGuard[ManyReadingEngine]:
+    """Whether an engine reads rows of several relations together."""
+    return hasattr(engine, "find_all")
+
+
 class ProvingEngine(Engine, Protocol):
     """An engine that can stop looking at a fact as soon as it has a derivation."""
 

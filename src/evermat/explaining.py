@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from evermat.errors import Label
-from evermat.explanation import Derivation, Explanation
+from evermat.explanation import Derivation, Explanation, Failure
 from evermat.fact_tables import FactError
-from evermat.lang.expressions import fold
+from evermat.lang.expressions import fold, substitute
 from evermat.lang.normalise import normal_rules, rule_key
 from evermat.lang.parser import parse_query
-from evermat.lang.syntax import Atom, Term
-from evermat.lang.written import written_instance
+from evermat.lang.syntax import (
+    ANONYMOUS,
+    Assignment,
+    Atom,
+    Call,
+    Condition,
+    Negation,
+    Term,
+    Variable,
+    atom_variables,
+    rule_variables,
+)
+from evermat.lang.written import (
+    filled_atom,
+    written_binding,
+    written_instance,
+    written_values,
+)
 from evermat.maintenance.explain import Explainer, Ordered, Prover
 from evermat.maintenance.proof import Fact, Instance
+from evermat.maintenance.why_not import parts_of
+from evermat.rule_plans import variables_of
 from evermat.values import constant
 
 if TYPE_CHECKING:
@@ -23,10 +41,15 @@ if TYPE_CHECKING:
 
     from evermat.catalogue import Catalogue
     from evermat.errors import Span
-    from evermat.lang.syntax import Rule
+    from evermat.lang.syntax import BodyElement, Expression, Rule
+    from evermat.maintenance import why_not
     from evermat.maintenance.materialisation import Materialisation
     from evermat.maintenance.proof import Proof
     from evermat.values import Constant
+
+
+_MOST_FAILURES = 20
+"""Rules that are shown for a fact that does not hold."""
 
 
 def read_fact(
@@ -119,6 +142,20 @@ class WrittenRules:
             is_axiom=rule_key(written) not in self._places,
         )
 
+    def failure(self, found: why_not.Failure) -> Failure:
+        """How far a rule gets, in terms of the rule that was written."""
+        written, normal = self._source(found.rule)
+        values = zip(variables_of(normal), found.values, strict=True)
+        bound = {name: value for name, value in values if value is not None}
+        known = written_values(written, bound)
+        part = parts_of(normal)[found.failed]
+        return Failure(
+            rule=written,
+            binding=written_binding(written, known),
+            matches=found.matches,
+            failed=_as_written(part, written, normal, known),
+        )
+
     def explanation(self, proof: Proof, prefixes: Mapping[str, str]) -> Explanation:
         """A proof in terms of the rules that were written."""
         return Explanation(
@@ -155,6 +192,28 @@ class WrittenRules:
         return found
 
 
+def _as_written(
+    part: BodyElement, written: Rule, normal: Rule, known: Mapping[str, Expression]
+) -> BodyElement:
+    """A part of a normal rule with values, and without what only normal rules have."""
+    match part:
+        case Atom():
+            names = {variable.name for variable in rule_variables(written)}
+            fresh = {v.name for v in atom_variables(part)} - names
+            hidden = dict.fromkeys(fresh, Variable(ANONYMOUS))
+            return filled_atom(part, {**hidden, **known})
+        case Negation():
+            at = [*normal.body].index(part) - len(normal.body)
+            atom = [*written.negated_atoms()][at]
+            return Negation(filled_atom(atom, known))
+        case Condition(expression=call):
+            return Condition(cast("Call", substitute(call, known)))
+        case Assignment(variable=variable, expression=value):
+            return Condition(
+                cast("Call", substitute(Call("=", (variable, value)), known))
+            )
+
+
 def explain(
     kept: Materialisation,
     fact: Fact,
@@ -185,7 +244,14 @@ def explain(
     explainer = Explainer(prover, kept.reading)
     proof = explainer.prove(fact)
     if proof is None:
-        return Explanation(fact, holds=False, prefixes=prefixes)
+        return Explanation(
+            fact,
+            holds=False,
+            failures=tuple(
+                map(rules.failure, explainer.failures(fact, _MOST_FAILURES))
+            ),
+            prefixes=prefixes,
+        )
     immediate = explainer.derivations(fact) if derivations else []
     explanation = rules.explanation(proof, prefixes)
     return replace(

@@ -13,18 +13,28 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evermat.lang.printer import Printer
-from evermat.lang.syntax import Atom, Term
+from evermat.lang.syntax import Atom, Negation, Term
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from evermat.lang.syntax import Rule
+    from evermat.lang.syntax import BodyElement, Rule
     from evermat.lang.written import Computation
     from evermat.maintenance.proof import Fact
     from evermat.values import Constant, Value
 
 _TRUE = boolean_constant(value=True)
+
+
+def place_of(rule: Rule) -> str | None:
+    """The file and line of a rule, if they are known."""
+    span = rule.span
+    if span is None:
+        return None
+    name = span.source.name
+    is_file = not name.startswith("<")
+    return f"{name}:{span.line}" if is_file else f"line {span.line}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,19 +60,30 @@ class Derivation:
     @property
     def place(self) -> str | None:
         """The file and line of the rule, if they are known."""
-        span = self.rule.span
-        if self.is_axiom:
-            return "equality"
-        if span is None:
-            return None
-        name = span.source.name
-        is_file = not name.startswith("<")
-        return f"{name}:{span.line}" if is_file else f"line {span.line}"
+        return "equality" if self.is_axiom else place_of(self.rule)
 
     @property
     def values(self) -> dict[str, Value]:
         """The values of the variables, as Python values."""
         return {name: value.value for name, value in self.binding.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Failure:
+    """A rule that could derive a fact, and how far it gets.
+
+    Attributes:
+        rule: as it was written, with one head.
+        binding: values of variables: those of the fact, and of the first match of the
+            parts of the body before the one that fails.
+        matches: how many matches these parts have.
+        failed: the part of the body that fails for all of them, with values.
+    """
+
+    rule: Rule
+    binding: Mapping[str, Constant]
+    matches: int
+    failed: BodyElement
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +99,7 @@ class Explanation:
             asked for.
         derivation_count: how many of them there are, shown or not; None if they were
             not asked for.
+        failures: for a fact that does not hold, the rules that could derive it.
     """
 
     fact: Fact
@@ -86,6 +108,7 @@ class Explanation:
     heights: Mapping[Fact, int] = field(default_factory=dict, repr=False)
     derivations: tuple[Derivation, ...] = ()
     derivation_count: int | None = None
+    failures: tuple[Failure, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __bool__(self) -> bool:
@@ -141,6 +164,10 @@ class Explanation:
     def _lines(self) -> Iterator[str]:
         if not self.holds:
             yield f"{self.fact_text(self.fact)} does not hold"
+            for failure in self.failures:
+                first, *others = self.failure_remarks(failure)
+                yield f"{_bullet(1)}{first}"
+                yield from _indented(others, 1)
         for fact, depth, is_again in self.walk():
             yield f"{_bullet(depth)}{self.fact_text(fact)}{self.note(fact, is_again)}"
             derivation = self.steps[fact]
@@ -175,13 +202,37 @@ class Explanation:
         place = "" if derivation.place is None else f"   ({_short(derivation.place)})"
         yield f"by {printer.rule(derivation.rule)}{place}"
         if derivation.binding:
-            values = derivation.binding.items()
-            texts = (f"?{name} = {printer.constant(value)}" for name, value in values)
-            yield f"with {', '.join(texts)}"
+            yield f"with {self._binding_text(derivation.binding)}"
         for computation in derivation.computations:
             yield f"where {self.computation_text(computation)}"
         for atom in derivation.absent:
             yield f"there is no {printer.atom(atom)}"
+
+    def failure_remarks(self, failure: Failure) -> Iterator[str]:
+        """What is to be said about a rule that does not derive the fact."""
+        place = place_of(failure.rule)
+        where = "" if place is None else f"   ({_short(place)})"
+        yield f"not by {self._printer.rule(failure.rule)}{where}"
+        if failure.binding:
+            count = failure.matches
+            others = f", the first of {count:,} matches" if count > 1 else ""
+            yield f"with {self._binding_text(failure.binding)}{others}"
+        yield self._failed_text(failure.failed)
+
+    def _failed_text(self, failed: BodyElement) -> str:
+        printer = self._printer
+        match failed:
+            case Atom():
+                return f"there is no {printer.atom(failed)}"
+            case Negation(atom=atom):
+                return f"there is {printer.atom(atom)}"
+            case _:
+                return f"it is not so that {printer.element(failed)}"
+
+    def _binding_text(self, binding: Mapping[str, Constant]) -> str:
+        values = binding.items()
+        constant = self._printer.constant
+        return ", ".join(f"?{name} = {constant(value)}" for name, value in values)
 
     def fact_text(self, fact: Fact) -> str:
         """A fact in the syntax of rules."""
@@ -228,6 +279,8 @@ class Explanation:
         if self.holds:
             document["height"] = self.height
             document["steps"] = [self._step(fact, numbers) for fact in facts]
+        if self.failures:
+            document["failures"] = [self._failure_dict(each) for each in self.failures]
         if self.derivation_count is not None:
             document["derivation_count"] = self.derivation_count
             document["derivations"] = [
@@ -246,6 +299,16 @@ class Explanation:
             step |= self._derivation_dict(derivation)
             step["premises"] = [numbers[each] for each in derivation.premises]
         return step
+
+    def _failure_dict(self, failure: Failure) -> dict[str, object]:
+        constant = self._printer.constant
+        return {
+            "rule": self._printer.rule(failure.rule),
+            "place": place_of(failure.rule),
+            "binding": {n: constant(value) for n, value in failure.binding.items()},
+            "matches": failure.matches,
+            "failed": self._failed_text(failure.failed),
+        }
 
     def _derivation_dict(self, derivation: Derivation) -> dict[str, object]:
         printer = self._printer

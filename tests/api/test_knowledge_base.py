@@ -20,10 +20,10 @@ from evermat import (
     LangString,
     TypedLiteral,
 )
-from evermat.api import NoCountersError
 from evermat.catalogue import ArityClashError, UnknownPredicateError
 from evermat.engines import make_engine
 from evermat.fact_tables import FactTypeError
+from evermat.reading import NoCountersError
 
 if TYPE_CHECKING:
     from pathlib import Path

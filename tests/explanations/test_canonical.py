@@ -6,63 +6,26 @@ engines, with modules and without, and after updates as if all had been loaded a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 
 from closure_scenarios import closure_scenario
 from evermat import KnowledgeBase
-from evermat.maintenance import proof_heights
-from proof_checker import Expected, by_predicate, carry_out, facts_of
+from proof_checker import Way, by_predicate, go, paths, play
 from skeletons import scenario as hard_scenario
 from strategies import scenarios
-from tracked import model_of
 
 if TYPE_CHECKING:
     from evermat.explanation import Explanation
     from strategies import Scenario
 
-Way = Literal["as usual", "forwards", "in turns"]
-MOST = 12
-"""Facts that are explained after each update."""
-
-
-def go(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
-    """Have the search go a way that it would take on much more data only."""
-    if way == "as usual":
-        return
-    turns = iter(range(10**9))
-
-    def expected(_: object) -> float:
-        return -1 if way == "forwards" or next(turns) % 2 else 10**9
-
-    monkeypatch.setattr(proof_heights, "_FEW", -1)
-    monkeypatch.setattr(proof_heights._Forwards, "expected", property(expected))  # noqa: SLF001
-
-
-def play(scenario: Scenario, engine: str, *, modules: bool) -> None:
-    kb = KnowledgeBase(engine=engine, modules=modules, equality="off")
-    kb.update(insert=by_predicate(scenario.facts), add_rules=list(scenario.rules))
-    check_all(kb)
-    for update in scenario.updates:
-        carry_out(kb, update)
-        check_all(kb)
-
-
-def check_all(kb: KnowledgeBase) -> None:
-    # Not those of the scenario: rules without a body are given facts, too.
-    explicit = frozenset(facts_of(kb, "explicit"))
-    expected = Expected(kb.rules, explicit, model_of(kb.rules, explicit))
-    facts = sorted(expected.model.facts, key=repr)
-    for name, row in facts[:: 1 + len(facts) // MOST]:
-        explanation = kb.explain(name, row, derivations=10**6)
-        expected.check(explanation)
-        expected.check_derivations((name, row), explanation.derivations)
+WAYS: tuple[Way, ...] = ("as usual", "backwards", "forwards", "in turns")
 
 
 @pytest.mark.parametrize("modules", [False, True])
-@pytest.mark.parametrize("way", ["as usual", "forwards", "in turns"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", range(0, 12, 4))
 def test_oracle_closures(
     monkeypatch: pytest.MonkeyPatch,
@@ -82,7 +45,7 @@ def test_oracle_closures(
         )
 
 
-@pytest.mark.parametrize("way", ["as usual", "forwards", "in turns"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", range(0, 15, 5))
 def test_oracle_programs_that_are_hard(
     monkeypatch: pytest.MonkeyPatch,
@@ -94,6 +57,21 @@ def test_oracle_programs_that_are_hard(
     go(monkeypatch, way)
     for number in range(seed, seed + 5)[stories]:
         play(hard_scenario(number), engine_name, modules=number % 2 == 0)
+
+
+@pytest.mark.parametrize("modules", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", range(3))
+def test_oracle_long_paths(
+    monkeypatch: pytest.MonkeyPatch,
+    engine_name: str,
+    seed: int,
+    way: Way,
+    *,
+    modules: bool,
+) -> None:
+    go(monkeypatch, way)
+    play(paths(seed), engine_name, modules=modules)
 
 
 @settings(max_examples=25)
@@ -115,4 +93,19 @@ def test_agree_explanations_do_not_depend_on_counters(engine_name: str) -> None:
             kb.explain("r", row) for row in kb.facts("r").to_list()
         ]
         texts.add("\n".join(sorted(map(str, explanations))))
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agree_on_what_does_not_hold(engine_name: str, seed: int) -> None:
+    scenario = closure_scenario(seed, change_rules=False)
+    texts = set()
+    for engine, modules in ((engine_name, True), ("reference", False)):
+        kb = KnowledgeBase(engine=engine, modules=modules, equality="off")
+        kb.update(insert=by_predicate(scenario.facts), add_rules=list(scenario.rules))
+        two = [name for name, arity in kb.predicates.items() if arity == 2]
+        rows = [("y1", "y6"), ("y3", "y3"), ("never", "heard")]
+        asked = [(name, row) for name in two for row in rows]
+        absent = [each for each in asked if not kb.contains(*each)]
+        texts.add("\n".join(str(kb.explain(*each)) for each in absent))
     assert len(texts) == 1

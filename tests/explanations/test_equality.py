@@ -9,11 +9,11 @@ import pytest
 from engine_facts import rows_of
 from equality_scenarios import scenario_of
 from evermat import KnowledgeBase
-from evermat.api import NoExplanationError
 from evermat.engine_abilities import UnequalValuesError
 from evermat.lang.equality import OWL_SAME_AS, EqualityError
 from evermat.lang.syntax import SAME_AS, TRIPLE
 from evermat.maintenance.explain_equality import plain_axioms
+from evermat.reading import NoExplanationError
 from proof_checker import by_predicate, carry_out, check_derivation, facts_of
 
 if TYPE_CHECKING:

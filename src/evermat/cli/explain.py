@@ -64,7 +64,11 @@ def _trees(explanation: Explanation) -> list[Tree]:
         branches[depth:] = [branch]
     trees = branches[:1]
     if not explanation.holds:
-        trees.append(Tree(Text(str(explanation), style="bold red")))
+        text = f"{explanation.fact_text(explanation.fact)} does not hold"
+        tree = Tree(Text(text, style="bold red"))
+        for failure in explanation.failures:
+            tree.add(Text("\n".join(explanation.failure_remarks(failure))))
+        trees.append(tree)
     if explanation.derivation_count is not None:
         other = Tree(Text(explanation.derivation_title, style="bold"))
         for derivation in explanation.derivations:

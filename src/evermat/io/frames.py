@@ -78,7 +78,7 @@ def rows_from(given: object, arity: int | None = None, *, name: str = "") -> pa.
     >>> rows_from([("a", 1), ("b", 2)]).num_rows
     2
     """
-    table = _table_of(given, arity)
+    table = given if isinstance(given, pa.Table) else _table_of(given, arity)
     if arity is not None and table.num_columns != arity:
         if table.num_columns or table.num_rows:
             raise ArityMismatchError(arity, table.num_columns, name=name)
@@ -151,7 +151,6 @@ def _from_matrix(matrix: Any) -> pa.Table:  # noqa: ANN401  any array library
 
 
 _FRAMES: tuple[tuple[Callable[[object], bool], Callable[[Any], pa.Table]], ...] = (
-    (lambda given: isinstance(given, pa.Table), lambda table: table),
     (
         lambda given: isinstance(given, pa.RecordBatch),
         lambda batch: pa.Table.from_batches([batch]),

@@ -69,18 +69,13 @@ def written_instance(rule: Rule, normal: Mapping[str, Constant]) -> WrittenInsta
         normal: values of the variables of its normal form, which has some of the
             variables of the rule and some of its own.
     """
-    known: dict[str, Expression] = {name: Term(value) for name, value in normal.items()}
+    known = written_values(rule, normal)
     calls = [call for element in (*rule.body, rule.head) for call in _calls(element)]
-    equations = [call for call in calls if call.function == "="]
-    while any(_solve(equation, known) for equation in equations):
-        pass
     filled = [(call, substitute(call, known)) for call in calls]
     results = [(call, full, fold_if_possible(full)) for call, full in filled]
     return WrittenInstance(
-        binding=_binding(rule, known),
-        absent=tuple(
-            _folded(substitute_atom(atom, known)) for atom in rule.negated_atoms()
-        ),
+        binding=written_binding(rule, known),
+        absent=tuple(filled_atom(atom, known) for atom in rule.negated_atoms()),
         computations=tuple(
             Computation(call, full, result.constant)
             for call, full, result in results
@@ -89,7 +84,18 @@ def written_instance(rule: Rule, normal: Mapping[str, Constant]) -> WrittenInsta
     )
 
 
-def _binding(rule: Rule, known: Mapping[str, Expression]) -> dict[str, Constant]:
+def written_values(rule: Rule, normal: Mapping[str, Constant]) -> dict[str, Expression]:
+    """The values of all variables that have one, by the equations of a rule."""
+    known: dict[str, Expression] = {name: Term(value) for name, value in normal.items()}
+    calls = (call for element in rule.body for call in _calls(element))
+    equations = [call for call in calls if call.function == "="]
+    while any(_solve(equation, known) for equation in equations):
+        pass
+    return known
+
+
+def written_binding(rule: Rule, known: Mapping[str, Expression]) -> dict[str, Constant]:
+    """The values of the variables of a rule, those of the body first."""
     variables = [v for element in rule.body for v in element_variables(element)]
     found = {}
     for variable in (*variables, *atom_variables(rule.head)):
@@ -125,6 +131,7 @@ def _solve(equation: Call, known: dict[str, Expression]) -> bool:
     return False
 
 
-def _folded(atom: Atom) -> Atom:
-    arguments = tuple(map(fold_if_possible, atom.arguments))
-    return Atom(atom.predicate, arguments)
+def filled_atom(atom: Atom, known: Mapping[str, Expression]) -> Atom:
+    """An atom with values for its variables, and expressions worked out."""
+    arguments = substitute_atom(atom, known).arguments
+    return Atom(atom.predicate, tuple(map(fold_if_possible, arguments)))

@@ -19,6 +19,7 @@ from evermat.maintenance.proof import Exchange, Proof, constant_order
 from evermat.maintenance.proof_heights import Behind, Search
 from evermat.maintenance.proof_instances import Finder
 from evermat.maintenance.watch import Budget, BudgetExceededError, Watch
+from evermat.maintenance.why_not import can_derive, failures
 from evermat.rule_plans import compile_rules
 
 if TYPE_CHECKING:
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     from evermat.maintenance.holding import HeldFacts
     from evermat.maintenance.proof import Fact, Instance
     from evermat.maintenance.watch import Progress
+    from evermat.maintenance.why_not import Failure
     from evermat.rule_plans import RuleSet
 
 LIMIT = 100_000_000
 """How many rule instances a search looks at, unless it is told otherwise."""
 
+_FEW_MATCHES = 2_000_000
+"""How many matches of bodies are looked at to say why a fact does not hold."""
 _GOAL = "~goal"
 _WRITING_OUT = 5_000_000
 """What it costs to write out a closure that is held, in rule instances; a guess."""
@@ -129,6 +133,7 @@ class Prover:
         self.engine = engine
         self.look = look
         self.exchange = Exchange(engine)
+        self.rank = order.rank
         self._order = order
         self._watch = search_watch(limit, progress)
 
@@ -205,11 +210,12 @@ class Prover:
             steps.update(chosen)
             found_heights.update(dict.fromkeys(chosen, height))
             premises = {each for step in chosen.values() for each in step.premises}
-            new = exchange.settled(premises - steps.keys())
-            given = exchange.listed(engine.settle(new & engine.explicit))
-            steps.update(dict.fromkeys(given))
-            found_heights.update(dict.fromkeys(given, 0))
-            waiting = (waiting | premises) - steps.keys()
+            new = {each for each in premises if each not in steps} - waiting
+            given = exchange.settled(new) & engine.explicit
+            leaves = exchange.listed(engine.settle(given))
+            steps.update(dict.fromkeys(leaves))
+            found_heights.update(dict.fromkeys(leaves, 0))
+            waiting = {each for each in waiting | new if each not in steps}
         return Proof(fact, steps, found_heights)
 
     def _least(self, heads: Iterable[Fact], views: Views) -> dict[Fact, Instance]:
@@ -277,6 +283,21 @@ class Explainer:
                 help="materialise anew, and please report this",
             )
         return proof
+
+    def failures(self, fact: Fact, most: int) -> list[Failure]:
+        """How far rules get that could derive a fact which does not hold.
+
+        Nothing is said where they get too far: bodies can have any number of matches
+        that fail in the end.
+        """
+        prover = self._prover
+        rules = (rule for rule in prover.look.rules if can_derive(rule, fact))
+        chosen = sorted(rules, key=prover.rank)[:most]
+        try:
+            with undone(prover.engine, search_watch(_FEW_MATCHES, None)):
+                return failures(prover, self._reading, fact, chosen)
+        except SearchLimitError:
+            return []
 
     def derivations(self, fact: Fact) -> list[Instance]:
         """All rule instances that derive a fact, whatever their premises follow from.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from evermat.engine_abilities import reads_many
 from evermat.errors import EvermatError
 from evermat.maintenance.state import Ignored, Update
 
@@ -83,22 +84,8 @@ def read_request(
         change: what the request does to the rules.
         given_among: picks those of some facts that are given.
     """
-    wanted = _union(
-        engine,
-        (
-            engine.intern(relation, table)
-            for relation, table in request.insert.items()
-            if table.num_rows
-        ),
-    )
-    unwanted = _union(
-        engine,
-        (
-            engine.find(relation, table)
-            for relation, table in request.delete.items()
-            if table.num_rows
-        ),
-    )
+    wanted = _read(engine, request.insert, known=False)
+    unwanted = _read(engine, request.delete, known=True)
     deletions, insertions = unwanted, wanted
     if not unwanted.is_empty():
         deletions = engine.settle(given_among(unwanted) - wanted)
@@ -117,13 +104,17 @@ def read_request(
     )
 
 
-def _union(engine: Engine, sets: Iterable[SettledFacts]) -> SettledFacts:
-    parts = list(sets)
-    if len(parts) == 1:
-        return parts[0]
+def _read(
+    engine: Engine, tables: Mapping[str, pa.Table], *, known: bool
+) -> SettledFacts:
+    """The rows of tables as facts; only those that have been seen, if `known`."""
+    filled = {name: table for name, table in tables.items() if table.num_rows}
+    if reads_many(engine):
+        return engine.find_all(filled) if known else engine.intern_all(filled)
+    read = engine.find if known else engine.intern
     union: Facts = engine.no_facts()
-    for part in parts:
-        union |= part
+    for name, table in filled.items():
+        union |= read(name, table)
     return engine.settle(union)
 
 

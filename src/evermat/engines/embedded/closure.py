@@ -30,7 +30,7 @@ from evermat.engines.embedded.closure_pairs import (
 from evermat.engines.embedded.heads import distinct, find_or_append
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
-from evermat.engines.embedded.sets import Settled
+from evermat.engines.embedded.settled import Settled
 from evermat.engines.embedded.sorting import sort_pairs
 from evermat.engines.embedded.wide import Counted
 

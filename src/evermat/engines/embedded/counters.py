@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded.sets import RowCounts, Settled
+from evermat.engines.embedded.settled import RowCounts, Settled
 
 if TYPE_CHECKING:
     from evermat.algebra import Counts, Facts
     from evermat.engines.embedded.arrays import Rows
+    from evermat.engines.embedded.flat import Flat
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.sets import Sets
 
@@ -32,32 +33,53 @@ class CounterColumn:
         self._change(cast("RowCounts", counts), -1)
 
     def _change(self, counts: RowCounts, sign: int) -> None:
-        for name, rows in counts.rows.items():
+        if counts.flat is not None:
+            self._change_flat(*counts.flat, sign)
+            return
+        for name, (rows, numbers) in counts.by_name.items():
             relation = self._relations[name]
             if self._changes is not None:
                 self._changes.append((name, rows, relation.counted(self._which, rows)))
-            if not relation.add_counts(self._which, rows, counts.counts[name], sign):
-                relation.add_counts(self._which, rows, counts.counts[name], -sign)
-                raise EngineUseError(
-                    f"a count of `{name}` would fall below zero",
-                    law="what is taken away was counted before",
-                )
+            if not relation.add_counts(self._which, rows, numbers, sign):
+                relation.add_counts(self._which, rows, numbers, -sign)
+                raise _below_zero(name)
+
+    def _change_flat(self, flat: Flat, counts: Rows, sign: int) -> None:
+        relations = [self._relations[name] for name in flat.names]
+        for relation in relations:
+            relation.counter(self._which)
+        self._sets.describe()
+        old, last, is_fine = flat.change_counts(self._which, counts, sign)
+        if not is_fine:
+            flat.change_counts(self._which, counts, -sign)
+            raise _below_zero(", ".join(flat.names))
+        for relation, greatest, (name, low, high) in zip(
+            relations, last, flat.parts(), strict=True
+        ):
+            rows = flat.rows[low:high]
+            relation.note_counted(self._which, rows, greatest)
+            if self._changes is not None:
+                self._changes.append((name, rows, old[low:high]))
 
     def positive(self, facts: Facts) -> Settled:
         """Those of the facts whose number is above zero."""
-        return Settled(
-            {
-                name: rows[self._relations[name].counted(self._which, rows) > 0]
-                for name, rows in self._sets.rows_of(facts).items()
-            }
-        )
+        return self._chosen(self._sets.settled(facts), positive=True)
 
     def zero(self, facts: Facts) -> Settled:
         """Those of the facts whose number is zero."""
+        return self._chosen(self._sets.settled(facts), positive=False)
+
+    def _chosen(self, facts: Settled, *, positive: bool) -> Settled:
+        if self._sets.is_flat(facts):
+            flat = facts.flat(self._relations)
+            self._sets.describe()
+            return Settled(flat.counted(self._which, positive=positive))
         return Settled(
             {
-                name: rows[self._relations[name].counted(self._which, rows) == 0]
-                for name, rows in self._sets.rows_of(facts).items()
+                name: rows[
+                    (self._relations[name].counted(self._which, rows) > 0) == positive
+                ]
+                for name, rows in facts.rows.items()
             }
         )
 
@@ -77,3 +99,10 @@ class CounterColumn:
     def forget(self) -> None:
         """Stop keeping what is overwritten."""
         self._changes = None
+
+
+def _below_zero(names: str) -> EngineUseError:
+    return EngineUseError(
+        f"a count of `{names}` would fall below zero",
+        law="what is taken away was counted before",
+    )

@@ -40,6 +40,8 @@ _SHORT = 11
 
 _ADD, _FIND = 1, 0
 
+_STRING = pa.string()
+
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 _T = TypeVar("_T", bound=np.generic)
@@ -76,6 +78,14 @@ class Dictionary:
         """The ids of a column of constants, UNKNOWN for those never seen."""
         return self._translate(column, _FIND)
 
+    def encode_all(self, columns: Sequence[pa.ChunkedArray]) -> Ids:
+        """The ids of columns, one after the other; new constants are added."""
+        return self._translate_all(columns, _ADD)
+
+    def look_up_all(self, columns: Sequence[pa.ChunkedArray]) -> Ids:
+        """The ids of columns, one after the other, UNKNOWN for those never seen."""
+        return self._translate_all(columns, _FIND)
+
     def encode_constants(self, constants: Sequence[Constant]) -> Ids:
         """The ids of constants given one by one."""
         return self.encode(_term_column(constants))
@@ -99,6 +109,13 @@ class Dictionary:
         if numbers.dtype == np.float64:
             return self.encode(pa.array(numbers))
         return self._translate_integers(numbers, _ADD)
+
+    def _translate_all(self, columns: Sequence[pa.ChunkedArray], mode: int) -> Ids:
+        """Columns of the commonest sort are translated together."""
+        if all(column.type == _STRING and not column.null_count for column in columns):
+            chunks = [chunk for column in columns for chunk in column.chunks]
+            return self._translate(pa.concat_arrays(chunks), mode)
+        return np.concatenate([self._translate(column, mode) for column in columns])
 
     def _translate(self, column: pa.Array | pa.ChunkedArray, mode: int) -> Ids:
         if isinstance(column, pa.ChunkedArray):

@@ -7,7 +7,6 @@ what they derive is sorted, counted and given rows (`heads`).
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 from evermat.algebra import STORED_NUMBERS, EngineUseError, Role, SettledFacts, Within
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.at_once import AtOnce, joined
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
@@ -25,7 +25,8 @@ from evermat.engines.embedded.heads import (
     find_or_append,
     intern_rows,
 )
-from evermat.engines.embedded.plan import describe, make_plan
+from evermat.engines.embedded.plan import describe
+from evermat.engines.embedded.plans import Plans
 from evermat.engines.embedded.proving import Proofs
 from evermat.engines.embedded.relation import (
     EXPLICIT,
@@ -43,13 +44,8 @@ from evermat.engines.embedded.rewriting import (
     rows_mentioning,
     shared_ids,
 )
-from evermat.engines.embedded.sets import (
-    Growing,
-    Marker,
-    RowCounts,
-    Settled,
-    Stored,
-)
+from evermat.engines.embedded.sets import Growing, Marker, Stored
+from evermat.engines.embedded.settled import RowCounts, Settled
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
 from evermat.engines.embedded.store import Store
@@ -73,13 +69,10 @@ if TYPE_CHECKING:
     )
     from evermat.engine_abilities import Representatives
     from evermat.engines.embedded.arrays import Ids, Rows
+    from evermat.engines.embedded.at_once import Work
     from evermat.engines.embedded.counters import CounterColumn
-    from evermat.engines.embedded.plan import Plan
-    from evermat.engines.embedded.wide import Counted
+    from evermat.engines.embedded.settled import Derived
     from evermat.values import Kind
-
-REPLAN_FACTOR = 8
-"""A plan is made anew when a relation has grown or shrunk by more than this."""
 
 MANY_DEAD = 1 << 16
 """Rows that no longer hold are cleared out if there are more than this, and more of
@@ -97,21 +90,18 @@ class EmbeddedEngine:
         self.journal: Journal | None = None
         self.inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self.inline.dictionary
-        self._plans: dict[Query, Prepared] = {}
         self._proofs = Proofs()
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
+        self._plans = Plans(self.store, self.inline)
+        self._at_once = AtOnce(self._plans)
 
     # ------------------------------------------------------------------- relations
 
     def declare(self, relation: str, arity: int) -> None:
         """Make a relation known."""
-        known = self.store.relations.get(relation)
-        if known is None:
-            self.store.relations[relation] = Relation(relation, arity)
-        elif known.arity != arity:
-            raise ArityMismatchError(known.arity, arity, name=relation)
+        self._plans.declare(relation, arity)
 
     def relations(self) -> Mapping[str, int]:
         """The arity of every known relation."""
@@ -139,7 +129,7 @@ class EmbeddedEngine:
 
     def settle(self, facts: Facts) -> Settled:
         """Work out a view."""
-        return Settled(self.store.sets.rows_of(facts))
+        return self.store.sets.settled(facts)
 
     def size(self, facts: Facts, relation: str) -> int:
         """How many facts of a relation a view has."""
@@ -162,27 +152,23 @@ class EmbeddedEngine:
 
     def derive(self, queries: QuerySet, views: Views) -> Settled:
         """The facts that the queries yield, each once."""
-        rows = {
-            name: find_or_append(self.store.relations[name], heads)
-            for name, heads in self._run(queries, views).items()
-        }
-        return Settled(rows)
+        return self._run(queries, views).facts
 
     def derive_counts(self, queries: QuerySet, views: Views) -> RowCounts:
         """The facts that the queries yield, with the number of matches of each."""
-        found = self._run(queries, views)
-        rows = {
-            name: find_or_append(self.store.relations[name], heads)
-            for name, heads in found.items()
-        }
-        return RowCounts(rows, {name: heads.counts for name, heads in found.items()})
+        return self._run(queries, views)
 
     def derivable(self, queries: QuerySet, views: Views) -> Settled:
         """Those of the changed facts that a query yields."""
-        with self._marker() as marker:
+        done = self._at_once.prove(queries, views, self.store.sets)
+        if done is not None:
+            found, work = done
+            self._note(work)
+            return found
+        with Marker(self.store.sets) as marker:
 
             def run(query: Query, views: Views, heads: Heads) -> None:
-                self._evaluate(self._prepared(query), views, marker, heads)
+                self._evaluate(self._plans.prepared(query), views, marker, heads)
 
             return self._proofs.derivable(queries, views, self.store, run)
 
@@ -190,10 +176,9 @@ class EmbeddedEngine:
         """The distinct rows a single query yields."""
         arity = len(query.head.operands)
         relation = Relation(query.head.relation, arity)
-        self._declare_patterns(query)
-        prepared = Prepared(self._new_plan(query), self.inline)
+        prepared = Prepared(self._plans.new_plan(query), self.inline)
         heads = Heads(arity)
-        with self._marker() as marker:
+        with Marker(self.store.sets) as marker:
             self._evaluate(prepared, views, marker, heads)
         found = heads.counted()
         if found is not None:
@@ -205,20 +190,45 @@ class EmbeddedEngine:
     def explain(self, query: Query, views: Views) -> list[str]:
         """The steps by which a query would be run."""
         del views  # the order of steps depends on sizes, not on what is visible
-        self._declare_patterns(query)
-        return describe(self._new_plan(query))
+        return describe(self._plans.new_plan(query))
 
-    def _run(self, queries: QuerySet, views: Views) -> dict[str, Counted]:
+    def _run(self, queries: QuerySet, views: Views) -> RowCounts:
+        is_update = self._known_before is not None
+        done = self._at_once.run(
+            queries, views, self.store.sets, from_scratch=not is_update
+        )
+        if done is None:
+            every = self._affected(queries, views)
+            return RowCounts(self._run_in_turn(every, views))
+        found, work = done
+        self._note(work)
+        if work.rest:
+            found = joined(found, self._run_in_turn(work.rest, views))
+        return found
+
+    def _note(self, work: Work) -> None:
+        """Tell how many matches there were."""
+        for label, matches in work.matches_by_label():
+            self.matches += matches
+            if self.monitor is not None:
+                self.monitor.working(label, matches)
+
+    def _run_in_turn(self, queries: Iterable[Query], views: Views) -> Derived:
         gathered: dict[str, Heads] = {}
-        with self._marker() as marker:
-            for query in self._affected(queries, views):
+        with Marker(self.store.sets) as marker:
+            for query in queries:
                 head = query.head
                 heads = gathered.get(head.relation)
                 if heads is None:
                     heads = gathered[head.relation] = Heads(len(head.operands))
-                self._evaluate(self._prepared(query), views, marker, heads)
+                self._evaluate(self._plans.prepared(query), views, marker, heads)
         counted = ((name, heads.counted()) for name, heads in gathered.items())
-        return {name: some for name, some in counted if some is not None}
+        relations = self.store.relations
+        return {
+            name: (find_or_append(relations[name], some), some.counts)
+            for name, some in counted
+            if some is not None
+        }
 
     def _affected(self, queries: QuerySet, views: Views) -> Iterator[Query]:
         """The queries that can yield anything: the change has what they read."""
@@ -231,14 +241,6 @@ class EmbeddedEngine:
             if delta is not None:
                 for name in cast("Settled", delta).rows:
                     yield from queries.by_change.get((role, name), ())
-
-    @contextmanager
-    def _marker(self) -> Iterator[Marker]:
-        marker = Marker(self.store.sets)
-        try:
-            yield marker
-        finally:
-            marker.clear()
 
     def _evaluate(
         self, prepared: Prepared, views: Views, marker: Marker, heads: Heads
@@ -262,44 +264,6 @@ class EmbeddedEngine:
             return Source(relation, self.store.sets.nothing, rows)
         return Source(relation, self.store.sets.sight(facts, name, marker))
 
-    def _prepared(self, query: Query) -> Prepared:
-        prepared = self._plans.get(query)
-        if prepared is None or self._is_outdated(prepared.plan):
-            self.declare(query.head.relation, len(query.head.operands))
-            self._declare_patterns(query)
-            prepared = Prepared(self._new_plan(query), self.inline)
-            self._plans[query] = prepared
-        return prepared
-
-    def _is_outdated(self, plan: Plan) -> bool:
-        relations = self.store.relations
-        if plan.query.head.relation not in relations:
-            return True
-        for name, size in plan.sizes.items():
-            if name not in relations:
-                return True
-            now = relations[name].count
-            if not (size + 16) <= REPLAN_FACTOR * (now + 16):
-                return True
-            if not (now + 16) <= REPLAN_FACTOR * (size + 16):
-                return True
-        return False
-
-    def _new_plan(self, query: Query) -> Plan:
-        relations, id_of = self.store.relations, self.inline.dictionary.id_of
-        return make_plan(
-            query,
-            fan_out=lambda name, columns: relations[name].statistics.fan_out(columns),
-            frequency=lambda name, constants: relations[name].statistics.frequency(
-                {column: id_of(value) for column, value in constants.items()}
-            ),
-            size=lambda name: relations[name].count,
-        )
-
-    def _declare_patterns(self, query: Query) -> None:
-        for pattern in (*query.positive, *query.negative):
-            self.declare(pattern.relation, len(pattern.operands))
-
     # -------------------------------------------------------------------- counters
 
     @property
@@ -314,9 +278,14 @@ class EmbeddedEngine:
 
     def once(self, facts: SettledFacts) -> Counts:
         """The multiset that holds each of the facts once."""
-        rows = cast("Settled", facts).rows
-        ones = {name: np.ones(some.size, np.int32) for name, some in rows.items()}
-        return RowCounts(rows, ones)
+        settled = cast("Settled", facts)
+        if self.store.sets.is_flat(settled):
+            flat = settled.flat(self.store.relations)
+            return RowCounts((flat, np.ones(flat.rows.size, np.int32)))
+        rows = settled.rows
+        return RowCounts(
+            {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
+        )
 
     # -------------------------------------------------------------------- equality
 
@@ -539,14 +508,42 @@ class EmbeddedEngine:
 
     def find(self, relation: str, table: pa.Table) -> Settled:
         """Those of the rows that are known facts of a relation."""
+        self._require_arity(relation, table)
         known = self.store.relations.get(relation)
         if known is None:
             return self.no_facts()
-        if known.arity != table.num_columns:
-            raise ArityMismatchError(known.arity, table.num_columns, name=relation)
         ids = self._ids(table, self._dictionary.look_up)
         seen = (ids != UNKNOWN).all(axis=0)
         return Settled({relation: find_known(known, ids[:, seen])})
+
+    def intern_all(self, tables: Mapping[str, pa.Table]) -> Settled:
+        """The rows as facts of relations, whether they hold or not."""
+        if not self._at_once.can_find(tables):
+            return self._union(self.intern(*each) for each in tables.items())
+        for name, table in tables.items():
+            self.declare(name, table.num_columns)
+        ids = self._dictionary.encode_all(_columns(tables))
+        return self._at_once.find(tables, ids, add=True)
+
+    def find_all(self, tables: Mapping[str, pa.Table]) -> Settled:
+        """Those of the rows that are known facts of relations."""
+        for name, table in tables.items():
+            self._require_arity(name, table)
+        known = {name: tables[name] for name in tables if name in self.store.relations}
+        if not self._at_once.can_find(known):
+            return self._union(self.find(*each) for each in known.items())
+        ids = self._dictionary.look_up_all(_columns(known))
+        return self._at_once.find(known, ids, add=False)
+
+    def _union(self, parts: Iterable[Settled]) -> Settled:
+        return Settled(
+            {name: rows for part in parts for name, rows in part.rows.items()}
+        )
+
+    def _require_arity(self, relation: str, table: pa.Table) -> None:
+        known = self.store.relations.get(relation)
+        if known is not None and known.arity != table.num_columns:
+            raise ArityMismatchError(known.arity, table.num_columns, name=relation)
 
     def _ids(self, table: pa.Table, translate: Callable[[pa.ChunkedArray], Ids]) -> Ids:
         ids = np.empty((table.num_columns, table.num_rows), np.uint32)
@@ -614,24 +611,18 @@ class EmbeddedEngine:
     ) -> None:
         """End the transaction."""
         self._require_transaction()
-        gone = self.store.sets.rows_of(deleted - added)
-        come = self.store.sets.rows_of(added)
-        lost = self.store.sets.rows_of(withdrawn)
-        new = self.store.sets.rows_of(given)
+        sets = self.store.sets
+        gone, come = sets.settled(deleted - added), sets.settled(added)
+        lost, new = sets.settled(withdrawn), sets.settled(given)
         if self.journal is not None:
-            self.journal(
-                committed(self.store, self._dictionary, (gone, come, lost, new))
-            )
-        for name, rows in lost.items():
-            self.store.relations[name].withdraw(rows)
-        for name, rows in new.items():
-            self.store.relations[name].give(rows)
-        for name, rows in gone.items():
-            self.store.relations[name].hide(rows)
-        for name, rows in come.items():
-            self.store.relations[name].show(rows)
+            rows = gone.rows, come.rows, lost.rows, new.rows
+            self.journal(committed(self.store, self._dictionary, rows))
+        self.store.withdraw(lost)
+        self.store.give(new)
+        self.store.hide(gone)
+        self.store.show(come)
         self._end()
-        for name in gone:
+        for name in gone.names():
             self._clear_out(self.store.relations[name])
 
     def _clear_out(self, relation: Relation) -> None:
@@ -649,6 +640,7 @@ class EmbeddedEngine:
             self._clear_out(self.store.relations[name])
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
+            self._plans.forget_programs()
 
     def _end(self) -> None:
         self.store.sets.release_all()
@@ -676,15 +668,13 @@ class EmbeddedEngine:
     def give(self, facts: Settled) -> None:
         """Make facts given and materialised, each with a nonrecursive count of one."""
         new = self.settle(facts - self.store.explicit)
-        for name, rows in new.rows.items():
-            self.store.relations[name].give(rows)
+        self.store.give(new)
         self.nonrecursive_counts.add(self.once(new))
         self.extend(self.settle(new - self.store.materialised))
 
     def extend(self, facts: SettledFacts) -> None:
         """Add facts to the materialised ones directly."""
-        for name, rows in cast("Settled", facts).rows.items():
-            self.store.relations[name].show(rows)
+        self.store.show(cast("Settled", facts))
 
     def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
         """Take up what another engine stored: for engines without facts."""
@@ -717,6 +707,7 @@ class EmbeddedEngine:
             self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches
         self.store = fresh.store
+        self._plans.move_to(self.store)
         self._known_before = None
         return left, came
 
@@ -731,3 +722,7 @@ class EmbeddedEngine:
             }
             for name, relation in self.store.relations.items()
         }
+
+
+def _columns(tables: Mapping[str, pa.Table]) -> list[pa.ChunkedArray]:
+    return [column for table in tables.values() for column in table.columns]

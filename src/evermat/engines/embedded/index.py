@@ -13,12 +13,20 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.layout import (
+    ARITY_OF_RUN,
+    FIRST_RUN,
+    RUNS,
+    address,
+    index_layout,
+)
 from evermat.engines.embedded.sorting import merge_pairs, sort_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.layout import Numbers
 
 MERGE_RATIO = 3
 """Runs are merged unless the longer one is more than this many times as long."""
@@ -26,6 +34,10 @@ MERGE_RATIO = 3
 FEW = 16
 """One goal for so many keys is looked up by itself, not by walking along the keys,
 where there is a directory. To make one only for that would cost more than it saves."""
+
+SPREAD = 4
+"""How many buckets a directory has for each key, unless there are fewer ids: most
+values are then found without a search."""
 
 HALF = np.uint64(32)
 WIDEST_EXACT_KEY = 2
@@ -81,7 +93,7 @@ class Run:
 
     def find_rows(self, goals: Keys, found: Rows) -> int:
         """Note the rows of goals that are not found yet; return how many."""
-        self._require_directory()
+        self.require_directory()
         return kernels.find_rows(
             goals,
             self.keys,
@@ -99,23 +111,37 @@ class Run:
         return kernels.find_sorted(goals, self.keys, self.rows, found)
 
     def _places(self, size: int) -> tuple[Rows, Rows]:
-        self._require_directory()
+        self.require_directory()
         return np.empty(size, np.int32), np.empty(size, np.int32)
 
-    def _require_directory(self) -> None:
+    def require_directory(self, spread: int = SPREAD) -> None:
+        """Make a directory unless there is one, with so many buckets for each key."""
         if self._directory.size:
             return
         self._base = int(self.keys[0] >> HALF)
         span = int(self.keys[-1] >> HALF) - self._base + 1
         # One bucket for each possible upper half if they are dense enough, else
         # neighbouring ones share a bucket.
-        most = max(64, 4 * self.keys.size)
+        most = max(64, spread * self.keys.size)
         self._shift = max(0, (span // most).bit_length())
         buckets = ((span - 1) >> self._shift) + 1
         directory: Rows = np.empty(buckets + 1, np.int32)
         kernels.make_directory(self.keys, self._base, self._shift, directory)
         # Last, because another thread may be waiting for it.
         self._directory = directory
+
+    def describe(self, layout: Numbers) -> None:
+        """Write down where everything is; a directory only if there is one."""
+        directory = self._directory
+        layout[:] = (
+            address(self.keys),
+            address(self.rows),
+            self.keys.size,
+            address(directory),
+            directory.size - 1 if directory.size else 0,
+            self._base,
+            self._shift,
+        )
 
     @property
     def nbytes(self) -> int:
@@ -129,14 +155,53 @@ class Index:
     Attributes:
         columns: the columns that make up the key, in order.
         covered: rows up to here are in the index.
+        layout: where its arrays are, for compiled code.
+        described: how many rows the relation had when the layout was written.
+        address: where the layout is.
+        described: how many rows the relation had when the layout was written.
+        spread: buckets for each key that directories of long runs should have, because
+            compiled code looks up single keys; 0 if it does not.
     """
 
-    __slots__ = ("columns", "covered", "runs")
+    __slots__ = (
+        "address",
+        "columns",
+        "covered",
+        "described",
+        "layout",
+        "runs",
+        "spread",
+    )
 
     def __init__(self, columns: tuple[int, ...]) -> None:
         self.columns = columns
+        self.layout = index_layout()
+        self.address = address(self.layout)
+        self.spread = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows."""
         self.runs: list[Run] = []
         self.covered = 0
+        self.described = -1
+
+    def describe(self, count: int) -> None:
+        """Bring the layout up to date with a relation of so many rows."""
+        self.layout[RUNS] = len(self.runs)
+        place = FIRST_RUN
+        for run in self.runs:
+            if self.spread and len(run) > FEW:
+                run.require_directory(self.spread)
+            run.describe(self.layout[place : place + ARITY_OF_RUN])
+            place += ARITY_OF_RUN
+        self.described = count
+
+    def expect_searches(self, spread: int) -> None:
+        """From now on, have directories of long runs; see `spread`."""
+        if self.spread < spread:
+            self.spread = spread
+            self.described = -1
 
     def add(self, keys: Keys, rows: Rows) -> None:
         """Add new rows, in any order; the arrays are the index's from now on."""

@@ -14,7 +14,7 @@ import numpy as np
 from evermat.algebra import Role
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.heads import Heads, find_or_append
-from evermat.engines.embedded.sets import Settled
+from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,6 +16,7 @@ from evermat.algebra import EngineUseError
 from evermat.engines.embedded import kernels, kernels_rows, kernels_wide
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
+from evermat.engines.embedded.layout import address, relation_layout
 from evermat.engines.embedded.sorting import sort_pairs
 from evermat.engines.embedded.statistics import Statistics
 
@@ -41,12 +42,39 @@ _LARGE = 1 << 25
 """From this many rows on, relations grow more cautiously."""
 
 
-class Relation:
-    """See the module's docstring."""
+class Clock:
+    """Tells whether relations have other rows than before.
 
-    def __init__(self, name: str, arity: int) -> None:
+    Attributes:
+        time: goes on whenever rows come, or are cleared out.
+        changed: relations whose layout may not be up to date.
+    """
+
+    __slots__ = ("changed", "time")
+
+    def __init__(self) -> None:
+        self.time = 0
+        self.changed: set[Relation] = set()
+
+    def tick(self, relation: Relation) -> None:
+        """Take note that a relation has other rows, or other arrays."""
+        self.time += 1
+        self.changed.add(relation)
+
+
+class Relation:
+    """See the module's docstring.
+
+    Args:
+        name: what it is called.
+        arity: how many columns it has.
+        clock: is told of changes.
+    """
+
+    def __init__(self, name: str, arity: int, clock: Clock | None = None) -> None:
         self.name = name
         self.arity = arity
+        self._clock = Clock() if clock is None else clock
         self.count = 0
         """How many rows there are, whatever their status."""
         self.alive = 0
@@ -61,9 +89,15 @@ class Relation:
         self.raised: dict[tuple[tuple[int, int], ...], list[Rows]] = {}
         """For constants that were asked about by `Closer.counted`: rows that had them
         and a count then, and any rows whose counts were raised since."""
+        self.layout = relation_layout()
+        """Where the arrays are, for compiled code; good while an index of the
+        relation is described for as many rows as there are."""
+        self.address = address(self.layout)
+        """Where the layout is."""
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._statistics: Statistics | None = None
+        self._clock.tick(self)
 
     # ------------------------------------------------------------------------ rows
 
@@ -86,15 +120,21 @@ class Relation:
         counter = self._counters[which]
         if counter is None:
             counter = self._counters[which] = np.zeros(self._status.size, np.int32)
+            self.primary.described = -1
+            self._clock.tick(self)
         return counter
 
     def add_counts(self, which: int, rows: Rows, counts: Rows, sign: int) -> bool:
         """Add or subtract counts; whether none has fallen below zero."""
         counter = self.counter(which)
-        if rows.size:
-            self._counted[which] = max(self._counted[which], int(rows.max()) + 1)
-        self._note_raised(rows)
+        self.note_counted(which, rows, int(rows.max(initial=-1)))
         return kernels.add_counts(counter, rows, counts, sign) >= 0
+
+    def note_counted(self, which: int, rows: Rows, greatest: int) -> None:
+        """Take note that counts of rows were changed, one row being the greatest."""
+        if greatest >= self._counted[which]:
+            self._counted[which] = greatest + 1
+        self._note_raised(rows)
 
     def restore_counts(self, which: int, rows: Rows, counts: Rows) -> None:
         """Write back counts as they were."""
@@ -231,34 +271,36 @@ class Relation:
 
     def show(self, rows: Rows) -> None:
         """Make rows materialised."""
-        self.alive += self._set(rows, MATERIALISED)
+        self.alive += self.flip(rows, MATERIALISED, present=True)
 
     def hide(self, rows: Rows) -> None:
         """Make rows no longer materialised, and forget their counts."""
-        self.alive -= self._clear(rows, MATERIALISED)
+        self.alive -= self.flip(rows, MATERIALISED, present=False)
+        self.forget_counts(rows)
+
+    def give(self, rows: Rows) -> None:
+        """Make rows explicit."""
+        self.given += self.flip(rows, EXPLICIT, present=True)
+
+    def withdraw(self, rows: Rows) -> None:
+        """Make rows no longer explicit."""
+        self.given -= self.flip(rows, EXPLICIT, present=False)
+
+    def forget_counts(self, rows: Rows) -> None:
+        """Make both counts of rows zero."""
         for counter, used in zip(self._counters, self._counted, strict=True):
             if counter is not None:
                 # Most facts of closures have no counts, and their memory was never
                 # written.
                 counter[rows[rows < used]] = 0
 
-    def give(self, rows: Rows) -> None:
-        """Make rows explicit."""
-        self.given += self._set(rows, EXPLICIT)
-
-    def withdraw(self, rows: Rows) -> None:
-        """Make rows no longer explicit."""
-        self.given -= self._clear(rows, EXPLICIT)
-
-    def _set(self, rows: Rows, bit: int) -> int:
-        """Set a bit; return for how many rows that is a change."""
-        return kernels_rows.set_bit(self._status, np.ascontiguousarray(rows), bit)
-
-    def _clear(self, rows: Rows, bit: int) -> int:
-        """Clear a bit; return for how many rows that is a change."""
-        return kernels_rows.clear_bit(self._status, np.ascontiguousarray(rows), bit)
+    def flip(self, rows: Rows, bit: int, *, present: bool) -> int:
+        """Set a status bit, or clear it; for how many rows that is a change."""
+        change = kernels_rows.set_bit if present else kernels_rows.clear_bit
+        return change(self._status, np.ascontiguousarray(rows), bit)
 
     def _reserve(self, size: int) -> None:
+        self._clock.tick(self)
         if size <= self._status.size:
             return
         if size > MOST_ROWS:
@@ -298,8 +340,9 @@ class Relation:
         ]
         status = self._status[alive]
         self.count = 0
-        self.primary = Index(self.primary.columns)
-        self._indexes.clear()
+        # The indexes stay what they are, as others may hold them.
+        for index in (self.primary, *self._indexes.values()):
+            index.clear()
         self._statistics = None
         self.raised.clear()
         self._table = np.empty((self.arity, 16), np.uint32)
@@ -326,12 +369,32 @@ class Relation:
         index = self._indexes.get(wanted)
         if index is None:
             index = self._indexes[wanted] = Index(wanted)
-        if index.covered < self.count:
+        self._bring_up_to_date(index)
+        return index
+
+    def _bring_up_to_date(self, index: Index) -> None:
+        if index is not self.primary and index.covered < self.count:
             new = slice(index.covered, self.count)
-            keys = make_keys(self._table[list(wanted), new])
+            keys = make_keys(self._table[list(index.columns), new])
             index.add(keys, np.arange(index.covered, self.count, dtype=np.int32))
             index.covered = self.count
-        return index
+
+    def require_layout(self) -> int:
+        """Bring the layout up to date; where it is."""
+        if self.primary.described != self.count:
+            self.describe(self.primary)
+        return self.address
+
+    def describe(self, index: Index) -> None:
+        """Bring an index, its layout and that of the relation up to date."""
+        self._bring_up_to_date(index)
+        index.describe(self.count)
+        self.layout[:] = (
+            address(self._table),
+            self._table.shape[1],
+            address(self._status),
+            *(0 if each is None else address(each) for each in self._counters),
+        )
 
     def _key_columns(self, columns: tuple[int, ...]) -> tuple[int, ...]:
         if len(columns) == 1 and self.arity > 1:

@@ -13,47 +13,45 @@ tests a row by one look-up, however complicated the view.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import numpy as np
 
 from evermat.algebra import (
-    Counts,
     Difference,
     EngineUseError,
     Facts,
     GrowingFacts,
     Intersection,
     Region,
-    SettledFacts,
     StoredFacts,
     Union,
     Within,
     is_bounded,
     require_bounded,
 )
-from evermat.engines.embedded import kernels_rows
+from evermat.engines.embedded import flat, kernels_rows
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
 from evermat.engines.embedded.index import HALF
 from evermat.engines.embedded.relation import MATERIALISED
+from evermat.engines.embedded.settled import Settled
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+    from typing import Self
 
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Flags, Keys, Rows, Status
     from evermat.engines.embedded.dictionary import Dictionary
-    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.relation import Clock, Relation
 
     Mask = npt.NDArray[np.bool_]
 
 Names = frozenset[str] | None
 """The relations that are asked for; without them, all."""
-
-_Value = TypeVar("_Value")
 
 Code = int | tuple[str, "Code", "Code"]
 """A view in one relation: a status bit, or a set operation on two codes."""
@@ -75,73 +73,36 @@ class Stored(StoredFacts):
         self.bit = bit
 
 
-class Settled(SettledFacts):
-    """A fixed set: distinct rows, in any order, of each relation that has any."""
-
-    __slots__ = ("rows",)
-
-    def __init__(self, rows: Mapping[str, Rows]) -> None:
-        self.rows = {name: some for name, some in rows.items() if some.size}
-
-    def is_empty(self) -> bool:
-        """Whether the set has no facts."""
-        return not self.rows
-
-    def size(self) -> int:
-        """The number of facts."""
-        return sum(rows.size for rows in self.rows.values())
-
-    def relations(self) -> frozenset[str]:
-        """The relations that have facts in the set."""
-        return frozenset(self.rows)
-
-    def ordered(self, name: str) -> Rows:
-        """The rows of a relation in order; sorting waits until somebody needs it."""
-        rows = self.rows.get(name, NO_ROWS)
-        if (rows[1:] < rows[:-1]).any():
-            rows = self.rows[name] = np.sort(rows)
-        return rows
-
-
-class RowCounts(Counts):
-    """A multiset: rows of each relation and how often each was derived."""
-
-    __slots__ = ("_facts", "counts", "rows")
-
-    def __init__(self, rows: Mapping[str, Rows], counts: Mapping[str, Rows]) -> None:
-        # The set may put its rows in order, and must not take these along: they go
-        # with the counts.
-        self._facts = Settled(rows)
-        self.rows = rows
-        self.counts = counts
-
-    @property
-    def facts(self) -> Settled:
-        """The facts, each once."""
-        return self._facts
-
-
 class Growing(GrowingFacts):
     """A set that is a status bit, and remembers which rows have it.
 
     There are few bits, so a set gives its bit back as soon as nobody holds it.
     """
 
-    __slots__ = ("__weakref__", "_sets", "bit", "rows")
+    __slots__ = ("__weakref__", "_sets", "_settled", "bit", "rows")
 
     def __init__(self, sets: Sets, bit: int) -> None:
         self._sets = sets
         self.bit = bit
         self.rows: dict[str, list[Rows]] = {}
+        self._settled: Settled | None = None
+        """What is in the set, unless it has changed since somebody asked."""
 
     def add(self, facts: Facts) -> None:
         """Add facts; what is already there is no error."""
-        for name, rows in self._sets.rows_of(facts).items():
-            status = self._sets.relations[name].status
-            new = _without_bit(status, rows, self.bit)
-            if new.size:
-                kernels_rows.set_bit(status, new, self.bit)
-                self.rows.setdefault(name, []).append(new)
+        new = self._sets.settled(facts - self)
+        if new.is_empty():
+            return
+        self._sets.mark(new, self.bit, present=True)
+        known = self.rows
+        if not known:
+            self._settled = new
+        elif self._settled is not None and known.keys().isdisjoint(new.names()):
+            self._settled = Settled(self._settled.rows | new.rows)
+        else:
+            self._settled = None
+        for name, rows in new.rows.items():
+            known.setdefault(name, []).append(rows)
 
     def discard(self, facts: Facts) -> None:
         """Take facts out; what is not there is no error."""
@@ -151,6 +112,13 @@ class Growing(GrowingFacts):
                 status[rows] &= ~np.uint16(self.bit)
                 kept = self.current(name)
                 self.rows[name] = [kept[(status[kept] & self.bit) != 0]]
+                self._settled = None
+
+    def settled(self) -> Settled:
+        """What is in the set now."""
+        if self._settled is None:
+            self._settled = Settled({name: self.current(name) for name in self.rows})
+        return self._settled
 
     def current(self, name: str) -> Rows:
         """The rows of a relation."""
@@ -163,10 +131,9 @@ class Growing(GrowingFacts):
 
     def release(self) -> None:
         """Clear the bit everywhere and give it back; the set is empty for good."""
-        for name in self.rows:
-            status = self._sets.relations[name].status
-            kernels_rows.clear_bit(status, self.current(name), self.bit)
+        self._sets.mark(self.settled(), self.bit, present=False)
         self.rows.clear()
+        self._settled = None
         self._sets.give_back(self.bit)
         self.bit = 0
 
@@ -191,15 +158,34 @@ class Marker:
         self._sets = sets
         self._bits: dict[Settled, int] = {}
         self._marked: set[tuple[Settled, str]] = set()
+        self._whole: list[Settled] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def bit(self, settled: Settled, name: str) -> int:
         """The bit of a set, which its rows in a relation then have."""
-        bit = self._bits.get(settled)
-        if bit is None:
-            bit = self._bits[settled] = self._sets.take_bit()
+        bit = self._bit_of(settled)
         if (settled, name) not in self._marked:
             self._marked.add((settled, name))
             self._sets.relations[name].status[settled.rows[name]] |= bit
+        return bit
+
+    def bit_everywhere(self, settled: Settled) -> int:
+        """The bit of a set, which its rows in all relations then have."""
+        bit = self._bit_of(settled)
+        if settled not in self._whole:
+            self._whole.append(settled)
+            self._sets.mark(settled, bit, present=True)
+        return bit
+
+    def _bit_of(self, settled: Settled) -> int:
+        bit = self._bits.get(settled)
+        if bit is None:
+            bit = self._bits[settled] = self._sets.take_bit()
         return bit
 
     def clear(self) -> None:
@@ -207,15 +193,20 @@ class Marker:
         for settled, name in self._marked:
             status = self._sets.relations[name].status
             status[settled.rows[name]] &= ~np.uint16(self._bits[settled])
-        for bit in self._bits.values():
+        for settled in self._whole:
+            self._sets.mark(settled, self._bits[settled], present=False)
+        for bit in reversed(self._bits.values()):
             self._sets.give_back(bit)
 
 
 class Sets:
     """Hands out status bits, works out views and turns them into sights."""
 
-    def __init__(self, relations: dict[str, Relation], dictionary: Dictionary) -> None:
+    def __init__(
+        self, relations: dict[str, Relation], dictionary: Dictionary, clock: Clock
+    ) -> None:
         self.relations = relations
+        self._clock = clock
         self._dictionary = dictionary
         self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
         self._growing: WeakSet[Growing] = WeakSet()
@@ -254,64 +245,100 @@ class Sets:
 
     # --------------------------------------------------------------------- settling
 
-    def rows_of(self, facts: Facts) -> dict[str, Rows]:
-        """The rows of a view, by relation."""
+    def settled(self, facts: Facts) -> Settled:
+        """What is in a view."""
         require_bounded(facts)
         return self._walk(facts)
 
-    def _walk(self, facts: Facts, names: Names = None) -> dict[str, Rows]:
-        """The rows of a view; only those of some relations, where they are named."""
+    def rows_of(self, facts: Facts) -> dict[str, Rows]:
+        """The rows of a view, by relation."""
+        return self.settled(facts).rows
+
+    def _walk(self, facts: Facts, names: Names = None) -> Settled:
+        """What is in a view; only of some relations, where they are named."""
         match facts:
             case Settled():
-                return _chosen(facts.rows, names)
+                return _chosen(facts, names)
             case Growing():
-                chosen = _chosen(facts.rows, names)
-                return {name: facts.current(name) for name in chosen}
+                return _chosen(facts.settled(), names)
             case Union(left=left, right=right):
                 return _united(self._walk(left, names), self._walk(right, names))
             case Intersection(left=left, right=right):
                 if not is_bounded(left):
                     left, right = right, left
-                return _filtered(
-                    self._walk(left, names), lambda n, r: self._having(right, n, r)
-                )
+                return self._kept(self._walk(left, names), right, present=True)
             case Difference(left=left, right=right):
-                return self._without(right, self._walk(left, names))
+                return self._without(left, right, names)
             case Within(facts=inner, region=region):
-                names = region.names if names is None else names & region.names
-                return _filtered(
-                    self._walk(inner, names), lambda n, r: self._inside(region, n, r)
-                )
+                return self._within(inner, region, names)
             case _:
                 raise _foreign(facts)
 
-    def _without(self, facts: Facts, rows: dict[str, Rows]) -> dict[str, Rows]:
-        """Rows that a view does not have."""
+    def _without(self, left: Facts, right: Facts, names: Names) -> Settled:
+        found = self._walk(left, names)
+        if isinstance(right, Within) and right.facts is left:
+            region = right.region
+            return _filtered(found, lambda n, r: self._outside(region, n, r))
+        return self._kept(found, right, present=False)
+
+    def _within(self, inner: Facts, region: Region, names: Names) -> Settled:
+        names = region.names if names is None else names & region.names
+        found = self._walk(inner, names)
+        if region.relations.issuperset(found.names()):
+            return found
+        return _filtered(found, lambda n, r: self._inside(region, n, r))
+
+    def _kept(self, found: Settled, facts: Facts, *, present: bool) -> Settled:
+        """Those of the facts that a view has, or those that it has not."""
         if isinstance(facts, (Settled, Growing)) and not facts.rows:
-            return rows
+            return Settled({}) if present else found
+        if self.is_flat(found):
+            with Marker(self) as marker:
+                code = self.common_code(facts, marker)
+                if code is not None:
+                    visible = self.visible(code)
+                    together = found.flat(self.relations)
+                    self.describe()
+                    return Settled(together.choose(visible, present=present))
 
-        def without(name: str, some: Rows) -> Rows:
+        def keep(name: str, rows: Rows) -> Rows:
             if not self.sees_any(facts, name):
-                return some
-            if isinstance(facts, (Growing, Stored)):
-                return _without_bit(self.relations[name].status, some, facts.bit)
+                return NO_ROWS if present else rows
+            if not present and isinstance(facts, (Growing, Stored)):
+                return _without_bit(self.relations[name].status, rows, facts.bit)
             if isinstance(facts, Settled):
-                return self.lacking(facts, name, some)
-            return some[~self.test(facts, name, some)]
+                return self._compared(facts, name, rows, wanted=present)
+            mask = self.test(facts, name, rows)
+            return rows[mask if present else ~mask]
 
-        return _filtered(rows, without)
+        return _filtered(found, keep)
 
-    def _having(self, facts: Facts, name: str, rows: Rows) -> Rows:
-        """Those of some rows that a view has."""
-        if isinstance(facts, Settled):
-            return self._compared(facts, name, rows, wanted=1)
-        return rows[self.test(facts, name, rows)]
+    def is_flat(self, facts: Settled) -> bool:
+        """Whether facts are best handled one relation after the other."""
+        return flat.is_worth_it(len(facts.names()), facts.size())
+
+    def describe(self) -> None:
+        """Have the layouts of all relations up to date."""
+        for relation in self._clock.changed:
+            relation.require_layout()
+        self._clock.changed.clear()
+
+    def mark(self, facts: Settled, bit: int, *, present: bool) -> None:
+        """Set a status bit of facts, or clear it."""
+        if not facts.is_empty() and facts.size() <= flat.MOST:
+            together = facts.flat(self.relations)
+            self.describe()
+            together.mark(bit, present=present)
+            return
+        change = kernels_rows.set_bit if present else kernels_rows.clear_bit
+        for name, rows in facts.rows.items():
+            change(self.relations[name].status, np.ascontiguousarray(rows), bit)
 
     def lacking(self, facts: Settled, name: str, rows: Rows) -> Rows:
         """Those of some rows that a set does not have."""
-        return self._compared(facts, name, rows, wanted=0)
+        return self._compared(facts, name, rows, wanted=False)
 
-    def _compared(self, facts: Settled, name: str, rows: Rows, wanted: int) -> Rows:
+    def _compared(self, facts: Settled, name: str, rows: Rows, *, wanted: bool) -> Rows:
         members = facts.rows.get(name, NO_ROWS)
         if not members.size:
             return NO_ROWS if wanted else rows
@@ -325,6 +352,11 @@ class Sets:
         members = np.ascontiguousarray(members)
         size = kernels_rows.compare(status, members, rows, bit, wanted, found)
         return found[:size]
+
+    def _outside(self, region: Region, name: str, rows: Rows) -> Rows:
+        if not region.touches(name):
+            return rows
+        return rows[~self._in_region(region, name, rows)]
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
         if name in region.relations:
@@ -355,7 +387,7 @@ class Sets:
 
     def _marked(self, facts: Facts, name: str) -> Flags:
         """For each status whether a row that has it is in a view; see `is_marked`."""
-        return self._visible(self._code(facts, name, Marker(self)))
+        return self.visible(self._code(facts, name, Marker(self)))
 
     def is_marked(self, facts: Facts) -> bool:
         """Whether the status of a row tells if a view has it."""
@@ -462,15 +494,32 @@ class Sets:
             range_ = self._range(facts, name)
             if range_ is not None:
                 return Sight(NO_FLAGS, 0, range_)
-        visible = self._visible(self._code(facts, name, marker))
+        visible = self.visible(self._code(facts, name, marker))
         return Sight(visible, 0, relation.count)
 
-    def _visible(self, code: Code) -> Flags:
+    def visible(self, code: Code) -> Flags:
         """For every possible status whether a view has rows with it."""
         visible = self._sights.get(code)
         if visible is None:
             visible = self._sights[code] = _evaluate(code).astype(np.uint8)
         return visible
+
+    def common_code(self, facts: Facts, marker: Marker) -> Code | None:
+        """A view as bits and set operations, if they are the same in all relations."""
+        match facts:
+            case Growing(bit=bit) | Stored(bit=bit):
+                return bit
+            case Settled() if facts.is_empty():
+                return 0
+            case Settled() if facts.size() <= flat.MOST and self._free:
+                return marker.bit_everywhere(facts)
+            case Union() | Difference() | Intersection():
+                word, left, right = _operation(facts)
+                one = self.common_code(left, marker)
+                other = None if one is None else self.common_code(right, marker)
+                return None if other is None or one is None else (word, one, other)
+            case _:
+                return None
 
     def _range(self, facts: Facts, name: str) -> int | None:
         """Where all rows of a relation hold: the first row that a view does not see.
@@ -530,18 +579,15 @@ class Sets:
                 )
 
 
-def _chosen(rows: dict[str, _Value], names: Names) -> dict[str, _Value]:
+def _chosen(facts: Settled, names: Names) -> Settled:
     """What there is of the relations that are asked for."""
-    if names is None:
-        return rows
-    return {name: value for name, value in rows.items() if name in names}
+    if names is None or names.issuperset(facts.names()):
+        return facts
+    return Settled({name: some for name, some in facts.rows.items() if name in names})
 
 
-def _filtered(
-    rows: dict[str, Rows], keep: Callable[[str, Rows], Rows]
-) -> dict[str, Rows]:
-    kept = {name: keep(name, some) for name, some in rows.items() if some.size}
-    return {name: some for name, some in kept.items() if some.size}
+def _filtered(facts: Settled, keep: Callable[[str, Rows], Rows]) -> Settled:
+    return Settled({name: keep(name, some) for name, some in facts.rows.items()})
 
 
 def _without_bit(status: Status, rows: Rows, bit: int) -> Rows:
@@ -582,11 +628,13 @@ def _evaluate(code: Code) -> Mask:
     return masks[word]
 
 
-def _united(left: dict[str, Rows], right: dict[str, Rows]) -> dict[str, Rows]:
-    both = dict(left)
-    for name, rows in right.items():
+def _united(left: Settled, right: Settled) -> Settled:
+    if left.is_empty() or right.is_empty():
+        return right if left.is_empty() else left
+    both = dict(left.rows)
+    for name, rows in right.rows.items():
         both[name] = _union(both[name], rows) if name in both else rows
-    return both
+    return Settled(both)
 
 
 def _union(left: Rows, right: Rows) -> Rows:

@@ -14,6 +14,7 @@ from evermat.engines.embedded.relation import (
     MATERIALISED,
     NONRECURSIVE,
     RECURSIVE,
+    Clock,
     Relation,
 )
 from evermat.engines.embedded.sets import Sets, Stored
@@ -21,6 +22,7 @@ from evermat.engines.embedded.sets import Sets, Stored
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Rows
     from evermat.engines.embedded.dictionary import Dictionary
+    from evermat.engines.embedded.settled import Settled
 
 
 class Store:
@@ -28,13 +30,55 @@ class Store:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.relations: dict[str, Relation] = {}
-        self.sets = Sets(self.relations, dictionary)
+        self.clock = Clock()
+        """Goes on whenever a relation has other rows than before."""
+        self.sets = Sets(self.relations, dictionary, self.clock)
         self.materialised = Stored(MATERIALISED)
         self.explicit = Stored(EXPLICIT)
         self.counters = (
             CounterColumn(NONRECURSIVE, self.relations, self.sets),
             CounterColumn(RECURSIVE, self.relations, self.sets),
         )
+
+    def show(self, facts: Settled) -> None:
+        """Make facts materialised."""
+        for relation, count in self._flipped(facts, MATERIALISED, present=True):
+            relation.alive += count
+
+    def hide(self, facts: Settled) -> None:
+        """Make facts no longer materialised, and forget their counts."""
+        for relation, count in self._flipped(facts, MATERIALISED, present=False):
+            relation.alive -= count
+        if self.sets.is_flat(facts):
+            facts.flat(self.relations).forget_counts()
+            return
+        for name, rows in facts.rows.items():
+            self.relations[name].forget_counts(rows)
+
+    def give(self, facts: Settled) -> None:
+        """Make facts explicit."""
+        for relation, count in self._flipped(facts, EXPLICIT, present=True):
+            relation.given += count
+
+    def withdraw(self, facts: Settled) -> None:
+        """Make facts no longer explicit."""
+        for relation, count in self._flipped(facts, EXPLICIT, present=False):
+            relation.given -= count
+
+    def _flipped(
+        self, facts: Settled, bit: int, *, present: bool
+    ) -> list[tuple[Relation, int]]:
+        """Set a bit or clear it; for how many rows of each relation is it a change."""
+        relations = [self.relations[name] for name in facts.names()]
+        if self.sets.is_flat(facts):
+            self.sets.describe()
+            changed = facts.flat(self.relations).mark(bit, present=present).tolist()
+        else:
+            changed = [
+                relation.flip(facts.rows[relation.name], bit, present=present)
+                for relation in relations
+            ]
+        return list(zip(relations, changed, strict=True))
 
     def missing_from(self, other: Store) -> dict[str, Rows | None]:
         """The materialised rows that another store does not have; None for all rows."""

@@ -6,8 +6,10 @@ from evermat.engines.embedded import (
     kernels,
     kernels_closure,
     kernels_heads,
+    kernels_programs,
     kernels_reach,
     kernels_rows,
+    kernels_sets,
     kernels_texts,
     kernels_wide,
 )
@@ -20,8 +22,10 @@ if __name__ == "__main__":
             kernels,
             kernels_closure,
             kernels_heads,
+            kernels_programs,
             kernels_reach,
             kernels_rows,
+            kernels_sets,
             kernels_texts,
             kernels_wide,
         )

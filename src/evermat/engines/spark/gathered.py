@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evermat.engines.embedded.engine import EmbeddedEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         SettledFacts,
         Views,
     )
-    from evermat.engines.embedded.sets import RowCounts, Settled
+    from evermat.engines.embedded.settled import RowCounts, Settled
 
 MATCHES_PER_FACT = 40
 """Matches of one update, for each fact there is room for, that one process may do.
@@ -115,6 +115,12 @@ class GatheredEngine(EmbeddedEngine):
         """The rows as facts of a relation, whether they hold or not."""
         self._scale.weigh(self.row_count() + table.num_rows)
         return super().intern(relation, table)
+
+    def intern_all(self, tables: Mapping[str, pa.Table]) -> Settled:
+        """The rows as facts of relations, whether they hold or not."""
+        rows = sum(table.num_rows for table in tables.values())
+        self._scale.weigh(self.row_count() + rows)
+        return super().intern_all(tables)
 
     def derive(self, queries: QuerySet, views: Views) -> Settled:
         """The facts that the queries yield, each once."""

@@ -25,7 +25,7 @@ from evermat.engines.embedded.dictionary import (
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.evaluate import InlineTables
 from evermat.engines.embedded.heads import intern_rows
-from evermat.engines.embedded.sets import Settled as Rows
+from evermat.engines.embedded.settled import Settled as Rows
 from evermat.engines.spark.blocks import (
     appended,
     key_columns,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.algebra import Monitor, Query, QuerySet
-    from evermat.engines.embedded.sets import RowCounts
+    from evermat.engines.embedded.settled import RowCounts
     from evermat.engines.spark.blocks import Block, Cluster
 
     Ids = npt.NDArray[np.int64]

@@ -1,0 +1,105 @@
+"""Plans of queries, kept as long as relations are about as large as they were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.columns import ArityMismatchError
+from evermat.engines.embedded.evaluate import Prepared
+from evermat.engines.embedded.plan import make_plan
+from evermat.engines.embedded.programs import Program, can_be_programmed
+from evermat.engines.embedded.relation import Relation
+
+if TYPE_CHECKING:
+    from evermat.algebra import Query
+    from evermat.engines.embedded.evaluate import InlineTables
+    from evermat.engines.embedded.plan import Plan
+    from evermat.engines.embedded.store import Store
+
+REPLAN_FACTOR = 8
+"""A plan is made anew when a relation has grown or shrunk by more than this."""
+
+
+class Plans:
+    """The plans for the relations of a store.
+
+    Args:
+        store: relations that queries mention are added to it.
+        inline: the inline rows of queries.
+    """
+
+    def __init__(self, store: Store, inline: InlineTables) -> None:
+        self._inline = inline
+        self._prepared: dict[Query, Prepared] = {}
+        self._programs: dict[Query, tuple[int, Plan, Program | None]] = {}
+        """Each with the time at which it was right."""
+        self.move_to(store)
+
+    def move_to(self, store: Store) -> None:
+        """Go on with another store."""
+        self.relations = store.relations
+        self._clock = store.clock
+        self.forget_programs()
+
+    def forget_programs(self) -> None:
+        """Make programs anew: they may mention relations that are no more."""
+        self._programs.clear()
+
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known."""
+        known = self.relations.get(relation)
+        if known is None:
+            self.relations[relation] = Relation(relation, arity, self._clock)
+        elif known.arity != arity:
+            raise ArityMismatchError(known.arity, arity, name=relation)
+
+    def prepared(self, query: Query) -> Prepared:
+        """The plan of a query, ready to be run a step at a time."""
+        prepared = self._prepared.get(query)
+        if prepared is None or self._is_outdated(prepared.plan):
+            self.declare(query.head.relation, len(query.head.operands))
+            prepared = Prepared(self.new_plan(query), self._inline)
+            self._prepared[query] = prepared
+        return prepared
+
+    def program(self, query: Query) -> Program | None:
+        """The program of a query, if it can have one, for relations as they are."""
+        known = self._programs.get(query)
+        if known is not None and known[0] == self._clock.time:
+            return known[2]
+        plan = self.prepared(query).plan
+        program = known[2] if known is not None and known[1] is plan else None
+        if program is None and can_be_programmed(plan):
+            program = Program(plan, self.relations, self._inline)
+        if program is not None:
+            program.bring_up_to_date()
+        self._programs[query] = (self._clock.time, plan, program)
+        return program
+
+    def new_plan(self, query: Query) -> Plan:
+        """A plan for relations as they are."""
+        for pattern in (*query.positive, *query.negative):
+            self.declare(pattern.relation, len(pattern.operands))
+        relations, id_of = self.relations, self._inline.dictionary.id_of
+        return make_plan(
+            query,
+            fan_out=lambda name, columns: relations[name].statistics.fan_out(columns),
+            frequency=lambda name, constants: relations[name].statistics.frequency(
+                {column: id_of(value) for column, value in constants.items()}
+            ),
+            size=lambda name: relations[name].count,
+        )
+
+    def _is_outdated(self, plan: Plan) -> bool:
+        relations = self.relations
+        if plan.query.head.relation not in relations:
+            return True
+        for name, size in plan.sizes.items():
+            if name not in relations:
+                return True
+            now = relations[name].count
+            if not (size + 16) <= REPLAN_FACTOR * (now + 16):
+                return True
+            if not (now + 16) <= REPLAN_FACTOR * (size + 16):
+                return True
+        return False

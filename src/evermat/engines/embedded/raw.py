@@ -1,0 +1,56 @@
+"""Access to arrays of which only the address is known, for compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.extending import intrinsic
+
+from evermat.engines.embedded.kernels import (
+    _types,
+    int32,
+    int64,
+    uint16,
+    uint32,
+    uint64,
+)
+
+
+def _reader(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Reads an element: by the address of the array, and its place."""
+
+    @intrinsic
+    def read(_context: Any, _address: Any, _at: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            pointer = context.get_value_type(kind).as_pointer()
+            start = builder.inttoptr(given[0], pointer)
+            return builder.load(builder.gep(start, [given[1]]))
+
+        return kind(int64, int64), generate
+
+    return read
+
+
+def _writer(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Writes an element: by the address of the array, and its place."""
+
+    @intrinsic
+    def write(_context: Any, _address: Any, _at: Any, _value: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            pointer = context.get_value_type(kind).as_pointer()
+            start = builder.inttoptr(given[0], pointer)
+            builder.store(given[2], builder.gep(start, [given[1]]))
+            return context.get_dummy_value()
+
+        return _types.void(int64, int64, kind), generate
+
+    return write
+
+
+read_number = _reader(int64)
+read_key = _reader(uint64)
+read_id = _reader(uint32)
+read_row = _reader(int32)
+read_status = _reader(uint16)
+write_row = _writer(int32)
+write_status = _writer(uint16)
