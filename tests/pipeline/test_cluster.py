@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PROJECT = Path(__file__).resolve().parents[2]
 EXAMPLE = PROJECT / "examples" / "pipeline"
 SECONDS = 120.0
+PATIENCE = 600.0
+"""Seconds after which a pipeline is not believed to end."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,12 @@ class Cluster:
 
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, check=False
+            command,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
         )
 
 

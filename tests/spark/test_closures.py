@@ -97,6 +97,7 @@ def test_components_become_stars_around_their_smallest_id(spark: SparkEngine) ->
 
 
 def test_a_held_closure_is_counted_without_a_job(spark: SparkEngine) -> None:
+    spark.cluster.small = 1_000
     rules = """
         reach(?x, ?y) :- edge(?x, ?y) .
         reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .

@@ -30,6 +30,7 @@ def spark() -> SparkEngine:
 
 
 def test_small_programs_and_their_updates_need_no_job(spark: SparkEngine) -> None:
+    spark.cluster.small = 1_000
     names = [(number, f"n{number}") for number in range(8)]
     found = {}
     for engine in (spark, "embedded"):
@@ -59,7 +60,7 @@ def test_small_relations_stay_on_the_driver_beside_large_ones(
     assert set(stored_counts(spark).values()) == {(1, 0)}
 
 
-def test_one_job_tells_all_that_is_stored_about_a_few_facts(
+def test_what_is_stored_about_a_few_facts_is_asked_once(
     spark: SparkEngine,
 ) -> None:
     spark.cluster.small = 4
@@ -73,7 +74,11 @@ def test_one_job_tells_all_that_is_stored_about_a_few_facts(
     assert facts_of(spark, held) == facts_of(spark, counted) == make_facts(e=[(3, 4)])
     assert facts_of(spark, new) == make_facts(e=[(50, 51)])
     assert zero.size() == 2
-    assert spark.cluster.jobs - before == 1
+    # Whether they hold, whether they were given, and both counts.
+    assert spark.cluster.jobs - before == 3
+    assert spark.recursive_counts.positive(rows).is_empty()
+    assert spark.settle(rows & spark.materialised).size() == 1
+    assert spark.cluster.jobs - before == 3
 
 
 def test_results_go_to_spark(spark: SparkEngine) -> None:

@@ -136,7 +136,7 @@ def _members() -> list[tuple[object, ...]]:
 
 @pytest.mark.spark
 def test_few_facts_need_no_job_for_their_fixpoint() -> None:
-    engine: SparkEngine = make_engine("spark")  # type: ignore[assignment]
+    engine: SparkEngine = make_engine("spark", small=1_000)  # type: ignore[assignment]
     kb = evermat.KnowledgeBase(LEFT, engine=engine, modules=False)
     kb.load({"edge": EDGES})
     assert engine.cluster.jobs <= 1

@@ -463,9 +463,14 @@ class Sets:
         self, region: Region, name: str
     ) -> list[tuple[tuple[int, ...], Keys]]:
         groups: dict[tuple[int, ...], list[int]] = {}
-        for shape in region.shapes:
-            if shape.relation != name:
-                continue
+        shapes = [shape for shape in region.shapes if shape.relation == name]
+        self._dictionary.remember(
+            operand
+            for shape in shapes
+            for operand in shape.operands
+            if isinstance(operand, Constant)
+        )
+        for shape in shapes:
             packed = 0
             positions = []
             for position, operand in enumerate(shape.operands):

@@ -14,7 +14,7 @@ made.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
@@ -22,12 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.dictionary import Dictionary
+from evermat.engines.spark.summaries import MOST_TAGS, TRIPLE, Summary, observed
 from evermat.engines.spark.terms import SpreadTerms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from evermat.engines.spark.summaries import Observed
 
 _names = count()
 
@@ -35,6 +38,11 @@ _names = count()
 def key_columns(width: int) -> list[str]:
     """The names of the columns that identify a row."""
     return ["tag", *(f"c{at}" for at in range(width))]
+
+
+def _order(width: int) -> list[str]:
+    """The columns by which rows are sorted: triples by property, then by object."""
+    return ["tag", "c1", "c2"] if width >= TRIPLE else ["tag", "c0"]
 
 
 def width_of(arity: int) -> int:
@@ -86,72 +94,77 @@ class Cluster:
         return pa.Table.from_arrays(table.columns, names=table.column_names)
 
     def checkpoint(
-        self, sql: str, width: int, sizes: Mapping[int, int] | None = None
+        self, sql: str, width: int, tags: Iterable[int] | None = None
     ) -> Block:
         """The result of a plan, which stays on the cluster.
 
         Args:
             sql: the plan.
             width: how many columns its rows have.
-            sizes: how many rows each relation has, if that is known.
+            tags: all relations that may have rows, if that is known.
         """
-        frame, view = self._written(sql)
-        if sizes is not None:
-            return self._block(frame, view, width, (sizes, sizes))
-        self.jobs += 1
-        numbers = "sum(n)" if "n" in frame.columns else "count(1)"
-        summary = self.session.sql(
-            f"SELECT tag, count(1) AS size, {numbers} AS n FROM {view} GROUP BY tag"  # noqa: S608
-        ).collect()
-        known = (
-            {row["tag"]: row["size"] for row in summary},
-            {row["tag"]: row["n"] for row in summary},
-        )
-        return self._block(frame, view, width, known)
-
-    def _block(
-        self,
-        frame: DataFrame,
-        view: str,
-        width: int,
-        known: tuple[Mapping[int, int], Mapping[int, int]],
-    ) -> Block:
+        frame, view, summary = self._written(sql, width, tags)
         block = Block(self, width, None, view)
-        block.know(*known)
+        block.know(summary)
         weakref.finalize(block, _leave, self.waste, view, frame)
         return block
 
-    def checkpoint_marked(self, sql: str, width: int) -> tuple[Block, Block]:
+    def checkpoint_marked(
+        self, sql: str, width: int, tags: Iterable[int] | None = None
+    ) -> tuple[Block, Block]:
         """Like `checkpoint`, and those rows apart for which `old` is false."""
-        frame, view = self._written(sql)
-        self.jobs += 1
-        summary = self.session.sql(
-            f"SELECT tag, count(1) AS size, sum(n) AS n, "  # noqa: S608
-            f"count_if(NOT old) AS new FROM {view} GROUP BY tag"
-        ).collect()
+        frame, view, summary = self._written(sql, width, tags)
         every = Block(self, width, None, view)
-        every.know(
-            {row["tag"]: row["size"] for row in summary},
-            {row["tag"]: row["n"] for row in summary},
-        )
+        every.know(summary)
         names = ", ".join(key_columns(width))
         fresh = self.session.sql(f"SELECT {names} FROM {view} WHERE NOT old")  # noqa: S608
         new = Block(self, width, None, self.register(fresh))
-        sizes = {row["tag"]: row["new"] for row in summary if row["new"]}
-        new.know(sizes, sizes)
+        new.know(replace(summary, sizes=summary.new, numbers=summary.new))
         weakref.finalize(new, _leave, self.waste, new.view, None)
         shared = _Shared()
         every.shared = new.shared = shared
         weakref.finalize(shared, _leave, self.waste, view, frame)
         return every, new
 
-    def _written(self, sql: str) -> tuple[DataFrame, str]:
-        # The checkpoint is what survives; the cache, filled by the summary, is what is
-        # read: scans of it are several times as fast.
+    def _written(
+        self, sql: str, width: int, tags: Iterable[int] | None
+    ) -> tuple[DataFrame, str, Summary]:
+        """The result of a plan, its name, and what is known about it."""
         self.clean()
         self.jobs += 1
-        frame = self.session.sql(sql).checkpoint(eager=True).cache()
-        return frame, self.register(frame)
+        # Scans of the cache skip what is far from the constants they look for. Spark
+        # must not know the order: it mixes up columns when it is told of one.
+        ordered = f"SELECT * FROM ({sql}) SORT BY {', '.join(_order(width))}"  # noqa: S608
+        frame = self.session.sql(
+            f"SELECT * FROM ({ordered}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
+        )
+        tags = None if tags is None else frozenset(tags)
+        counted: Observed | None = None
+        if tags is not None and len(tags) <= MOST_TAGS:
+            frame, counted = observed(frame, tags, width)
+        # The checkpoint is what survives; the cache, filled by who reads it first, is
+        # what is read: scans of it are several times as fast.
+        frame = frame.checkpoint(eager=True).cache()
+        view = self.register(frame)
+        summary = None if counted is None else counted.summary()
+        if summary is None:
+            summary = self._summed_up(view, frame.columns)
+        return frame, view, summary
+
+    def _summed_up(self, view: str, columns: list[str]) -> Summary:
+        """What is known about rows, found out by a job of its own."""
+        self.jobs += 1
+        numbers = "sum(n)" if "n" in columns else "count(1)"
+        new = "count_if(NOT old)" if "old" in columns else "0L"
+        found = self.session.sql(
+            f"SELECT tag, count(1) AS size, {numbers} AS n, {new} AS new "  # noqa: S608
+            f"FROM {view} GROUP BY tag"
+        ).collect()
+        return Summary(
+            {row["tag"]: row["size"] for row in found},
+            {row["tag"]: row["n"] for row in found},
+            {row["tag"]: row["new"] for row in found if row["new"]},
+        )
 
     def clean(self) -> None:
         """Give back what blocks that are gone have used."""
@@ -218,8 +231,7 @@ class Block:
 
     __slots__ = (
         "__weakref__",
-        "_numbers",
-        "_sizes",
+        "_summary",
         "_table",
         "_view",
         "cluster",
@@ -237,17 +249,17 @@ class Block:
         self.shared: object = None
         self._table = table
         self._view = view
-        self._sizes: Mapping[int, int] = {} if table is None else _sizes(table)
-        self._numbers: Mapping[int, int] = self._sizes
+        sizes = {} if table is None else _sizes(table)
+        self._summary = Summary(sizes, sizes)
 
-    def know(self, sizes: Mapping[int, int], numbers: Mapping[int, int]) -> None:
+    def know(self, summary: Summary) -> None:
         """Say how many rows there are."""
-        self._sizes, self._numbers = sizes, numbers
+        self._summary = summary
 
     def become(self, other: Block) -> None:
         """Take the rows of another block, which came of the plan."""
         pending, self.pending = self.pending, None
-        self.know(other.sizes, other.numbers)
+        self.know(other.summary)
         # The view of the other block must stay as long as this one needs it.
         self.shared, self._view = other, other.view
         if pending is not None:
@@ -256,7 +268,8 @@ class Block:
     def run(self) -> None:
         """Run the plan, if there is one."""
         if self.pending is not None:
-            self.become(self.cluster.checkpoint(self.pending.sql, self.width))
+            pending = self.pending
+            self.become(self.cluster.checkpoint(pending.sql, self.width, pending.tags))
 
     @property
     def table(self) -> pa.Table | None:
@@ -264,21 +277,35 @@ class Block:
         return self._table
 
     @property
+    def summary(self) -> Summary:
+        """What is known about the rows."""
+        self.run()
+        return self._summary
+
+    @property
     def sizes(self) -> Mapping[int, int]:
         """How many rows each relation has, by tag."""
-        self.run()
-        return self._sizes
+        return self.summary.sizes
 
     @property
     def numbers(self) -> Mapping[int, int]:
         """The sum of the column `n`, or how many rows, by tag."""
-        self.run()
-        return self._numbers
+        return self.summary.numbers
 
     @property
     def size(self) -> int:
         """How many rows there are."""
         return sum(self.sizes.values())
+
+    def most(self, tag: int, second: int | None, third: int | None) -> int:
+        """How many rows of a relation have these in two columns, at most."""
+        if self._table is None or self.width < TRIPLE:
+            return self.summary.most(tag, second, third)
+        mine = pc.equal(self._table["tag"], tag)
+        for name, value in (("c1", second), ("c2", third)):
+            if value is not None:
+                mine = pc.and_(mine, pc.equal(self._table[name], value))
+        return int(pc.sum(mine).as_py() or 0)
 
     @property
     def view(self) -> str:
@@ -320,7 +347,7 @@ def spread(block: Block) -> Block:
     """The same rows on the cluster, partitioned by all columns."""
     keys = ", ".join(key_columns(block.width))
     sql = f"SELECT * FROM {block.view} DISTRIBUTE BY {keys}"  # noqa: S608
-    return block.cluster.checkpoint(sql, block.width)
+    return block.cluster.checkpoint(sql, block.width, block.sizes)
 
 
 def with_ones(block: Block) -> Block:
@@ -328,7 +355,7 @@ def with_ones(block: Block) -> Block:
     cluster, names = block.cluster, ", ".join(key_columns(block.width))
     frame = cluster.session.sql(f"SELECT {names}, 1L AS n FROM {block.view}")  # noqa: S608
     made = Block(cluster, block.width, None, cluster.register(frame))
-    made.know(block.sizes, block.sizes)
+    made.know(replace(block.summary, numbers=block.sizes))
     made.shared = block
     weakref.finalize(made, _leave, cluster.waste, made.view, None)
     return made

@@ -44,6 +44,7 @@ def _written(cluster: Cluster, sql: str) -> Block:
     return cluster.checkpoint(
         f"SELECT 0L AS tag, c0, c1, {number} FROM ({sql}) GROUP BY c0, c1",  # noqa: S608
         width=2,
+        tags={0},
     )
 
 

@@ -230,7 +230,9 @@ class CounterLog:
     def _added_up(self, levels: tuple[Level, ...]) -> Level:
         width = max(level.width for level in levels)
         sql = _sum_by_fact([level.query(width) for level in levels], width, "<> 0")
-        return Level(self.cluster.checkpoint(sql, width), 1, no_rows(self.cluster))
+        tags = frozenset(tag for level in levels for tag in level.block.sizes)
+        block = self.cluster.checkpoint(sql, width, tags)
+        return Level(block, 1, no_rows(self.cluster))
 
     def _above_zero(self, rows: Rows) -> Rows:
         if not rows.bound:

@@ -141,10 +141,12 @@ class SparkEngine(EqualityOperators):
         self._explicit = Stored(Heap(cluster))
         self._counters = (CounterLog(cluster), CounterLog(cluster))
         self._saved: _Saved | None = None
-        stored = (self._materialised.heap, self._explicit.heap, *self._counters)
-        lookups = Lookups(cluster, stored)
-        for each in stored:
-            each.lookups = lookups
+        # What is asked of facts as a rule: whether they hold, or both of their counts.
+        for stored in ((self._materialised.heap,), (self._explicit.heap,)):
+            stored[0].lookups = Lookups(cluster, stored)
+        lookups = Lookups(cluster, self._counters)
+        for counters in self._counters:
+            counters.lookups = lookups
 
     # ------------------------------------------------------------------- relations
 
@@ -376,7 +378,7 @@ class SparkEngine(EqualityOperators):
     def _encoded(self, relation: str, table: pa.Table) -> Block:
         block = local_block(self.cluster, distinct(self._ids(relation, table)))
         if block.size > self.cluster.small:
-            return partitioned(block_rows(block), block.sizes)
+            return partitioned(block_rows(block))
         return block
 
     def find(self, relation: str, table: pa.Table | StagedRows) -> Settled:

@@ -36,6 +36,10 @@ FIRST_GUESS = 2.0
 """How many facts a fact of the input yields, before anything was seen."""
 
 
+MOST_COLLECTED = 1_000_000
+"""Facts that the driver takes at most where few were expected."""
+
+
 class Evaluation:
     """Runs sets of queries, and learns from what they did."""
 
@@ -71,6 +75,7 @@ class Evaluation:
         """Keep nothing of queries that will not be run again."""
         self._yield.pop(queries, None)
         self.fixpoints.forget(queries)
+        self.driver.forget(queries)
         for query in queries.queries:
             self._knowledge.pop(query, None)
 
@@ -125,10 +130,10 @@ class Evaluation:
         matches = united(plans, width)
         read = _input_size(views, plans)
         guess = read * self._yield.get(queries, FIRST_GUESS)
+        found_here = None
         if guess <= self.cluster.small or makes_terms:
-            block, numbers = self._collect(matches, width, makes_terms=makes_terms)
-        else:
-            block, numbers = self._checkpoint(matches, width, plans, affected)
+            found_here = self._collect(matches, width, makes_terms=makes_terms)
+        block, numbers = found_here or self._checkpoint(matches, width, plans, affected)
         self._yield[queries] = block.size / max(read, 1)
         found: dict[str, int] = {}
         for number, matched in numbers.items():
@@ -138,13 +143,18 @@ class Evaluation:
 
     def _collect(
         self, matches: str, width: int, *, makes_terms: bool
-    ) -> tuple[Block, dict[int, int]]:
+    ) -> tuple[Block, dict[int, int]] | None:
+        """The facts on the driver; None if there are far more than was thought."""
         keys = ", ".join(["q", *key_columns(width)])
         values = "count(1) AS n"
         if makes_terms:
             values += ", any_value(terms, true) AS terms"
         sql = f"SELECT {keys}, {values} FROM ({matches}) GROUP BY {keys}"  # noqa: S608
+        if not makes_terms:
+            sql += f" LIMIT {MOST_COLLECTED + 1}"
         table = self.cluster.collect(sql)
+        if not makes_terms and table.num_rows > MOST_COLLECTED:
+            return None
         if makes_terms:
             self._learn(table["terms"])
         by_query = table.group_by("q", use_threads=False).aggregate([("n", "sum")])
@@ -168,12 +178,12 @@ class Evaluation:
     ) -> tuple[Block, dict[int, int]]:
         keys = ", ".join(key_columns(width))
         sql = f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
-        block = self.cluster.checkpoint(sql, width)
         # Matches are known by relation; they are put down to its first rule.
         first: dict[int, int] = {}
         for number, _ in plans:
             tag = self.cluster.tag(affected[number].head.relation)
             first.setdefault(tag, number)
+        block = self.cluster.checkpoint(sql, width, first)
         numbers = {first[tag]: matched for tag, matched in block.numbers.items()}
         return brought_home(block), numbers
 

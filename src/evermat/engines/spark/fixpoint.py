@@ -249,6 +249,7 @@ class _Pass:
             every, new = self._cluster.checkpoint_marked(
                 f"SELECT {names} FROM {view}",  # noqa: S608
                 self._width,
+                work.heads.values(),
             )
         finally:
             session.catalog.dropTempView(view)

@@ -2,14 +2,16 @@
 
 An update asks of the facts it has just derived whether they hold, whether they were
 given, and how often they were counted. All of it is on the cluster, in levels that do
-not change while the update lasts. The first question about a fact fetches the answers
-to all of them; the others are then answered by the driver.
+not change while the update lasts. Sources that are asked one after the other share one
+job: the first question about a fact fetches the answers of all of them. What was
+answered once is answered by the driver from then on.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +22,11 @@ from evermat.engines.spark.blocks import (
     key_names,
     summed,
     without,
+)
+from evermat.engines.spark.row_keys import (
+    listed_values,
+    whole_key_sql,
+    whole_keys,
 )
 
 if TYPE_CHECKING:
@@ -66,26 +73,32 @@ class Lookups:
         tags = frozenset(pc.unique(facts["tag"]).to_pylist())
         width = max(each.stored_width() for each in self._sources)
         width = max(width, len(facts.column_names) - 1)
+        facts = appended([facts, _nothing(width=width)])
         keys = key_columns(width)
-        wanted = self._cluster.register_table(
-            appended([facts, _nothing(width=width)]).select(keys)
-        )
+        # Triples are sorted by property and object: scans skip what is far from them.
+        sorted_by = ((name, facts[name].to_numpy()) for name in keys[2:])
+        where = " AND ".join(listed_values(sorted_by)) or "true"
         parts = [
-            f"SELECT {place} AS source, {', '.join(keys)}, n FROM ({query})"  # noqa: S608
+            f"SELECT {place} AS source, {', '.join(keys)}, n FROM ({query}) "  # noqa: S608
+            f"WHERE {where}"
             for place, source in enumerate(self._sources)
             for query in source.stored_queries(width, tags)
         ]
         if parts:
-            on = " AND ".join(f"l.{name} = r.{name}" for name in keys)
+            numbers = np.unique(whole_keys(facts, width))
+            wanted = self._cluster.register_table(pa.table({"key": numbers}))
             fetched = self._cluster.collect(
-                f"SELECT /*+ BROADCAST(r) */ l.* FROM ({' UNION ALL '.join(parts)}) l "  # noqa: S608
-                f"LEFT SEMI JOIN {wanted} r ON {on}"
+                f"SELECT /*+ BROADCAST(r) */ source, {', '.join(keys)}, n "  # noqa: S608
+                f"FROM (SELECT *, {whole_key_sql(width)} AS key "
+                f"FROM ({' UNION ALL '.join(parts)})) l "
+                f"LEFT SEMI JOIN {wanted} r ON l.key = r.key"
             )
+            self._cluster.waste.append((wanted, None))
+            fetched = common(fetched, facts)
             for place in range(len(self._sources)):
                 mine = fetched.filter(pc.equal(fetched["source"], place))
                 new = summed(mine.drop_columns(["source"]))
                 self._found[place] = appended([self._found[place], new])
-        self._cluster.waste.append((wanted, None))
         self._asked = appended([self._asked, facts])
 
 

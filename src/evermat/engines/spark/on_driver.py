@@ -33,6 +33,7 @@ from evermat.engines.spark.blocks import (
     spread,
     width_of,
 )
+from evermat.engines.spark.nearby import MOST_CHANGES, Nearby, NotNearError, walk
 from evermat.engines.spark.reading import Reader, affected_queries
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Monitor, Query, QuerySet
     from evermat.engines.embedded.settled import RowCounts
     from evermat.engines.spark.blocks import Block, Cluster
+    from evermat.engines.spark.nearby import NearReader
 
     Ids = npt.NDArray[np.int64]
     Codes = npt.NDArray[np.uint32]
@@ -96,6 +98,9 @@ class DriverEvaluation:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._nearby = Nearby(cluster)
+        self._not_near: dict[QuerySet, int] = {}
+        """How large changes were when too much had to be looked up."""
         self._start()
 
     def _start(self) -> None:
@@ -112,7 +117,10 @@ class DriverEvaluation:
 
         None if the driver has not all that is read, or if there are too many matches.
         """
-        here = self._views(tuple(affected_queries(queries, views)), views)
+        affected = tuple(affected_queries(queries, views))
+        here = self._views(affected, views, Reader(self._cluster, views))
+        if here is None:
+            here = self._near_views(queries, affected, views)
         if here is None:
             return None
         tally = _Tally(monitor)
@@ -127,14 +135,34 @@ class DriverEvaluation:
 
     def answer(self, query: Query, views: Views) -> pa.Table | None:
         """The distinct rows a single query yields; None if it is not for the driver."""
-        here = self._views((query,), views)
+        here = self._views((query,), views, Reader(self._cluster, views))
         return None if here is None else self._engine.answer(query, here)
 
     # ----------------------------------------------------------------- on the way in
 
-    def _views(self, queries: tuple[Query, ...], views: Views) -> Views | None:
+    def _near_views(
+        self, queries: QuerySet, affected: tuple[Query, ...], views: Views
+    ) -> Views | None:
+        """What the queries read near a small change; None if it is too much."""
+        changes = (views.delta_positive, views.delta_negative)
+        size = sum(change.size() for change in changes if change is not None)
+        if size > min(MOST_CHANGES, self._not_near.get(queries, MOST_CHANGES + 1) - 1):
+            return None
+        try:
+            reader = walk(self._nearby, affected, views)
+            return self._views(affected, views, reader)
+        except NotNearError:
+            self._not_near[queries] = size
+            return None
+
+    def forget(self, queries: QuerySet) -> None:
+        """Keep nothing of queries that will not be run again."""
+        self._not_near.pop(queries, None)
+
+    def _views(
+        self, queries: tuple[Query, ...], views: Views, reader: Reader | NearReader
+    ) -> Views | None:
         """What the queries read, as sets of the embedded engine."""
-        reader = Reader(self._cluster, views)
         read: dict[tuple[Role, bool], dict[str, Block]] = {}
         arities: dict[str, int] = {}
         for pattern in _patterns(queries, views):

@@ -8,6 +8,7 @@ All queries of a call go into one plan, whose rows are counted by one aggregatio
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
@@ -35,10 +36,14 @@ from evermat.engines.spark.rows import BROADCAST, FEW, join_hint
 from evermat.values import Constant
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evermat.algebra import Expression, Operand, Pattern, Query
     from evermat.engines.spark.blocks import Block, Cluster
     from evermat.engines.spark.reading import Reader
 
+LISTED = 64
+"""Inline rows up to which they are part of the text of a plan."""
 SMALL_CHANGE = 20_000
 """Rows of a change up to which what it joins with first need not be shuffled."""
 TERMS_TYPE = f"array<{VALUE_TYPE}>"
@@ -85,6 +90,8 @@ class _Leaf:
     columns: frozenset[int]
     bound: int
     is_change: bool = False
+    is_listed: bool = False
+    """Rows that are part of the text of the plan."""
 
 
 class Planner:
@@ -107,6 +114,7 @@ class Planner:
         self._sql = "SELECT 0L AS unit"
         self._estimate = 0
         self._joined: list[_Leaf] = []
+        self._listed = self._listed_rows()
 
     def plan(self) -> QueryPlan | None:
         """The plan, or None if the query certainly has no match."""
@@ -146,6 +154,9 @@ class Planner:
                 return None
             self._blocks += source.rows.blocks
             columns, where = _match(pattern, self._cluster)
+            for index in columns.keys() & self._listed.keys():
+                # What inline rows do not have is not read from the cache at all.
+                where += f" AND c{columns[index]} IN ({_longs(self._listed[index])})"
             names = [f"c{at} AS v{index}" for index, at in columns.items()]
             sql = (
                 f"SELECT {', '.join(names) or f'0L AS u{number}'} "  # noqa: S608
@@ -156,7 +167,7 @@ class Planner:
                     f"{pattern.relation} ({pattern.role.name.lower()})",
                     sql,
                     frozenset(columns),
-                    source.bound,
+                    self._reader.most(pattern, self._listed),
                     pattern is self._query.changed,
                 )
             )
@@ -165,9 +176,21 @@ class Planner:
             if not inline.rows:
                 return None
             indexes = frozenset(column.index for column in inline.columns)
-            sql = f"SELECT * FROM {self._inline_view()}"  # noqa: S608
-            leaves.append(_Leaf("inline rows", sql, indexes, len(inline.rows)))
+            size = len(inline.rows)
+            if self._listed:
+                leaves.append(_Leaf("inline rows", "", indexes, size, is_listed=True))
+            else:
+                sql = f"SELECT * FROM {self._inline_view()}"  # noqa: S608
+                leaves.append(_Leaf("inline rows", sql, indexes, size))
         return leaves
+
+    def _listed_rows(self) -> dict[int, list[int]]:
+        """Few inline rows, by column: sending them to all executors would be a job."""
+        inline = self._query.inline
+        if inline is None or not 0 < len(inline.rows) <= LISTED or not inline.columns:
+            return {}
+        columns = zip(inline.columns, zip(*inline.rows, strict=True), strict=True)
+        return {column.index: list(map(self._id, each)) for column, each in columns}
 
     def _inline_view(self) -> str:
         knowledge, inline = self._knowledge, self._query.inline
@@ -195,9 +218,15 @@ class Planner:
 
     def _rank(self, leaf: _Leaf) -> tuple[bool, bool, int]:
         connected = bool(leaf.columns & self._bound)
+        if leaf.is_listed:
+            # They cost nothing once they are connected, and must not come first.
+            return not connected, not connected, -1 if connected else sys.maxsize
         return not leaf.is_change, not connected, leaf.bound
 
     def _join_one(self, leaf: _Leaf) -> None:
+        if leaf.is_listed:
+            self._look_up(leaf)
+            return
         estimate = self._estimate
         shared = sorted(leaf.columns & self._bound)
         few = bool(shared) and max(leaf.bound, estimate) <= FEW
@@ -223,7 +252,38 @@ class Planner:
             self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
         by = ", ".join(f"?{index}" for index in shared) or "nothing"
         self._steps.append(f"join {leaf.name} on {by}, {leaf.bound:,} rows, {how}")
-        self._estimate = estimate * 10
+        # A fact finds a few others, or one for each where there are not so many.
+        self._estimate = min(estimate * 10, max(estimate, leaf.bound))
+
+    def _look_up(self, leaf: _Leaf) -> None:
+        """Join inline rows by a list of cases."""
+        shared = sorted(leaf.columns & self._bound)
+        added = sorted(leaf.columns - self._bound)
+        cases: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+        for at in range(leaf.bound):
+            key, rest = (
+                tuple(self._listed[index][at] for index in each)
+                for each in (shared, added)
+            )
+            cases.setdefault(key, []).append(rest)
+        names = [f"v{index}" for index in added] or ["unit"]
+        whens = []
+        for key, rows in cases.items():
+            found = " AND ".join(
+                f"v{index} = {id_}L" for index, id_ in zip(shared, key, strict=True)
+            )
+            values = ", ".join(
+                "struct(" + ", ".join(f"{id_}L" for id_ in row or (0,)) + ")"
+                for row in rows
+            )
+            whens.append(f"WHEN {found or 'true'} THEN array({values})")
+        bound = ", ".join(f"v{index}" for index in sorted(self._bound)) or "0L AS none"
+        self._sql = (
+            f"SELECT {bound}, {', '.join(names)} FROM ({self._sql}) "  # noqa: S608
+            f"LATERAL VIEW inline(CASE {' '.join(whens)} END) AS {', '.join(names)}"
+        )
+        by = ", ".join(f"?{index}" for index in shared) or "nothing"
+        self._steps.append(f"look up {leaf.name} by {by}, {leaf.bound:,} rows")
 
     def _heavy_keys(self, leaf: _Leaf, shared: list[int]) -> HeavyKeys:
         """Keys with too many rows for one task, on the side of what was found or not.
@@ -387,6 +447,10 @@ def _match(pattern: Pattern, cluster: Cluster) -> tuple[dict[int, int], str]:
         else:
             columns[operand.index] = at
     return columns, " AND ".join(conditions)
+
+
+def _longs(ids: Iterable[int]) -> str:
+    return ", ".join(f"{id_}L" for id_ in sorted(set(ids)))
 
 
 def _terms(made: list[int]) -> str:

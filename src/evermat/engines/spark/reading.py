@@ -6,14 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Difference, Intersection, Role, Union, Within
+from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.rows import Rows, no_rows
-from evermat.engines.spark.sets import Growing, Settled, Stored, rows_of
+from evermat.engines.spark.sets import Growing, Settled, Stored, foreign, rows_of
+from evermat.engines.spark.summaries import TRIPLE
+from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from evermat.algebra import Facts, Pattern, Query, QuerySet, Views
+    from evermat.algebra import Facts, Operand, Pattern, Query, QuerySet, Views
     from evermat.engines.spark.blocks import Cluster
+
+
+ANYTHING = (None,)
+"""An operand of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +68,51 @@ class Reader:
             return Source(rows, rows.block.sizes.get(tag, 0))
         rows = rows_of(facts, self._cluster, frozenset({tag}))
         return Source(rows, rows.bound)
+
+    def most(self, pattern: Pattern, known: Mapping[int, Sequence[int]]) -> int:
+        """How many rows match a positive pattern, at most.
+
+        Args:
+            pattern: the pattern.
+            known: ids that columns of the query can have, where those are few.
+        """
+        facts, bound = self._views.read_by(pattern), self.source(pattern).bound
+        if facts is None or len(pattern.operands) < TRIPLE:
+            return bound
+        seconds, thirds = (_ids(pattern.operands[at], known) for at in (1, 2))
+        if seconds == ANYTHING:
+            return bound
+        tag = self._cluster.tag(pattern.relation)
+        found = sum(
+            _most(facts, tag, second, third) for second in seconds for third in thirds
+        )
+        return min(bound, found)
+
+
+def _ids(
+    operand: Operand, known: Mapping[int, Sequence[int]]
+) -> tuple[int, ...] | tuple[None]:
+    """The ids that an operand can have, `ANYTHING` if nothing is known."""
+    if isinstance(operand, Constant):
+        return (constant_id(operand),)
+    return tuple(known.get(operand.index, ())) or ANYTHING
+
+
+def _most(facts: Facts, tag: int, second: int | None, third: int | None) -> int:
+    """How many facts of a view have two constants, at most."""
+    match facts:
+        case Settled():
+            return facts.block.most(tag, second, third)
+        case Growing() | Stored():
+            blocks = facts.heap.blocks()
+            return sum(block.most(tag, second, third) for block in blocks)
+        case Union(left=left, right=right):
+            return _most(left, tag, second, third) + _most(right, tag, second, third)
+        case Intersection(left=left, right=right):
+            return min(_most(each, tag, second, third) for each in (left, right))
+        case Difference(left=inner) | Within(facts=inner):
+            return _most(inner, tag, second, third)
+    raise foreign(facts)
 
 
 def _is_on_driver(facts: Facts) -> bool:

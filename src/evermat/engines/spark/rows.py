@@ -7,6 +7,7 @@ The text of a plan never contains the plan of another round: blocks are scanned.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 BROADCAST = 300_000
 """Rows up to which the smaller side of a join is sent to all executors."""
-FEW = 20_000
+FEW = 200_000
 """Rows that are as well shuffled: sending them to all executors is a job of its own."""
 
 
@@ -48,6 +49,7 @@ class Rows:
         sql: a query for `tag`, `c0`, …; None for rows on the driver.
         keeps: blocks whose views the plan names, so that they stay.
         whole: the block on the cluster that the rows are, if they are all of one.
+        sizes: how many rows each relation has, where that is known exactly.
     """
 
     cluster: Cluster
@@ -57,6 +59,7 @@ class Rows:
     sql: str | None = None
     keeps: tuple[Block, ...] = ()
     whole: Block | None = None
+    sizes: Mapping[int, int] | None = None
 
     @property
     def table(self) -> pa.Table | None:
@@ -67,6 +70,11 @@ class Rows:
     def blocks(self) -> tuple[Block, ...]:
         """The blocks that a plan over these rows needs."""
         return self.keeps if self.block is None else (self.block,)
+
+    @property
+    def tags(self) -> frozenset[int]:
+        """The relations that may have rows."""
+        return frozenset(tag for block in self.blocks for tag in block.sizes)
 
     def query(self, width: int | None = None) -> str:
         """A query for the rows, with at least so many columns."""
@@ -92,14 +100,15 @@ def block_rows(block: Block, tags: frozenset[int] | None = None) -> Rows:
     if block.table is not None:
         if tags is not None:
             block = local_block(cluster, chosen(block.table, tags))
-        return Rows(cluster, block.width, block.size, block)
-    bound = sum(n for tag, n in block.sizes.items() if tags is None or tag in tags)
+        return Rows(cluster, block.width, block.size, block, sizes=block.sizes)
+    sizes = {tag: n for tag, n in block.sizes.items() if tags is None or tag in tags}
     names = ", ".join(key_columns(block.width))
     sql = f"SELECT {names} FROM {block.view}"  # noqa: S608
     if tags is not None:
         sql = f"{sql} WHERE tag IN ({_list(tags)})"
     whole = block if tags is None else None
-    return Rows(cluster, block.width, bound, None, sql, (block,), whole)
+    bound = sum(sizes.values())
+    return Rows(cluster, block.width, bound, None, sql, (block,), whole, sizes)
 
 
 def no_rows(cluster: Cluster) -> Rows:
@@ -165,7 +174,17 @@ def concatenated(parts: list[Rows]) -> Rows:
         bound=sum(part.bound for part in parts),
         sql=" UNION ALL ".join(part.query(width) for part in parts),
         keeps=tuple(block for part in parts for block in part.blocks),
+        sizes=_sizes_together(parts),
     )
+
+
+def _sizes_together(parts: list[Rows]) -> Mapping[int, int] | None:
+    total = Counter[int]()
+    for part in parts:
+        if part.sizes is None:
+            return None
+        total.update(part.sizes)
+    return total
 
 
 def within(rows: Rows, region: Region) -> Rows:
@@ -260,24 +279,25 @@ def settled_block(rows: Rows) -> Block:
         return rows.whole
     if rows.bound <= rows.cluster.small:
         return local_block(rows.cluster, work_out(rows))
-    block = rows.cluster.checkpoint(str(rows.sql), rows.width)
+    block = rows.cluster.checkpoint(str(rows.sql), rows.width, rows.tags)
     return brought_home(block)
 
 
-def brought_home(block: Block) -> Block:
-    """The same block, on the driver if it turned out to be small."""
-    if block.table is not None or block.size > block.cluster.small:
+def brought_home(block: Block, room: int | None = None) -> Block:
+    """The same block, on the driver if it turned out to be small.
+
+    Args:
+        block: the block.
+        room: for how many rows there is room there.
+    """
+    room = block.cluster.small if room is None else room
+    if block.table is not None or block.size > room:
         return block
     return local_block(block.cluster, block.cluster.collect(f"TABLE {block.view}"))
 
 
-def partitioned(rows: Rows, sizes: Mapping[int, int] | None = None) -> Block:
-    """The rows as a block on the cluster, partitioned by all columns.
-
-    Args:
-        rows: the rows.
-        sizes: how many there are of each relation, if that is known.
-    """
+def partitioned(rows: Rows) -> Block:
+    """The rows as a block on the cluster, partitioned by all columns."""
     keys = ", ".join(key_columns(rows.width))
     sql = f"SELECT * FROM ({rows.query()}) DISTRIBUTE BY {keys}"  # noqa: S608
-    return rows.cluster.checkpoint(sql, rows.width, sizes)
+    return rows.cluster.checkpoint(sql, rows.width, rows.tags)

@@ -26,6 +26,12 @@ SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.join.preferSortMergeJoin": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Constraints of checkpointed plans name columns that those do not have, and Spark
+    # fails over them. Plans say themselves what scans have to look for.
+    "spark.sql.constraintPropagation.enabled": "false",
+    # Rows from the driver take four times the room where Spark unpacks them at once,
+    # and plans that were checkpointed keep them.
+    "spark.sql.execution.arrow.localRelationThreshold": "100KB",
     # Loops over a queried plan would compile, run once and forget.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }

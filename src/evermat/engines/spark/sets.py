@@ -7,7 +7,6 @@ little; a level with many holes is written anew.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
@@ -182,19 +181,20 @@ class Heap:
         """Whether sizes of levels are only bounds."""
         return any(level.holes.bound for level in self.contents.levels)
 
-    def size(self, tag: int) -> int:
-        """How many rows a relation has, at most if there are holes."""
+    def blocks(self) -> list[Block]:
+        """All blocks, of which some rows may be holes."""
         blocks = [level.block for level in self.contents.levels]
         if self.contents.local is not None:
             blocks.append(self.contents.local)
-        return sum(block.sizes.get(tag, 0) for block in blocks)
+        return blocks
+
+    def size(self, tag: int) -> int:
+        """How many rows a relation has, at most if there are holes."""
+        return sum(block.sizes.get(tag, 0) for block in self.blocks())
 
     def tags(self) -> frozenset[int]:
         """The relations that may have rows."""
-        blocks = [level.block for level in self.contents.levels]
-        if self.contents.local is not None:
-            blocks.append(self.contents.local)
-        return frozenset(tag for block in blocks for tag in block.sizes)
+        return frozenset(tag for block in self.blocks() for tag in block.sizes)
 
     def add(self, block: Block) -> None:
         """Add rows that are not there."""
@@ -246,9 +246,7 @@ class Heap:
         start = min(start, len(levels) - 2)
         merged = levels[start:]
         rows = concatenated([level.rows(None) for level in merged])
-        has_holes = any(level.holes.bound for level in merged)
-        sizes = sum((Counter(level.block.sizes) for level in merged), Counter[int]())
-        block = partitioned(rows, None if has_holes else sizes)
+        block = partitioned(rows)
         level = Level(block, no_rows(self.cluster))
         return replace(contents, levels=(*levels[:start], level))
 
@@ -366,7 +364,7 @@ def rows_of(facts: Facts, cluster: Cluster, tags: Tags = None) -> Rows:
             return intersection(rows, _rows_beside(rows, right, tags))
         case Within(facts=inner, region=region):
             return _rows_within(inner, region, cluster, tags)
-    raise _foreign(facts)
+    raise foreign(facts)
 
 
 def _before(facts: Facts, less: Facts, tags: Tags) -> Rows | None:
@@ -418,7 +416,7 @@ def _rows_within(facts: Facts, region: Region, cluster: Cluster, tags: Tags) -> 
         tag for tag, name in enumerate(cluster.names) if region.touches(name)
     )
     rows = rows_of(facts, cluster, touched if tags is None else touched & tags)
-    return within(rows, region) if rows.bound else rows
+    return within(rows, region) if rows.bound and region.shapes else rows
 
 
 def settle(facts: Facts, cluster: Cluster) -> Settled:
@@ -459,10 +457,18 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
         f"SELECT /*+ SHUFFLE_HASH({', '.join(names)}) */ {columns}, n, {old} AS old "  # noqa: S608
         f"FROM ({pending.sql}) l {' '.join(joins)}"
     )
-    every, new = cluster.checkpoint_marked(sql, width)
+    every, new = cluster.checkpoint_marked(sql, width, pending.tags)
     block.width = width
     block.become(every)
-    return brought_home(new)
+    return brought_home(new, _room_in(known, cluster))
+
+
+def _room_in(facts: Facts, cluster: Cluster) -> int:
+    """How many more facts a set may have on the driver."""
+    room = cluster.small
+    if isinstance(facts, Growing | Stored) and facts.heap.contents.local is not None:
+        room -= facts.heap.contents.local.size
+    return room
 
 
 def _parts_of(facts: Facts, cluster: Cluster, tags: Tags) -> list[Rows]:
@@ -502,11 +508,12 @@ def _parts(facts: Facts) -> frozenset[tuple[int, int]]:
 def as_settled(facts: Facts) -> Settled:
     """A set that this engine settled."""
     if not isinstance(facts, Settled):
-        raise _foreign(facts)
+        raise foreign(facts)
     return facts
 
 
-def _foreign(facts: Facts) -> EngineUseError:
+def foreign(facts: Facts) -> EngineUseError:
+    """The error for a set of another engine."""
     return EngineUseError(f"`{type(facts).__name__}` is no set of this engine")
 
 

@@ -37,6 +37,8 @@ class Copy:
         return self._sizes
 
     def _counted(self) -> Mapping[int, int]:
+        if self._rows.sizes is not None:
+            return self._rows.sizes
         if self._rows.bound <= self._cluster.small:
             self._rows = block_rows(settled_block(self._rows))
         if self._rows.block is not None:

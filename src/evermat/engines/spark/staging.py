@@ -193,7 +193,8 @@ class EncodedRows(StagedRows):
             f"WHERE sort = {FACT} GROUP BY {ids}"
         )
         keys = ", ".join(key_columns(width))
-        block = cluster.checkpoint(f"SELECT * FROM ({sql}) DISTRIBUTE BY {keys}", width)  # noqa: S608
+        sql = f"SELECT * FROM ({sql}) DISTRIBUTE BY {keys}"  # noqa: S608
+        block = cluster.checkpoint(sql, width, {tag})
         return brought_home(block)
 
     def _make_constants_known(self) -> None:

@@ -271,14 +271,14 @@ def take_up_frame(engine: SparkEngine, frame: DataFrame) -> None:
         f"FROM {view} l JOIN {names} r ON l.relation = r.relation "
         f"DISTRIBUTE BY tag, {', '.join(keys[1:])}"
     )
-    facts = ", ".join(keys)
+    facts, tags = ", ".join(keys), range(len(cluster.names))
     for name, stored in (("holds", engine.materialised), ("given", engine.explicit)):
         sql = f"SELECT {facts} FROM ({source}) WHERE {name} > 0"  # noqa: S608
-        stored.heap.add(brought_home(cluster.checkpoint(sql, width)))
+        stored.heap.add(brought_home(cluster.checkpoint(sql, width, tags)))
     for name, counters in (
         ("n_nr", engine.nonrecursive_counts),
         ("n_r", engine.recursive_counts),
     ):
         sql = f"SELECT {facts}, {name} AS n FROM ({source}) WHERE {name} <> 0"  # noqa: S608
-        counters.append(brought_home(cluster.checkpoint(sql, width)))
+        counters.append(brought_home(cluster.checkpoint(sql, width, tags)))
     cluster.waste += [(view, frame), (names, None)]
