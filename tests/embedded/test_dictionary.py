@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evermat.algebra import Column, Pattern, Region
 from evermat.columns import constants, table_of_rows
 from evermat.engines.embedded.dictionary import LARGEST, SMALLEST, UNKNOWN, Dictionary
+from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.values import IRI, BlankNode, LangString, TypedLiteral, Value, constant
 
 VALUES = st.one_of(
@@ -33,6 +35,28 @@ def test_an_integer_has_one_id_whether_it_comes_as_a_number_or_as_a_term(
     (as_number,) = dictionary.encode(pa.array([number]))
     (as_term,) = dictionary.encode_constants([constant(number)])
     assert as_number == as_term
+
+
+def test_the_classes_of_an_ontology_are_looked_up_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = EmbeddedEngine()
+    a_type = constant(IRI("http://e.org/type"))
+    classes = [constant(IRI(f"http://e.org/{at}")) for at in range(200)]
+    region = Region(
+        shapes=tuple(Pattern("triple", (Column(0), a_type, each)) for each in classes)
+    )
+    facts = engine.intern("triple", table_of_rows([(1, a_type, classes[3])], 3))
+    calls = []
+    encode = Dictionary.encode
+
+    def counted(self: Dictionary, column: pa.Array) -> object:
+        calls.append(len(column))
+        return encode(self, column)
+
+    monkeypatch.setattr(Dictionary, "encode", counted)
+    assert engine.settle(facts.within(region)).size() == 1
+    assert calls == [201]
 
 
 @given(st.lists(VALUES, max_size=40), st.lists(VALUES, max_size=40))

@@ -123,6 +123,13 @@ MUTANTS = (
         "bf",
     ),
     Mutant(
+        "B/F^≈ overlooks what is given under other names",
+        "equality",
+        "return engine.settle(told - engine.rewrite(given, self.old))",
+        "return told",
+        "bf",
+    ),
+    Mutant(
         "given facts of a split clique keep their old form",
         "equality_update",
         "affected = engine.settle(given.before(found) | deletions)",

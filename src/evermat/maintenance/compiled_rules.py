@@ -381,21 +381,24 @@ def _is_closed(plan: StratumPlan) -> bool:
     def lies_within(atom: Atom) -> bool:
         if atom.predicate in region.relations:
             return True
-        constants = {
-            at: argument.constant
+        fixed = tuple(
+            (at, argument.constant)
             for at, argument in enumerate(atom.arguments)
             if isinstance(argument, Term)
-        }
+        )
+        if (atom.predicate, fixed) in shapes:
+            return True
+        constants = dict(fixed)
         return any(
             (atom.predicate, tuple((at, constants.get(at)) for at in choice)) in shapes
             for choice in places
         )
 
+    # Most atoms lie within, and finding out is quicker than whether they are local.
     return all(
-        lies_within(atom)
+        lies_within(atom) or not is_local(rule, atom)
         for rule in plan.recursive.rules
         for atom in rule.positive_atoms()
-        if is_local(rule, atom)
     )
 
 

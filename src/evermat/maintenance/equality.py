@@ -121,14 +121,25 @@ class Deletion:
             if batch.is_empty():
                 break
             self.doubtful.add(batch)
-            self._check(batch)
-            failed = engine.settle(batch - self._proved(batch))
+            hopeless = self._hopeless(batch)
+            others = engine.settle(batch - hopeless)
+            self._check(others)
+            failed = engine.settle(batch - self._proved(others))
             if failed.is_empty():
                 break
             run.round(failed)
             candidates = self._consequences(failed)
             run.delete(failed)
         return self._propagate()
+
+    def _hopeless(self, facts: SettledFacts) -> SettledFacts:
+        """Facts that no rule derives, and of which nothing is given any more."""
+        engine = self.engine
+        told = engine.settle(facts - facts.within(self.derivable))
+        if told.is_empty():
+            return told
+        given = self.given.kept(engine.originals(told, self.old))
+        return engine.settle(told - engine.rewrite(given, self.old))
 
     def _consequences(self, failed: SettledFacts) -> SettledFacts:
         """Facts that may depend on facts which are not all proved (l. 9 to 15)."""
@@ -277,7 +288,9 @@ class Deletion:
     def _sure(self, facts: SettledFacts) -> SettledFacts:
         """Given facts behind the facts, and those proved before (l. 36 to 40)."""
         engine = self.engine
-        given = self.given.kept(engine.originals(facts, self.old))
+        # Nodes of cliques are not given: equalities are, and rules derive nodes.
+        told = engine.settle(facts - facts.within(EQUALITIES))
+        given = self.given.kept(engine.originals(told, self.old))
         late = engine.rewritten_into(self.delayed_images, self.old, facts)
         return engine.settle(given | late | (facts & self.delayed))
 

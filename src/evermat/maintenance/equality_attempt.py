@@ -87,8 +87,11 @@ class Maintained:
         theirs = engine.settle(moved | engine.rewrite(moved, before))
         old_marks = engine.rewrite(ours, before)
         new_marks = engine.rewrite(theirs, after)
-        old = engine.settle(lost | engine.mentioning(old_marks, engine.materialised))
-        new = engine.settle(gained | engine.mentioning(new_marks, run.updated))
+        # All at once, because looking through all relations costs most.
+        marks = engine.settle(old_marks | new_marks)
+        found = engine.mentioning(marks, run.possible)
+        old = engine.settle(lost | (found & engine.materialised))
+        new = engine.settle(gained | (found & run.updated))
         return CliqueChange(before, after, engine.snapshot(old), engine.snapshot(new))
 
 

@@ -191,18 +191,20 @@ class Prover:
     def _extract(
         self, fact: Fact, heights: Sequence[SettledFacts], negative: Facts
     ) -> Proof:
-        """Read the steps, from the highest fact downwards."""
+        """Read the steps, from the highest fact downwards.
+
+        What is still open when all heights have been visited was given.
+        """
         engine, exchange = self.engine, self.exchange
         lower = engine.growing()
         for facts in heights:
             lower.add(facts)
-        steps: dict[Fact, Instance | None] = {}
-        found_heights: dict[Fact, int] = {}
-        waiting = {fact}
+        steps: dict[Fact, Instance] = {}
+        found_heights = {fact: 0}
+        wanted = exchange.settled([fact])
         for height in range(len(heights), 0, -1):
             lower.discard(heights[height - 1])
-            asked = exchange.settled(waiting)
-            here = engine.settle(asked & heights[height - 1])
+            here = engine.settle(wanted & heights[height - 1])
             if here.is_empty():
                 continue
             views = Views(engine.explicit | lower, negative, here)
@@ -210,13 +212,12 @@ class Prover:
             steps.update(chosen)
             found_heights.update(dict.fromkeys(chosen, height))
             premises = {each for step in chosen.values() for each in step.premises}
-            new = {each for each in premises if each not in steps} - waiting
-            given = exchange.settled(new) & engine.explicit
-            leaves = exchange.listed(engine.settle(given))
-            steps.update(dict.fromkeys(leaves))
-            found_heights.update(dict.fromkeys(leaves, 0))
-            waiting = {each for each in waiting | new if each not in steps}
-        return Proof(fact, steps, found_heights)
+            new = {each for each in premises if each not in found_heights}
+            found_heights.update(dict.fromkeys(new, 0))
+            wanted = engine.settle(wanted | exchange.settled(new))
+        return Proof(
+            fact, {each: steps.get(each) for each in found_heights}, found_heights
+        )
 
     def _least(self, heads: Iterable[Fact], views: Views) -> dict[Fact, Instance]:
         """For each of the facts the first instance that derives it."""

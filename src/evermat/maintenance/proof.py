@@ -15,7 +15,8 @@ and after an update what it would be had everything been loaded at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from evermat.columns import constants, table_of_rows
@@ -106,11 +107,13 @@ class Exchange:
         for fact in facts:
             rows.setdefault(fact.relation, []).append(fact.row)
         engine = self._engine
-        found = engine.no_facts()
-        for relation, some in rows.items():
-            table = table_of_rows(some, len(some[0]))
-            found = engine.settle(found | engine.intern(relation, table))
-        return found
+        sets = [
+            engine.intern(relation, table_of_rows(some, len(some[0])))
+            for relation, some in rows.items()
+        ]
+        if len(sets) == 1:
+            return sets[0]
+        return engine.settle(reduce(or_, sets, engine.no_facts()))
 
     def listed(self, facts: SettledFacts) -> set[Fact]:
         """The facts of a set."""

@@ -73,6 +73,8 @@ class Search:
         self._backwards = _Backwards(engine, target, rules, behind, negative)
         self._forwards = _Forwards(engine, relevant, negative)
         self._proved = engine.growing()
+        self._visited = 0
+        """How many rounds of the search forwards do not have the target."""
 
     def run(self) -> list[SettledFacts] | None:
         """Facts of heights 1, 2 and so on up to the height of the target.
@@ -112,9 +114,10 @@ class Search:
         """The heights, if what was looked at is enough to prove the target."""
         engine = self._engine
         heights = list(self._forwards.rounds)
-        for number, facts in enumerate(heights, start=1):
-            if self._is_target_in(facts):
-                return heights[:number]
+        for number in range(self._visited, len(heights)):
+            if self._is_target_in(heights[number]):
+                return heights[: number + 1]
+        self._visited = len(heights)
         levels = self._backwards.up_to
         given = len(heights)
         most = len(levels) + given

@@ -21,13 +21,15 @@ from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
 from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import Heads, find_or_append
 from evermat.engines.embedded.kernels_programs import (
+    HIGH,
+    LOW,
     MOST_SLOTS,
     TOO_MUCH,
     find_facts,
     run_programs,
 )
 from evermat.engines.embedded.programs import ROLES, fact_line
-from evermat.engines.embedded.sets import Marker
+from evermat.engines.embedded.sets import Marker, mark_visible
 from evermat.engines.embedded.settled import RowCounts, Settled
 
 if TYPE_CHECKING:
@@ -178,9 +180,7 @@ class AtOnce:
                     work.jobs.append((program.address, low, high, number))
         return work
 
-    def _table(
-        self, codes: tuple[Code, Code, Code], bits: dict[Role, int], sets: Sets
-    ) -> Flags:
+    def _table(self, codes: tuple[Code, Code, Code], bits: dict[Role, int]) -> Flags:
         """For each status the roles that may see it."""
         positive, negative, local = codes
         changed = bits.get(Role.CHANGED, 0)
@@ -196,9 +196,8 @@ class AtOnce:
                 (Role.ALL, True): local,
                 (Role.UNCHANGED, True): ("-", local, changed),
             }
-            table = self._visible[key] = np.zeros(1 << 16, np.uint8)
-            for role, code in by_role.items():
-                table |= sets.visible(code) * np.uint8(ROLES[role])
+            numbers = {ROLES[role]: code for role, code in by_role.items()}
+            table = self._visible[key] = mark_visible(numbers)
         return table
 
     def _carry_out(
@@ -221,7 +220,7 @@ class AtOnce:
             size = run_programs(
                 np.array(work.jobs, np.int64),
                 np.concatenate(work.rows),
-                self._table(codes, bits, sets),
+                self._table(codes, bits),
                 proved,
                 self._found,
                 self._spare,
@@ -234,6 +233,10 @@ class AtOnce:
         if size == TOO_MUCH:
             return None
         work.matches = matches.tolist()
+        for program, job, found in zip(
+            work.programs, work.jobs, work.matches, strict=True
+        ):
+            program.note_searches(job[HIGH] - job[LOW] + found)
         return ends
 
     def can_find(self, tables: Mapping[str, pa.Table]) -> bool:

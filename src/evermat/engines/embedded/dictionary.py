@@ -21,7 +21,7 @@ from evermat.engines.embedded import kernels_texts
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from evermat.engines.embedded.arrays import Flags, Ids
 
@@ -89,6 +89,13 @@ class Dictionary:
     def encode_constants(self, constants: Sequence[Constant]) -> Ids:
         """The ids of constants given one by one."""
         return self.encode(_term_column(constants))
+
+    def remember(self, constants: Iterable[Constant]) -> None:
+        """Get ready to be asked by `id_of`: many constants at once cost little."""
+        new = [each for each in dict.fromkeys(constants) if each not in self._known]
+        if new:
+            ids = self.encode_constants(new).tolist()
+            self._known.update(zip(new, ids, strict=True))
 
     def id_of(self, constant: Constant) -> int:
         """The id of a constant of a program, which is asked for again and again."""

@@ -35,6 +35,12 @@ FEW = 16
 """One goal for so many keys is looked up by itself, not by walking along the keys,
 where there is a directory. To make one only for that would cost more than it saves."""
 
+WORTH = 128
+"""How many keys a directory can have for each look-up so far: to make it then takes
+about as long as all look-ups without it took longer."""
+
+_NEVER = 1 << 62
+
 SPREAD = 4
 """How many buckets a directory has for each key, unless there are fewer ids: most
 values are then found without a search."""
@@ -114,6 +120,11 @@ class Run:
         self.require_directory()
         return np.empty(size, np.int32), np.empty(size, np.int32)
 
+    @property
+    def has_directory(self) -> bool:
+        """Whether there is a directory."""
+        return self._directory.size > 0
+
     def require_directory(self, spread: int = SPREAD) -> None:
         """Make a directory unless there is one, with so many buckets for each key."""
         if self._directory.size:
@@ -159,17 +170,19 @@ class Index:
         described: how many rows the relation had when the layout was written.
         address: where the layout is.
         described: how many rows the relation had when the layout was written.
-        spread: buckets for each key that directories of long runs should have, because
-            compiled code looks up single keys; 0 if it does not.
+        spread: buckets for each key that directories should have.
+        searches: how often compiled code has looked up a single key.
     """
 
     __slots__ = (
+        "_next",
         "address",
         "columns",
         "covered",
         "described",
         "layout",
         "runs",
+        "searches",
         "spread",
     )
 
@@ -177,7 +190,9 @@ class Index:
         self.columns = columns
         self.layout = index_layout()
         self.address = address(self.layout)
-        self.spread = 0
+        self.spread = 1
+        self.searches = 0
+        self._next = 0
         self.clear()
 
     def clear(self) -> None:
@@ -190,18 +205,25 @@ class Index:
         """Bring the layout up to date with a relation of so many rows."""
         self.layout[RUNS] = len(self.runs)
         place = FIRST_RUN
+        enough = WORTH * self.searches
+        self._next = _NEVER
         for run in self.runs:
-            if self.spread and len(run) > FEW:
+            if FEW < len(run) <= enough:
                 run.require_directory(self.spread)
+            elif len(run) > enough and not run.has_directory:
+                self._next = min(self._next, len(run) // WORTH + 1)
             run.describe(self.layout[place : place + ARITY_OF_RUN])
             place += ARITY_OF_RUN
         self.described = count
 
-    def expect_searches(self, spread: int) -> None:
-        """From now on, have directories of long runs; see `spread`."""
-        if self.spread < spread:
-            self.spread = spread
-            self.described = -1
+    def note_searches(self, times: int) -> None:
+        """Take note of look-ups of single keys; make directories if they are worth it.
+
+        The layout must be up to date.
+        """
+        self.searches += times
+        if self.searches >= self._next:
+            self.describe(self.described)
 
     def add(self, keys: Keys, rows: Rows) -> None:
         """Add new rows, in any order; the arrays are the index's from now on."""

@@ -29,7 +29,13 @@ from evermat.engines.embedded.kernels import (
 )
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
+
+    Sizes = npt.NDArray[np.int64]
+
+_sizes = int64[::1]
 
 FIRST_INTEGER = np.uint32(0x8000_0000)
 
@@ -178,3 +184,46 @@ def list_shared(table: Ids, others: Rows, rows: Rows, found: Rows) -> int:
                 n += 1
                 break
     return n
+
+
+MOST = 1 << 40
+"""Combinations of members are counted up to here."""
+
+
+@kernel(int64(_table, _rows, _rows, _sizes))
+def weigh(table: Ids, others: Rows, rows: Rows, weights: Sizes) -> int:
+    """Count the combinations of members that rows stand for; returns their sum."""
+    total = 0
+    for at in range(rows.size):
+        weight = 1
+        for column in range(table.shape[0]):
+            one = table[column, rows[at]]
+            if one < others.size:
+                weight = min(weight * (others[one] + 1), MOST)
+        weights[at] = weight
+        total += weight
+    return total
+
+
+@kernel(int64(_table, _ids, _rows, _sizes, _table))
+def combine(table: Ids, ring: Ids, rows: Rows, weights: Sizes, found: Ids) -> int:
+    """Write down all rows that some rows of representatives stand for.
+
+    The members of the last column change fastest.
+    """
+    arity = table.shape[0]
+    place = 0
+    for at in range(rows.size):
+        for column in range(arity):
+            found[column, place] = table[column, rows[at]]
+        place += 1
+        for _ in range(weights[at] - 1):
+            is_full = True  # the column behind has come around
+            for column in range(arity - 1, -1, -1):
+                one = found[column, place - 1]
+                if is_full and one < ring.size:
+                    one ^= ring[one]
+                    is_full = one == table[column, rows[at]]
+                found[column, place] = one
+            place += 1
+    return place

@@ -30,6 +30,7 @@ class Plans:
 
     def __init__(self, store: Store, inline: InlineTables) -> None:
         self._inline = inline
+        self._plans: dict[Query, Plan] = {}
         self._prepared: dict[Query, Prepared] = {}
         self._programs: dict[Query, tuple[int, Plan, Program | None]] = {}
         """Each with the time at which it was right."""
@@ -53,13 +54,19 @@ class Plans:
         elif known.arity != arity:
             raise ArityMismatchError(known.arity, arity, name=relation)
 
+    def _plan(self, query: Query) -> Plan:
+        plan = self._plans.get(query)
+        if plan is None or self._is_outdated(plan):
+            self.declare(query.head.relation, len(query.head.operands))
+            plan = self._plans[query] = self.new_plan(query)
+        return plan
+
     def prepared(self, query: Query) -> Prepared:
         """The plan of a query, ready to be run a step at a time."""
+        plan = self._plan(query)
         prepared = self._prepared.get(query)
-        if prepared is None or self._is_outdated(prepared.plan):
-            self.declare(query.head.relation, len(query.head.operands))
-            prepared = Prepared(self.new_plan(query), self._inline)
-            self._prepared[query] = prepared
+        if prepared is None or prepared.plan is not plan:
+            prepared = self._prepared[query] = Prepared(plan, self._inline)
         return prepared
 
     def program(self, query: Query) -> Program | None:
@@ -67,7 +74,7 @@ class Plans:
         known = self._programs.get(query)
         if known is not None and known[0] == self._clock.time:
             return known[2]
-        plan = self.prepared(query).plan
+        plan = self._plan(query)
         program = known[2] if known is not None and known[1] is plan else None
         if program is None and can_be_programmed(plan):
             program = Program(plan, self.relations, self._inline)

@@ -48,6 +48,9 @@ ROLES = {
 }
 """A bit for each role, and for whether the pattern is local."""
 
+MANY_SEARCHES = 64
+"""After so many look-ups indexes are told of them."""
+
 EVERYBODY = 0
 """Stands for rows that all may see."""
 
@@ -64,6 +67,7 @@ class Program:
 
     __slots__ = (
         "_numbers",
+        "_searches",
         "_uses",
         "address",
         "label",
@@ -78,6 +82,7 @@ class Program:
         writer = _Writer(plan.query, relations, inline)
         self._numbers = writer.numbers(plan)
         self._uses = tuple(writer.uses.items())
+        self._searches = 0
         self.plan = plan
         self.label = plan.query.label
         self.target = plan.query.head.relation
@@ -92,6 +97,14 @@ class Program:
         for index, relation in self._uses:
             if index.described != relation.count:
                 relation.describe(index)
+
+    def note_searches(self, times: int) -> None:
+        """Take note of about how many look-ups a run took."""
+        self._searches += times
+        if self._searches > MANY_SEARCHES:
+            for index, _ in self._uses:
+                index.note_searches(self._searches)
+            self._searches = 0
 
 
 def can_be_programmed(plan: Plan) -> bool:
@@ -152,7 +165,7 @@ class _Writer:
         match step:
             case Scan(pattern=pattern):
                 relation = self.relations[pattern.relation]
-                self._use(relation, relation.primary, 0)
+                self._use(relation, relation.primary, 1)
                 slots = self._slots(pattern.operands)
                 return _numbers(
                     (relation, relation.primary, EVERYBODY, SCAN),
@@ -254,7 +267,7 @@ class _Writer:
 
     def _use(self, relation: Relation, index: Index, spread: int) -> None:
         self.uses[index] = relation
-        index.expect_searches(spread)
+        index.spread = max(index.spread, spread)
 
     def _slots(self, operands: Sequence[Operand]) -> list[int]:
         return [
@@ -298,7 +311,7 @@ def _numbers(
 def fact_line(relation: Relation, count: int, first: int) -> list[int]:
     """What to look up: so many facts, whose ids begin at a place."""
     index = relation.primary
-    index.expect_searches(1)
     relation.require_layout()
+    index.note_searches(count)
     what = (relation, index, EVERYBODY, HEAD)
     return [*_numbers(what, [], [], [])[:KEY_SIZE], relation.arity, 0, 0, count, first]

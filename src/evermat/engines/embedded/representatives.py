@@ -153,6 +153,31 @@ class Cliques:
             return origin, table
         return origin, np.stack(columns)
 
+    def combinations(self, table: Ids, rows: Rows, most: int) -> tuple[Ids, Rows]:
+        """What rows of representatives stand for, and the rows that stand for more.
+
+        Args:
+            table: facts of representatives, by column.
+            rows: some of them.
+            most: those that stand for more facts than this are not multiplied out.
+        """
+        if self._integers:
+            part = table[:, rows]
+            weights = self.sizes(part).astype(np.float64).prod(axis=0)
+            few = weights <= most
+            return self.multiply(np.ascontiguousarray(part[:, few]))[1], rows[~few]
+        rows = np.ascontiguousarray(rows)
+        weights = np.empty(rows.size, np.int64)
+        total = kernels_cliques.weigh(table, self._others, rows, weights)
+        many = rows[:0]
+        if total > most:
+            few = weights <= most
+            many, rows, weights = rows[~few], rows[few], weights[few]
+            total = int(weights.sum())
+        found = np.empty((table.shape[0], total), np.uint32)
+        kernels_cliques.combine(table, self._ring, rows, weights, found)
+        return found, many
+
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""
         every = np.arange(self._links.size, dtype=np.uint32)

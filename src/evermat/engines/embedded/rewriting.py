@@ -91,19 +91,16 @@ def explicit_behind(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     """The explicit rows whose images are among some rows of representatives."""
     if cliques.is_identity() or not relation.arity:
         return _explicit(relation, rows)
-    table = relation.table[:, rows]
-    sizes = cliques.sizes(table).astype(np.float64).prod(axis=0)
-    alone = sizes == 1
-    few = ~alone & (sizes <= MOST_COMBINATIONS)
-    many = ~alone & ~few
-    parts = [rows[alone]]
-    if few.any():
-        _, members = cliques.multiply(np.ascontiguousarray(table[:, few]))
-        found = relation.find(members)
-        parts.append(found[found >= 0])
-    if many.any():
-        parts.append(_through_index(relation, rows[many], cliques))
-    return distinct(_explicit(relation, np.concatenate(parts)))
+    shared = cliques.shared(relation.table, rows)
+    if not shared.size:
+        return _explicit(relation, rows)
+    parts = [_explicit(relation, rows)]
+    members, many = cliques.combinations(relation.table, shared, MOST_COMBINATIONS)
+    found = relation.find(members)
+    parts.append(_explicit(relation, found[found >= 0]))
+    if many.size:
+        parts.append(_explicit(relation, _through_index(relation, many, cliques)))
+    return distinct(np.concatenate(parts))
 
 
 def _explicit(relation: Relation, rows: Rows) -> Rows:
@@ -131,8 +128,13 @@ def _through_index(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
 
 def _rows_with(relation: Relation, column: int, ids: Ids) -> Rows:
     """All rows that have one of some ids in a column."""
+    if not ids.size:
+        return NO_ROWS
     parts = [NO_ROWS]
+    low, high = int(ids.min()) << 32, (int(ids.max()) + 1) << 32
     for run in relation.index((column,)).runs:
+        if int(run.keys[-1]) < low or int(run.keys[0]) >= high:
+            continue  # as with most columns: constants of a sort are neighbours
         first, last, total = run.find_halves(ids)
         if not total:
             continue

@@ -39,7 +39,7 @@ from evermat.engines.embedded.settled import Settled
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     import numpy.typing as npt
@@ -463,9 +463,14 @@ class Sets:
         self, region: Region, name: str
     ) -> list[tuple[tuple[int, ...], Keys]]:
         groups: dict[tuple[int, ...], list[int]] = {}
-        for shape in region.shapes:
-            if shape.relation != name:
-                continue
+        shapes = [shape for shape in region.shapes if shape.relation == name]
+        self._dictionary.remember(
+            operand
+            for shape in shapes
+            for operand in shape.operands
+            if isinstance(operand, Constant)
+        )
+        for shape in shapes:
             packed = 0
             positions = []
             for position, operand in enumerate(shape.operands):
@@ -496,7 +501,7 @@ class Sets:
         """For every possible status whether a view has rows with it."""
         visible = self._sights.get(code)
         if visible is None:
-            visible = self._sights[code] = _evaluate(code).astype(np.uint8)
+            visible = self._sights[code] = mark_visible({1: code})
         return visible
 
     def common_code(self, facts: Facts, marker: Marker) -> Code | None:
@@ -613,14 +618,36 @@ def _foreign(facts: Facts) -> TypeError:
     return TypeError(f"not a set of this engine: {type(facts).__name__}")
 
 
-def _evaluate(code: Code) -> Mask:
-    """For every possible status whether it is in the set that a code describes."""
+def mark_visible(codes: Mapping[int, Code]) -> Flags:
+    """For every possible status the numbers of the views that have rows with it.
+
+    Args:
+        codes: views by number, which is one bit.
+    """
+    # Bits above all those that are mentioned do not matter: what is seen recurs.
+    statuses = STATUSES[: 1 << max(map(_width, codes.values()))]
+    seen = np.zeros(statuses.size, np.uint8)
+    for number, code in codes.items():
+        seen |= _evaluate(code, statuses) * np.uint8(number)
+    return np.tile(seen, STATUSES.size // statuses.size)
+
+
+def _width(code: Code) -> int:
+    """How many of the lowest bits of a status tell whether it is in a set."""
     if isinstance(code, int):
-        return (STATUSES & code).astype(np.bool_)
+        return code.bit_length()
+    return max(_width(code[1]), _width(code[2]))
+
+
+def _evaluate(code: Code, statuses: Status) -> Mask:
+    """Which statuses are in the set that a code describes."""
+    if isinstance(code, int):
+        return (statuses & code).astype(np.bool_)
     word, left, right = code
-    a, b = _evaluate(left), _evaluate(right)
-    masks: dict[str, Mask] = {"|": a | b, "&": a & b, "-": a & ~b}
-    return masks[word]
+    a, b = _evaluate(left, statuses), _evaluate(right, statuses)
+    if word == "|":
+        return a | b
+    return a & b if word == "&" else a & ~b
 
 
 def _united(left: Settled, right: Settled) -> Settled:
