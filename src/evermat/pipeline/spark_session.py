@@ -201,8 +201,9 @@ class _Sign:
 
 _SIGNS = (
     _Sign(
-        r"OutOfMemory|MemoryError|Cannot allocate memory|ExecutorLostFailure"
-        r"|Connection reset|Python worker exited|exit(?:ed| code)\D{0,30}(?:52|137)",
+        r"OutOfMemory|MemoryError|Cannot allocate memory|failed to map segment"
+        r"|ExecutorLostFailure|Connection reset|Python worker exited"
+        r"|exit(?:ed| code)\D{0,30}(?:52|137)",
         SparkStepError,
         "an executor ran out of memory or died",
         "give executors more memory (`spark.executor.memory`, and "
