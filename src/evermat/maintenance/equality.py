@@ -149,10 +149,10 @@ class Deletion:
         run.round(hopeless)
         crowded = engine.settle(hopeless & self._crowded())
         found = self._following(self.old_rules, crowded)
-        found |= self._following(self.lone_rules, hopeless - crowded)
+        others = self._following(self.lone_rules, hopeless - crowded)
         self.doubtful.add(hopeless)
         run.delete(hopeless)
-        return engine.settle(found)
+        return engine.settle(found | others)
 
     def _crowded(self) -> SettledFacts:
         """All facts behind which two given facts go, and maybe more."""
