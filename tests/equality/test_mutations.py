@@ -34,8 +34,8 @@ MUTANTS = (
     Mutant(
         "B/F^≈ forgets facts that mention a doubtful clique",
         "equality",
-        "return engine.settle(derived | mentioned)",
-        "return derived",
+        "candidates = engine.settle(derived | self._split(nodes))",
+        "candidates = derived",
         "bf",
     ),
     Mutant(
@@ -125,8 +125,43 @@ MUTANTS = (
     Mutant(
         "B/F^≈ overlooks what is given under other names",
         "equality",
-        "return engine.settle(told - engine.rewrite(given, self.old))",
-        "return told",
+        "lost = engine.settle(told - kept)",
+        "lost = told",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ takes facts to have been given under one name",
+        "equality",
+        "engine.settle(facts & self._crowded(given))",
+        "engine.no_facts()",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ trusts all cliques of facts of which something is still given",
+        "equality",
+        "found = self._following(self.old_rules, safe)",
+        "found = engine.no_facts()",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ forgets what is given of facts about a clique that falls apart",
+        "equality",
+        "        self._prove(told)\n",
+        "",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ forgets what depends on such facts",
+        "equality",
+        "engine.settle((mentioned - told) | self._lose(told, given))",
+        "engine.settle((mentioned - told) | (self._lose(told, given) & told))",
+        "bf",
+    ),
+    Mutant(
+        "a rule with one atom is thought to need two facts",
+        "equality_rules",
+        "return any(one in place and other in place for place in places)",
+        "return True",
         "bf",
     ),
     Mutant(
