@@ -47,6 +47,9 @@ _MARGIN = 1.1
 """Prices are not known better than this. Maintaining is preferred where they are about
 the same, because it teaches more."""
 
+_MARGIN_FOR_INSERTIONS = 1.12
+"""The same for insertions, where there is less to win, and an attempt to lose."""
+
 _PATIENCE = 0.45
 """What deleting may cost, in units of starting again, unless experience says that it
 will cost more and still be worth it."""
@@ -132,7 +135,7 @@ def _for_insertion(situation: Situation, history: History, maintain: Choice) -> 
     total = history.with_more(situation.given)
     new = total - history.instances
     restart = restart_price(total, history)
-    if new * history.insertion_speed <= _MARGIN * restart:
+    if new * history.insertion_speed <= _MARGIN_FOR_INSERTIONS * restart:
         return maintain
     allowed = _BEGINNING * restart
     patience = Patience(allowed / history.insertion_speed, allowed, is_for_adding=True)
@@ -223,7 +226,8 @@ def reason_to_give_up(
 
     Args:
         history: what was known before.
-        withdrawn, given: given facts that the update changes.
+        withdrawn: given facts that the update takes away.
+        given: given facts that it brings.
         expected: instances that the deletion would have reached.
     """
     if withdrawn:

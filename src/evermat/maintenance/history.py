@@ -122,13 +122,20 @@ class History:
         return history
 
     def loaded(self, instances: int, deriving: float) -> History:
-        """With a materialisation, whose derivations took some seconds."""
+        """With a materialisation, whose derivations took some seconds.
+
+        What copying costs is assumed before it is observed for the first time.
+        """
         if not instances:
             return replace(self, instances=0.0)
         derived = max(self.facts - self.given, 0)
+        handled = self.given + self.facts
         return replace(
             self,
             instances=float(instances),
+            copying=self.copying
+            if self.copying.work
+            else Rate(_COPYING * handled, handled),
             restarting=self.restarting.observed(deriving, instances),
             yielding=self.yielding.observed(derived, instances),
         )
@@ -144,9 +151,10 @@ class History:
             seconds: all in all.
             before: facts that there were before, given ones counted twice.
         """
+        history = self.loaded(instances, deriving)
         handled = max(self.given + self.facts, before)
-        copying = self.copying.observed(max(seconds - deriving, 0.0), handled)
-        return replace(self.loaded(instances, deriving), copying=copying)
+        copying = history.copying.observed(max(seconds - deriving, 0.0), handled)
+        return replace(history, copying=copying)
 
     def maintained(
         self, withdrawn: int, instances: int, seconds: float, returned: float = 0.5
