@@ -458,6 +458,12 @@ class Run:
         self.reports.append(self.report)
         self.watch.stratum = index
 
+    def finish(self, reports: list[StratumReport]) -> None:
+        """Take note that an engine has filled both sets by itself."""
+        self.reports = reports
+        self._is_stale = True
+        self.watch.instances += sum(report.forward_instances for report in reports)
+
     def return_to(self, stratum: Stratum) -> None:
         """Go on with the report on a stratum that was visited before."""
         for report in self.reports:

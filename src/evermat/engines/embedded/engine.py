@@ -50,6 +50,7 @@ from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
 from evermat.engines.embedded.store import Store
 from evermat.engines.embedded.stored import committed, reinstate, replaced
+from evermat.engines.embedded.whole_updates import WholeUpdates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         Counts,
         Engine,
         Facts,
+        GrowingFacts,
         Journal,
         Monitor,
         Pattern,
@@ -67,7 +69,11 @@ if TYPE_CHECKING:
         QuerySet,
         Views,
     )
-    from evermat.engine_abilities import Representatives
+    from evermat.engine_abilities import (
+        CountedStrata,
+        Representatives,
+        StratumWork,
+    )
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.at_once import Work
     from evermat.engines.embedded.counters import CounterColumn
@@ -96,6 +102,7 @@ class EmbeddedEngine:
         self.store = Store(self._dictionary)
         self._plans = Plans(self.store, self.inline)
         self._at_once = AtOnce(self._plans)
+        self._whole_updates = WholeUpdates(self._plans, self._at_once)
 
     # ------------------------------------------------------------------- relations
 
@@ -286,6 +293,23 @@ class EmbeddedEngine:
         return RowCounts(
             {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
         )
+
+    def maintain_counting(
+        self,
+        strata: CountedStrata,
+        withdrawn: SettledFacts,
+        given: SettledFacts,
+        sets: tuple[GrowingFacts, GrowingFacts],
+    ) -> list[StratumWork] | None:
+        """Bring facts and both counters up to date, where that is little work."""
+        changes = cast("tuple[Settled, Settled]", (withdrawn, given))
+        growing = cast("tuple[Growing, Growing]", sets)
+        done = self._whole_updates.run(strata, self.store, changes, growing)
+        if done is None:
+            return None
+        work, matches = done
+        self.matches += matches
+        return work
 
     # -------------------------------------------------------------------- equality
 
@@ -641,6 +665,7 @@ class EmbeddedEngine:
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
             self._plans.forget_programs()
+            self._whole_updates.forget()
 
     def _end(self) -> None:
         self.store.sets.release_all()
@@ -708,6 +733,7 @@ class EmbeddedEngine:
         self.matches += fresh.matches
         self.store = fresh.store
         self._plans.move_to(self.store)
+        self._whole_updates.forget()
         self._known_before = None
         return left, came
 
