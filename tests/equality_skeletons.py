@@ -119,6 +119,16 @@ BY_HAND = (
         frozenset({(SAME_AS, (_A, _B)), ("t", (_A, _C)), ("s", (_C, _D))}),
         (Update(delete=frozenset({(SAME_AS, (_A, _B))})),),
     ),
+    # r(a, c) goes together with r(b, c), which it stood for: that is two facts.
+    Scenario(
+        parse_rules("?x ≈ ?y :- r(?x, ?z), r(?y, ?z) ."),
+        frozenset({("r", (_A, _C)), ("r", (_B, _C)), ("r", (_B, _D)), ("p", (_A,))}),
+        (
+            Update(delete=frozenset({("r", (_A, _C)), ("r", (_B, _C))})),
+            Update(insert=frozenset({("r", (_A, _C)), ("r", (_A, _D))})),
+            Update(delete=frozenset({("r", (_A, _D))})),
+        ),
+    ),
     # u(a) is withdrawn while it begins to stand for u(b), which is given: it stays.
     Scenario(
         parse_rules("v(?x, ?x) :- u(?x) ."),

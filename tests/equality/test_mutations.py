@@ -125,8 +125,22 @@ MUTANTS = (
     Mutant(
         "B/F^≈ overlooks what is given under other names",
         "equality",
-        "return engine.settle(told - engine.rewrite(given, self.old))",
-        "return told",
+        "engine.settle(told - engine.rewrite(given, self.old))",
+        "told",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ takes facts to have been given under one name",
+        "equality",
+        "engine.settle(hopeless & self._crowded())",
+        "engine.no_facts()",
+        "bf",
+    ),
+    Mutant(
+        "a rule with one atom is thought to need two facts",
+        "equality_rules",
+        "return any(one in place and other in place for place in places)",
+        "return True",
         "bf",
     ),
     Mutant(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_insertion import Setting
     from evermat.maintenance.equality_state import GivenFacts
+    from evermat.rule_plans import RuleSet
 
 _PAIR = (Column(0), Column(1))
 _BROKEN = QuerySet(
@@ -94,6 +95,7 @@ class Deletion:
         self.old = old
         self.chosen = rules
         self.old_rules = setting.rules(old).checking(rules)
+        self.lone_rules = setting.rules(old).checking_lone(rules)
         self.region = setting.rules(old).region
         self.derivable = setting.rules(old).derivable
         self.new = self.engine.representatives()
@@ -116,15 +118,14 @@ class Deletion:
             candidates: normal facts that lost a reason to hold.
         """
         engine, run = self.engine, self.run
+        candidates = engine.settle(candidates | self._delete_hopeless(candidates))
         while True:
             batch = engine.settle(candidates - self.doubtful)
             if batch.is_empty():
                 break
             self.doubtful.add(batch)
-            hopeless = self._hopeless(batch)
-            others = engine.settle(batch - hopeless)
-            self._check(others)
-            failed = engine.settle(batch - self._proved(others))
+            self._check(batch)
+            failed = engine.settle(batch - self._proved(batch))
             if failed.is_empty():
                 break
             run.round(failed)
@@ -132,32 +133,64 @@ class Deletion:
             run.delete(failed)
         return self._propagate()
 
-    def _hopeless(self, facts: SettledFacts) -> SettledFacts:
-        """Facts that no rule derives, and of which nothing is given any more."""
-        engine = self.engine
+    def _delete_hopeless(self, facts: SettledFacts) -> SettledFacts:
+        """Delete facts that no rule derives, and of which nothing is given any more.
+
+        Returns what may depend on them.
+        """
+        engine, run = self.engine, self.run
         told = engine.settle(facts - facts.within(self.derivable))
         if told.is_empty():
             return told
         given = self.given.kept(engine.originals(told, self.old))
-        return engine.settle(told - engine.rewrite(given, self.old))
+        hopeless = engine.settle(told - engine.rewrite(given, self.old))
+        if hopeless.is_empty():
+            return hopeless
+        run.round(hopeless)
+        crowded = engine.settle(hopeless & self._crowded())
+        found = self._following(self.old_rules, crowded)
+        others = self._following(self.lone_rules, hopeless - crowded)
+        self.doubtful.add(hopeless)
+        run.delete(hopeless)
+        return engine.settle(found | others)
+
+    def _crowded(self) -> SettledFacts:
+        """All facts behind which two given facts go, and maybe more."""
+        engine = self.engine
+        gone = engine.settle(self.given.deletions.within(self.region))
+        images = engine.rewrite(gone, self.old)
+        others = engine.settle(gone - images)
+        second = engine.rewrite(others, self.old)
+        if second.size() < others.size():
+            return second
+        return engine.settle(second & gone)
 
     def _consequences(self, failed: SettledFacts) -> SettledFacts:
         """Facts that may depend on facts which are not all proved (l. 9 to 15)."""
         engine, run = self.engine, self.run
-        remaining = run.materialised - run.deleted
-        with run.forwards("delete"):
-            derived = derive(
-                engine,
-                self.old_rules.delta,
-                positive=remaining,
-                negative=remaining,
-                delta_positive=failed,
-            )
+        derived = self._following(self.old_rules, failed)
         nodes = engine.settle(failed.within(EQUALITIES))
         if nodes.is_empty():
             return derived
+        remaining = run.materialised - run.deleted
         mentioned = engine.mentioning(nodes, remaining.within(self.region))
         return engine.settle(derived | mentioned)
+
+    def _following(self, rules: RuleSet, facts: Facts) -> SettledFacts:
+        """What rules derive from some facts and others that are not deleted."""
+        engine, run = self.engine, self.run
+        changed = engine.settle(facts)
+        if changed.is_empty() or not rules.rules:
+            return engine.no_facts()
+        remaining = run.materialised - run.deleted
+        with run.forwards("delete"):
+            return derive(
+                engine,
+                rules.delta,
+                positive=remaining,
+                negative=remaining,
+                delta_positive=changed,
+            )
 
     def _propagate(self) -> Representatives:
         """Put what is proved in the place of what was deleted (Algorithm 2)."""

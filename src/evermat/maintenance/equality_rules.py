@@ -25,9 +25,10 @@ from evermat.lang.equality import (
     rule_constants,
     without_equality,
 )
+from evermat.lang.renaming import substitute_rule
 from evermat.lang.shapes import shape_of, share_facts
 from evermat.lang.strata import rules_behind
-from evermat.lang.syntax import Atom, Call, Condition
+from evermat.lang.syntax import Atom, Call, Condition, Variable
 from evermat.maintenance.closures import find_closure_modules
 from evermat.maintenance.compiled_rules import compile_plans, strata_of
 from evermat.rule_plans import compile_rules, region_of
@@ -213,6 +214,13 @@ class NormalRules:
         """
         return self._compiled("checking", chosen)
 
+    def checking_lone(self, chosen: frozenset[Rule]) -> RuleSet:
+        """Those of them that matter to a fact behind which one fact was given.
+
+        A functional property takes two given facts to make its values equal.
+        """
+        return self._compiled("checking lone", chosen)
+
     def proving(self, chosen: frozenset[Rule]) -> RuleSet:
         """Rules of the component that may find new equalities."""
         return self._compiled("proving", chosen)
@@ -222,8 +230,7 @@ class NormalRules:
             return self._alike._compiled(purpose, chosen)  # noqa: SLF001  one of us
         key = (purpose, chosen)
         if key not in self._sets:
-            change = _on_cliques if purpose == "checking" else _between_different
-            rules = map(change, self._normal(self._component & chosen))
+            rules = _FORMS[purpose](self._normal(self._component & chosen))
             self._sets[key] = compile_rules(dict.fromkeys(rules), _always_local)
         return self._sets[key]
 
@@ -276,11 +283,43 @@ def _find_closures(
 
 
 def _on_cliques(rule: Rule) -> Rule:
-    """An equality of representatives is about the clique of one of them."""
+    """An equality of representatives is about the clique of one of them.
+
+    Both sides are the same then, and so may be atoms of the body.
+    """
     if rule.head.predicate != SAME:
         return rule
+    rule = _with_equal_sides(rule)
     first = rule.head.arguments[0]
     return replace(rule, body=(Atom(SAME, (first, first)), *rule.body))
+
+
+def _with_equal_sides(rule: Rule) -> Rule:
+    """A rule for instances with the same constant on both sides, if atoms bind both."""
+    one, other = rule.head.arguments
+    bound = {each for atom in rule.positive_atoms() for each in atom.arguments}
+    if not (isinstance(other, Variable) and {one, other} <= bound):
+        return rule
+    same = substitute_rule(rule, {other.name: one})
+    return replace(same, body=tuple(dict.fromkeys(same.body)))
+
+
+def _takes_two(rule: Rule) -> bool:
+    """Whether a rule derives no more than c ≈ c from a single given fact.
+
+    It does if all atoms match the same fact of representatives, and if both sides occur
+    at the same place of atoms: there they are names that were proved to be equal before
+    to that of the given fact.
+    """
+    if rule.head.predicate != SAME:
+        return False
+    one, other = rule.head.arguments
+    if not (isinstance(one, Variable) and isinstance(other, Variable)):
+        return False
+    if len(set(_with_equal_sides(rule).positive_atoms())) != 1:
+        return False
+    places = zip(*(atom.arguments for atom in rule.positive_atoms()), strict=True)
+    return any(one in place and other in place for place in places)
 
 
 def _between_different(rule: Rule) -> Rule:
@@ -288,3 +327,12 @@ def _between_different(rule: Rule) -> Rule:
     if rule.head.predicate != SAME:
         return rule
     return replace(rule, body=(*rule.body, Condition(Call("!=", rule.head.arguments))))
+
+
+_FORMS: Mapping[str, Callable[[Iterable[Rule]], Iterator[Rule]]] = {
+    "checking": lambda rules: map(_on_cliques, rules),
+    "checking lone": lambda rules: (
+        _on_cliques(rule) for rule in rules if not _takes_two(rule)
+    ),
+    "proving": lambda rules: map(_between_different, rules),
+}

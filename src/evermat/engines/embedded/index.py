@@ -20,7 +20,7 @@ from evermat.engines.embedded.layout import (
     address,
     index_layout,
 )
-from evermat.engines.embedded.sorting import merge_pairs, sort_pairs
+from evermat.engines.embedded.sorting import SortedPairs, merge_pairs, sort_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -66,14 +66,13 @@ def make_keys(columns: Ids) -> Keys:
     return keys
 
 
-class Run:
+class Run(SortedPairs):
     """Sorted keys and their rows, with a directory that is made when first asked."""
 
-    __slots__ = ("_base", "_directory", "_shift", "keys", "rows")
+    __slots__ = ("_base", "_directory", "_shift")
 
     def __init__(self, keys: Keys, rows: Rows) -> None:
-        self.keys = keys
-        self.rows = rows
+        super().__init__(keys, rows)
         self._directory: Rows = NO_ROWS
         self._base = 0
         self._shift = 0
@@ -239,10 +238,8 @@ class Index:
         runs.sort(key=len, reverse=True)
         for at in range(len(runs) - 1, 0, -1):
             if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
-                right, left = runs.pop(at), runs[at - 1]
-                runs[at - 1] = Run(
-                    *merge_pairs(left.keys, left.rows, right.keys, right.rows)
-                )
+                runs[at - 1] = Run(*merge_pairs(runs[at - 1], runs[at]))
+                del runs[at]
 
     def rows_for(self, goals: Ids) -> Rows:
         """The rows for one goal: an id, a pair of ids or what a hash is made of."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded import kernels
+from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import core_count, in_slices, workers
 
 if TYPE_CHECKING:
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
 
 SHARED = 1 << 18
 """From this many keys on, cores sort a part each."""
+
+
+class SortedPairs:
+    """Keys in order, and their rows."""
+
+    __slots__ = ("keys", "rows")
+
+    def __init__(self, keys: Keys, rows: Rows) -> None:
+        self.keys = keys
+        self.rows = rows
 
 
 def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
@@ -34,7 +45,7 @@ def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
     )
     while len(parts) > 1:
         parts = [
-            merge_pairs(*parts[at], *parts[at + 1])
+            merge_pairs(SortedPairs(*parts[at]), SortedPairs(*parts[at + 1]))
             if at + 1 < len(parts)
             else parts[at]
             for at in range(0, len(parts), 2)
@@ -49,27 +60,39 @@ def _sort_alone(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
     return keys, rows
 
 
-def merge_pairs(
-    left: Keys, left_rows: Rows, right: Keys, right_rows: Rows
-) -> tuple[Keys, Rows]:
-    """Merge sorted keys and their rows; cores share the work by places on the left."""
-    keys, rows = kernels.empty_pairs(left.size + right.size)
+def merge_pairs(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows]:
+    """Merge sorted keys and their rows; cores share the work by places on the left.
 
-    def place(at: int) -> int:
-        """Where on the right the keys begin that belong to places from here on."""
-        if at in (0, left.size):
-            return right.size if at else 0
-        return int(np.searchsorted(right, left[at]))
+    Both give their rows away: these are merged first, and their memory is free again
+    before keys are written. (Asking for memory is what may fail, and is done before
+    anything is given away.)
+    """
+    keys, rows = kernels.empty_pairs(left.keys.size + right.keys.size)
 
-    def merge(mine: slice) -> int:
-        theirs = slice(place(mine.start), place(mine.stop))
-        both = slice(mine.start + theirs.start, mine.stop + theirs.stop)
-        kernels.merge_pairs(
-            *(left[mine], left_rows[mine]),
-            *(right[theirs], right_rows[theirs]),
-            *(keys[both], rows[both]),
+    def places(mine: slice) -> tuple[slice, slice]:
+        """The places on the right that go with some on the left, and those of both."""
+        first, last = 0, right.keys.size
+        if mine.start > 0:
+            first = int(np.searchsorted(right.keys, left.keys[mine.start]))
+        if mine.stop < left.keys.size:
+            last = int(np.searchsorted(right.keys, left.keys[mine.stop]))
+        return slice(first, last), slice(mine.start + first, mine.stop + last)
+
+    def merge_rows(mine: slice) -> int:
+        theirs, both = places(mine)
+        kernels.merge_rows(
+            *(left.keys[mine], left.rows[mine]),
+            *(right.keys[theirs], right.rows[theirs]),
+            rows[both],
         )
         return 0
 
-    in_slices(left.size, merge)
+    def merge_keys(mine: slice) -> int:
+        theirs, both = places(mine)
+        kernels.merge_keys(left.keys[mine], right.keys[theirs], keys[both])
+        return 0
+
+    in_slices(left.keys.size, merge_rows)
+    left.rows = right.rows = NO_ROWS
+    in_slices(left.keys.size, merge_keys)
     return keys, rows
