@@ -311,6 +311,10 @@ class CountedStratum(Protocol):
         """The others."""
 
     @property
+    def rule_count(self) -> int:
+        """How many rules these are."""
+
+    @property
     def modules(self) -> Sequence[object]:
         """Recursive rules that are none of the above."""
 
@@ -352,6 +356,9 @@ class StratumWork:
 
 class CountingEngine(Engine, Protocol):
     """An engine that carries out some updates by itself, in the manner of DRed^c."""
+
+    def get_ready(self, strata: CountedStrata) -> None:
+        """Make what updates will need, if that costs little beside the first facts."""
 
     def maintain_counting(
         self,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.maintenance import materialisation
+from evermat.maintenance import dred_counting, materialisation
 from evermat.maintenance.choose import (
     Choice,
     History,
@@ -124,6 +124,8 @@ def test_attempt_that_is_given_up(
     chain = [(i, i + 1) for i in range(30)]
     example = Example(engine, REACHABILITY, edge=chain)
     monkeypatch.setattr(materialisation, "choose", impatient)
+    # What an engine does all by itself is over before patience can run out.
+    monkeypatch.setattr(dred_counting, "is_carried_out", lambda _: False)
     outcome = example.update(
         delete={"edge": [(14, 15)]}, insert={"new": [(1, 2)]}, algorithm="auto"
     )

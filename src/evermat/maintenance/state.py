@@ -262,6 +262,11 @@ class Stratum:
     modules: tuple[Module, ...] = ()
     new_modules: tuple[Module, ...] = ()
 
+    @property
+    def rule_count(self) -> int:
+        """How many rules stay."""
+        return len(self.nonrecursive.rules) + len(self.recursive.rules)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strata:

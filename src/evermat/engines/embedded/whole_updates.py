@@ -110,9 +110,14 @@ class WholeUpdates:
         self._room = Room()
         self._tables: dict[tuple[int, ...], Flags] = {}
 
-    def forget(self) -> None:
-        """Look at the rules anew: relations may be others, or no more."""
-        self._wiring = None
+    def get_ready(self, strata: CountedStrata) -> None:
+        """Make all that updates of given facts need."""
+        wiring = self._wired(strata)
+        for relation in self._plans.relations.values():
+            if relation.given:
+                wiring.reach([relation.name])
+        wiring.describe()
+        wiring.make_directories()
 
     def run(
         self,

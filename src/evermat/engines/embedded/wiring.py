@@ -6,6 +6,8 @@ has plans and programs, and is numbered.
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,8 +32,22 @@ SIGNS = (Role.CHANGED, Role.CHANGED_ABSENT)
 MANY_SEARCHES = 1 << 12
 """After so many look-ups programs are told of them."""
 
+FACTS_PER_RULE = 1 << 16
+"""With so many facts for each rule, plans are made before anything is updated: that
+takes about a hundredth of the time for loading and deriving them."""
+
 GROWTH = 2
 """Plans are looked at again when a relation has grown or shrunk by this factor."""
+
+
+def is_worth_it(strata: CountedStrata, facts: int) -> bool:
+    """Whether to make plans before they are needed, beside so many new facts."""
+    rules = sum(stratum.rule_count for stratum in strata.strata)
+    return facts >= FACTS_PER_RULE * rules
+
+
+Reached = dict[str, list[tuple[int, "Program"]]]
+"""For each relation the programs that read its change, and the slot of each."""
 
 
 class Wiring:
@@ -93,6 +109,12 @@ class Wiring:
             if index.described != relation.count:
                 relation.describe(index)
 
+    def make_directories(self) -> None:
+        """Have directories for all look-ups to come."""
+        for index, relation in self._uses.items():
+            index.make_directories()
+            relation.describe(index)
+
     def raised(self) -> list[Relation]:
         """The relations that want to know whose counts were raised."""
         return [relation for relation, _ in self._sizes if relation.raised]
@@ -109,12 +131,12 @@ class Wiring:
 
     # -- what a change reaches
 
-    def _reached(self, name: str) -> dict[str, list[tuple[int, Query]]] | None:
-        """For relations that a change reaches the queries that read it, by slot.
+    def _reached(self, name: str) -> Reached | None:
+        """What a change of a relation reaches.
 
-        None if some of them have no program, or derive a part of a relation only.
+        None if some queries have no program, or derive a part of a relation only.
         """
-        found: dict[str, list[tuple[int, Query]]] = {}
+        found: Reached = {}
         waiting = [name]
         while waiting:
             here = waiting.pop()
@@ -126,9 +148,10 @@ class Wiring:
             if any(each.modules for each in self._strata_of(here)):
                 return None
             for slot, query in self._readers(here):
-                if self._plans.program(query) is None:
+                program = self._plans.program(query)
+                if program is None:
                     return None
-                found[here].append((slot, query))
+                found[here].append((slot, program))
                 waiting.append(query.head.relation)
         return found
 
@@ -158,7 +181,7 @@ class Wiring:
                     for query in by_change.get((role, name), ()):
                         yield slot, query
 
-    def _add(self, found: dict[str, list[tuple[int, Query]]]) -> None:
+    def _add(self, found: Reached) -> None:
         relations = self._plans.relations
         for name in found:
             self.numbers[name] = len(self.names)
@@ -166,21 +189,17 @@ class Wiring:
             positions = self.strata.holders.get(name, ())
             self._holders.append(positions[0] + 1 if positions else 0)
             relation = relations[name]
-            relation.counter(NONRECURSIVE)
-            relation.counter(RECURSIVE)
             self._uses[relation.primary] = relation
             self._sizes.append((relation, relation.count + 16))
         for name, readers in found.items():
-            number = self.numbers[name]
-            for slot in dict.fromkeys(slot for slot, _ in readers):
+            for slot, some in groupby(readers, key=itemgetter(0)):
                 first = len(self.programs)
-                for at, query in readers:
-                    program = self._plans.program(query) if at == slot else None
-                    if program is not None:
-                        self.programs.append(program)
-                        self._uses.update(program.uses)
-                last = len(self.programs)
-                self._entries.setdefault(slot, []).append((number, first, last))
+                for _, program in some:
+                    self.programs.append(program)
+                    self._uses.update(program.uses)
+                    relations[program.target].counter(slot // 2 % 2)
+                entry = self.numbers[name], first, len(self.programs)
+                self._entries.setdefault(slot, []).append(entry)
 
     # -- as numbers
 
