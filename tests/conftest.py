@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine
 
+pytest_plugins = ["object_store"]
+
 PROJECT = Path(__file__).resolve().parent.parent
 ENGINE_OPTION = "--engines"
 SHARE_OPTION = "--spark-share"

@@ -435,6 +435,11 @@ class KnowledgeBase:
         """The arity of every predicate that rules or facts have mentioned."""
         return {each.name: each.arity for each in self._catalogue}
 
+    @property
+    def catalogue(self) -> Catalogue:
+        """The predicates, with what is known of their columns."""
+        return self._catalogue
+
     def stats(self) -> Stats:
         """Sizes: rules, strata, and for each predicate its facts, bytes and indexes."""
         sizes = self._reader.sizes()

@@ -15,6 +15,7 @@ else, so that every message of the system has the same form:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -177,6 +178,9 @@ def _in_reading_order(labels: tuple[Label, ...]) -> list[Label]:
 MAXIMUM_SHOWN = 10
 """How many problems of a program are shown before "and N more"."""
 
+LONGEST_GIST = 240
+"""How many characters of somebody else's message are shown."""
+
 
 class ProgramError(EvermatError, ValueError):
     """A program is wrong.
@@ -334,3 +338,26 @@ class ConstantConditionWarning(ProgramWarning):
     """A condition that is always true or never true."""
 
     code = "EM905"
+
+
+def gist(text: str) -> str:
+    """The line of a long message of somebody else's that says most."""
+    if "Python worker" in text or "Traceback" in text:
+        raised = re.findall(
+            r"^(?:[\w.]+Error|[\w.]+Exception): .+$", text, re.MULTILINE
+        )
+        if raised:
+            return _short(raised[-1])
+    # What the innermost part said, what Java said to Python, or before it ended.
+    causes = re.findall(
+        r"^(?:Caused by: |: |Exception in thread \"main\" )(?:[\w.$]+: )?(.+)$",
+        text,
+        re.MULTILINE,
+    )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    chosen = causes[-1] if causes else next(iter(lines), "no reason was given")
+    return _short(chosen)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_GIST else f"{text[:LONGEST_GIST]}…"

@@ -34,8 +34,8 @@ MUTANTS = (
     Mutant(
         "B/F^≈ forgets facts that mention a doubtful clique",
         "equality",
-        "return engine.settle(derived | mentioned)",
-        "return derived",
+        "candidates = engine.settle(derived | self._split(nodes))",
+        "candidates = derived",
         "bf",
     ),
     Mutant(
@@ -125,15 +125,36 @@ MUTANTS = (
     Mutant(
         "B/F^≈ overlooks what is given under other names",
         "equality",
-        "engine.settle(told - engine.rewrite(given, self.old))",
-        "told",
+        "lost = engine.settle(told - kept)",
+        "lost = told",
         "bf",
     ),
     Mutant(
         "B/F^≈ takes facts to have been given under one name",
         "equality",
-        "engine.settle(hopeless & self._crowded())",
+        "engine.settle(facts & self._crowded(given))",
         "engine.no_facts()",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ trusts all cliques of facts of which something is still given",
+        "equality",
+        "found = self._following(self.old_rules, safe)",
+        "found = engine.no_facts()",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ forgets what is given of facts about a clique that falls apart",
+        "equality",
+        "        self._prove(told)\n",
+        "",
+        "bf",
+    ),
+    Mutant(
+        "B/F^≈ forgets what depends on such facts",
+        "equality",
+        "engine.settle((mentioned - told) | self._lose(told, given))",
+        "engine.settle((mentioned - told) | (self._lose(told, given) & told))",
         "bf",
     ),
     Mutant(

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import Annotated, Optional
 
 import typer
 
 from evermat import __version__
 from evermat.cli import DOES_NOT_HOLD
+from evermat.cli.options import (
+    CONTEXT,
+    AlgorithmOption,
+    Base,
+    BudgetFacts,
+    BudgetMemory,
+    BudgetRounds,
+    BudgetSeconds,
+    DryRun,
+    EngineOption,
+    Facts,
+    Header,
+    Json,
+    Rules,
+    Show,
+    Store,
+    SyntaxOption,
+    Version,
+    budget_of,
+)
 from evermat.cli.programs import Syntax
-from evermat.cli.sizes import parse_size
-
-if TYPE_CHECKING:
-    from evermat.maintenance.watch import Budget
+from evermat.cli.store_app import stores, update
 
 app = typer.Typer(
     name="evermat",
@@ -21,7 +38,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+    context_settings=CONTEXT,
     help="""Datalog that stays true while facts and rules change.
 
     \b
@@ -31,6 +48,9 @@ app = typer.Typer(
     evermat explain rules.dl -f data/ 'reach("a", "c")'    show why
     evermat check rules.dl                                 find mistakes
     evermat fmt --write rules.dl                           put into form
+    evermat run rules.dl --facts data/ --store kept/       materialise, and keep it
+    evermat update --store kept/ --delete gone/edge.csv    maintain what is kept
+    evermat query --store kept/ 'reach(?x, "c")'           ask it
     evermat pipeline run pipeline.toml                     sources to outputs, on Spark
 
     Results go to standard output, progress and errors to standard error. Tables are
@@ -45,65 +65,6 @@ app = typer.Typer(
                130  interrupted
     """,
 )
-
-Rules = Annotated[
-    Path, typer.Argument(metavar="RULES", help="File of rules.", show_default=False)
-]
-Facts = Annotated[
-    Optional[list[str]],  # noqa: UP045  read by typer while running
-    typer.Option(
-        "--facts",
-        "-f",
-        metavar="FILE|DIR|PRED=FILE",
-        help="Facts: a file named after its predicate (edge.csv), a folder of such "
-        "files, or PRED=FILE. RDF files go to `triple`. May be repeated.",
-    ),
-]
-Header = Annotated[
-    Optional[bool],  # noqa: UP045
-    typer.Option(
-        "--header/--no-header",
-        help="Whether CSV and TSV files begin with names of columns. By default they "
-        "do if these are the names that the program declares.",
-        show_default=False,
-    ),
-]
-Base = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="IRI", help="What relative IRIs in RDF files begin with."),
-]
-SyntaxOption = Annotated[
-    Syntax,
-    typer.Option("--syntax", help="How the rules are written; auto goes by suffix."),
-]
-EngineOption = Annotated[
-    str, typer.Option("--engine", metavar="NAME", help="embedded or reference.")
-]
-AlgorithmOption = Annotated[
-    str,
-    typer.Option(
-        "--algorithm",
-        metavar="NAME",
-        help="How updates are maintained; `evermat algorithms` lists the names.",
-    ),
-]
-BudgetRounds = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(metavar="N", help="Most rounds in one stratum.", min=1),
-]
-BudgetFacts = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(metavar="N", help="Most facts that a run may derive.", min=1),
-]
-BudgetSeconds = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(metavar="S", help="Most seconds for a run.", min=0),
-]
-BudgetMemory = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="SIZE", help="Most memory, such as 500MB or 2GB."),
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document, nothing else.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -140,17 +101,14 @@ def run(
     form: Annotated[
         str, typer.Option("--format", metavar="SUFFIX", help="csv, tsv, parquet, …")
     ] = "csv",
-    show: Annotated[
-        int, typer.Option(metavar="N", help="Show N rows of each change.", min=0)
-    ] = 0,
+    show: Show = 0,
+    store: Store = None,
     engine: EngineOption = "embedded",
     algorithm: AlgorithmOption = "auto",
     syntax: SyntaxOption = Syntax.AUTO,
     header: Header = None,
     base: Base = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what the updates would change.")
-    ] = False,
+    dry_run: DryRun = False,
     budget_rounds: BudgetRounds = None,
     budget_facts: BudgetFacts = None,
     budget_seconds: BudgetSeconds = None,
@@ -159,18 +117,24 @@ def run(
 ) -> None:
     """Materialise a program over facts, then apply updates one after the other.
 
+    With --store the result is kept, and every update is a version of it. What is kept
+    there already goes on: its rules become those of RULES, and the facts are added.
+
     \b
     evermat run rules.dl --facts edge.csv
     evermat run rules.dl -f data/ -f extra.ttl --out results/ --format parquet
     evermat run rules.dl -f data/ --then monday.toml --then tuesday/ --show 3
     evermat run rules.dl -f data/ --then monday.toml --dry-run
     evermat run program.dl --syntax souffle --facts facts/ --out out/
+    evermat run rules.dl -f data/ --store kept/
     """
+    from evermat.cli.jobs import Job
     from evermat.cli.output import Output
-    from evermat.cli.run import Job, run_job
+    from evermat.cli.run import run_job
 
     job = Job(
         rules=rules,
+        store=store,
         facts=facts or [],
         updates=then or [],
         out=out,
@@ -182,30 +146,26 @@ def run(
         header=header,
         base=base,
         is_dry_run=dry_run,
-        budget=_budget(budget_rounds, budget_facts, budget_seconds, budget_memory),
+        budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
     output = Output(is_json=json)
     run_job(job, output)
     output.finish()
 
 
-def _budget(
-    rounds: int | None, facts: int | None, seconds: float | None, memory: str | None
-) -> Budget:
-    from evermat.maintenance.watch import Budget
-
-    return Budget(
-        rounds, facts, seconds, None if memory is None else parse_size(memory)
-    )
-
-
 @app.command()
 def query(
-    rules: Rules,
-    question: Annotated[
-        str, typer.Argument(metavar="QUERY", help="Such as 'reach(?x, \"c\")'.")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[RULES] QUERY",
+            help="File of rules, unless there is --store; and a question such as "
+            "'reach(?x, \"c\")'.",
+        ),
     ],
     facts: Facts = None,
+    store: Store = None,
+    at: Version = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(metavar="N", help="Show at most N rows.", min=0),
@@ -224,7 +184,7 @@ def query(
     budget_memory: BudgetMemory = None,
     json: Json = False,
 ) -> None:
-    """Materialise a program over facts and answer a question.
+    """Materialise a program over facts, or open a store, and answer a question.
 
     A question is a conjunction of atoms, negated atoms and comparisons; its variables
     are the columns of the answer. A question without variables is answered yes or no.
@@ -233,31 +193,63 @@ def query(
     evermat query rules.dl -f data/ 'reach(?x, "c"), not blocked(?x)'
     evermat query rules.dl -f data/ 'price(?item, ?p), ?p > 100' --json
     evermat query rules.dl -f data/ 'reach("a", "c")'
+    evermat query --store kept/ 'reach("a", ?x)' --at 3
     """
+    from evermat.cli.jobs import Job
     from evermat.cli.output import Output
-    from evermat.cli.run import Job, answer
+    from evermat.cli.run import answer
 
+    rules, question = _rules_and("QUERY", words, store, at, facts)
     job = Job(
         rules=rules,
+        store=store,
+        at=at,
         facts=facts or [],
         engine=engine,
         syntax=syntax,
         header=header,
         base=base,
-        budget=_budget(budget_rounds, budget_facts, budget_seconds, budget_memory),
+        budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
     output = Output(is_json=json)
     answer(job, question, output, limit=limit, out=out)
     output.finish()
 
 
+def _rules_and(
+    what: str,
+    words: list[str],
+    store: str | None,
+    at: int | None,
+    facts: list[str] | None,
+) -> tuple[Path | None, str]:
+    """The rules and what is asked; a store has rules and facts of its own."""
+    if store is None and at is None and len(words) == 2:  # noqa: PLR2004  both
+        return Path(words[0]), words[1]
+    if store is not None and len(words) == 1 and not facts:
+        return None, words[0]
+    if store is not None:
+        message = f"with --store there is {what} alone: it has rules and facts"
+    elif at is not None:
+        message = "--at is a version of --store"
+    else:
+        message = f"needs RULES and {what}, or --store and {what}"
+    raise typer.BadParameter(message)
+
+
 @app.command()
 def explain(
-    rules: Rules,
-    fact: Annotated[
-        str, typer.Argument(metavar="FACT", help='Such as \'reach("a", "c")\'.')
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[RULES] FACT",
+            help="File of rules, unless there is --store; and a fact such as "
+            '\'reach("a", "c")\'.',
+        ),
     ],
     facts: Facts = None,
+    store: Store = None,
+    at: Version = None,
     derivations: Annotated[
         int,
         typer.Option(
@@ -277,7 +269,7 @@ def explain(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Materialise a program over facts and show why a fact holds.
+    """Materialise a program over facts, or open a store, and show why a fact holds.
 
     The fact, the rule that derives it, and the same for every fact that the rule needs,
     down to given facts. It is a proof of least height; of several, the one whose rules
@@ -288,15 +280,19 @@ def explain(
     evermat explain rules.dl -f data/ '[:anna, a, :Person]' --derivations 10
     evermat explain rules.dl -f data/ 'reach("a", "c")' --json
     evermat explain rules.dl -f data/ 'reach("a", "c")' --dot | dot -Tsvg > proof.svg
+    evermat explain --store kept/ 'reach("a", "c")'
     """
     from evermat.cli.explain import Form, show_explanation
-    from evermat.cli.run import Job
+    from evermat.cli.jobs import Job
 
     if dot and json:
         message = "--dot and --json do not go together"
         raise typer.BadParameter(message)
+    rules, fact = _rules_and("FACT", words, store, at, facts)
     job = Job(
         rules=rules,
+        store=store,
+        at=at,
         facts=facts or [],
         engine=engine,
         syntax=syntax,
@@ -432,13 +428,18 @@ def bench(
         raise typer.BadParameter(str(error)) from error
 
 
+# ---------------------------------------------------------------------------- stores
+
+app.command()(update)
+app.add_typer(stores)
+
 # ------------------------------------------------------------------------- pipelines
 
 pipeline = typer.Typer(
     name="pipeline",
     no_args_is_help=True,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+    context_settings=CONTEXT,
     help="""Sources in, consequences out, kept true run after run; on Spark or embedded.
 
     \b

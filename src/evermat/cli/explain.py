@@ -5,14 +5,14 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from evermat.cli.jobs import load
 from evermat.cli.output import Output
-from evermat.cli.run import load
 
 if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from evermat.cli.run import Job
+    from evermat.cli.jobs import Job
     from evermat.explanation import Derivation, Explanation
 
 

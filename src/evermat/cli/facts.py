@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from evermat.catalogue import Catalogue
 from evermat.errors import EvermatError
 from evermat.fact_files import read_fact_file
 from evermat.fact_tables import together
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from evermat.catalogue import Catalogue
     from evermat.io.files import DataFile
-    from evermat.lang.syntax import Declaration
 
 
 class NoFactsError(EvermatError, ValueError):
@@ -48,7 +47,7 @@ class FactReader:
 
     def __init__(
         self,
-        declarations: Iterable[Declaration] = (),
+        catalogue: Catalogue,
         *,
         header: bool | None = None,
         base: str | None = None,
@@ -56,12 +55,12 @@ class FactReader:
         """Make a reader.
 
         Args:
-            declarations: give names and types to columns.
+            catalogue: gives names and types to columns.
             header: whether CSV and TSV files begin with a row of names; by default
                 they do if that row holds the declared names.
             base: what relative IRIs in RDF files are relative to.
         """
-        self._catalogue = Catalogue().extended(declarations)
+        self._catalogue = catalogue
         self._header = header
         self._base = base
         self.single_files: dict[str, Path] = {}

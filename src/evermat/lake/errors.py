@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
-from evermat.errors import EvermatError
+from evermat.errors import EvermatError, gist
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,9 +83,8 @@ def step(name: str) -> Iterator[None]:
             help="it was vacuumed or removed; open a version that is still whole",
         ) from error
     except Exception as error:
-        reason = str(error).strip().splitlines()
         raise StateError(
             name,
-            reason[0] if reason else type(error).__name__,
+            gist(str(error) or type(error).__name__),
             help="check the place, the rights and the storage options",
         ) from error

@@ -50,7 +50,7 @@ def changes(
     *,
     since: int,
     until: int | None = None,
-    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[FactChange]:
     """The facts that came (`+`) and left (`-`), version by version.
 
@@ -58,12 +58,12 @@ def changes(
         place: where the state is.
         since: the version from which on; what it holds itself is not among them.
         until: the last version, by default the latest.
-        options: for the storage, as `deltalake` takes them.
+        storage_options: for the storage, as `deltalake` takes them.
 
     Raises:
         MissingVersionError: a version was vacuumed.
     """
-    for version, predicate, facts in _changed(place, since, until, options):
+    for version, predicate, facts in _changed(place, since, until, storage_options):
         arity = facts.num_columns - 4
         columns = [values(facts.column(at)) for at in range(arity)]
         rows = zip(*columns, strict=True) if arity else [()] * facts.num_rows
@@ -77,11 +77,11 @@ def change_table(
     *,
     since: int,
     until: int | None = None,
-    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
     """The same as a table: `version`, `sign`, `predicate`, `values` as term texts."""
     parts = [_FEED.empty_table()]
-    for version, predicate, facts in _changed(place, since, until, options):
+    for version, predicate, facts in _changed(place, since, until, storage_options):
         arity, size = facts.num_columns - 4, facts.num_rows
         texts = [term_texts(facts.column(at)).to_pylist() for at in range(arity)]
         rows = list(zip(*texts, strict=True)) if arity else [()] * size
@@ -106,7 +106,7 @@ def read(
     predicate: str,
     *,
     version: int | None = None,
-    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
     """The facts of a predicate as term columns, with their numbers.
 
@@ -114,7 +114,7 @@ def read(
     constants are rewritten, these are the facts that are kept, and the predicate `≈`
     has the constants that do not stand for themselves, with what stands for them.
     """
-    table = existing(place, options, version)
+    table = existing(place, storage_options, version)
     part = CLIQUES if predicate == STANDS_FOR else FACTS
     facts = _summed(table, part, predicate)
     arity = _arities(_program(table)).get(predicate)
@@ -148,7 +148,7 @@ def _changed(
     arities = _arities(program)
     last = table.version if until is None else until
     standing: Standing | None = None
-    for version in history(place, options=options):
+    for version in history(place, storage_options=options):
         number = version.number
         if not since < number <= last:
             continue

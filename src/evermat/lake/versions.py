@@ -37,10 +37,10 @@ class Version:
 
 
 def history(
-    place: str | Path, *, options: Mapping[str, str] | None = None
+    place: str | Path, *, storage_options: Mapping[str, str] | None = None
 ) -> list[Version]:
     """The versions of a state, the oldest first."""
-    table = existing(place, options)
+    table = existing(place, storage_options)
     with step(f"read the log of the state at `{place}`"):
         entries = table.delta.history()
     return sorted((_version(each) for each in entries), key=lambda each: each.number)
@@ -65,7 +65,7 @@ def vacuum(
     *,
     keep: int = 1,
     hours: int = 0,
-    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Remove the files that only old versions need, and those of failed updates.
 
@@ -75,7 +75,7 @@ def vacuum(
         hours: files that were written or left later than this stay as well. Updates
             that are under way while this runs need at least as many hours as they
             take: nothing is known about their files yet.
-        options: for the storage, as `deltalake` takes them.
+        storage_options: for the storage, as `deltalake` takes them.
 
     Returns:
         The files that were removed, relative to the state.
@@ -84,7 +84,7 @@ def vacuum(
         raise StateSettingsError(
             f"cannot keep {keep} versions", help="keep at least the latest one"
         )
-    table = existing(place, options)
+    table = existing(place, storage_options)
     latest = table.version
     with step(f"vacuum the state at `{place}`"):
         removed: list[str] = table.delta.vacuum(

@@ -98,6 +98,7 @@ class Deletion:
         self.lone_rules = setting.rules(old).checking_lone(rules)
         self.region = setting.rules(old).region
         self.derivable = setting.rules(old).derivable
+        self.read_alone = setting.rules(old).read_alone
         self.new = self.engine.representatives()
         self.new_rules = setting.rules(self.new).proving(rules)
         growing = self.engine.growing
@@ -118,7 +119,7 @@ class Deletion:
             candidates: normal facts that lost a reason to hold.
         """
         engine, run = self.engine, self.run
-        candidates = engine.settle(candidates | self._delete_hopeless(candidates))
+        candidates = self._withdraw(candidates)
         while True:
             batch = engine.settle(candidates - self.doubtful)
             if batch.is_empty():
@@ -129,52 +130,79 @@ class Deletion:
             if failed.is_empty():
                 break
             run.round(failed)
-            candidates = self._consequences(failed)
+            derived = self._following(self.old_rules, failed)
             run.delete(failed)
+            nodes = engine.settle(failed.within(EQUALITIES))
+            candidates = engine.settle(derived | self._split(nodes))
         return self._propagate()
 
-    def _delete_hopeless(self, facts: SettledFacts) -> SettledFacts:
-        """Delete facts that no rule derives, and of which nothing is given any more.
+    def _withdraw(self, facts: SettledFacts) -> SettledFacts:
+        """Deal with facts that no rule derives; returns facts to be checked.
 
-        Returns what may depend on them.
+        Those of which nothing is given any more do not hold. Those of which something
+        is still given hold if their cliques do, so what is in doubt is what followed
+        from them. If that may be more than these cliques, they are checked before.
+        """
+        engine = self.engine
+        told = self._told(facts)
+        if told.is_empty():
+            return facts
+        kept = engine.rewrite(
+            self.given.kept(engine.originals(told, self.old)), self.old
+        )
+        lost = engine.settle(told - kept)
+        safe = engine.settle((told - lost) - facts.within(self.read_alone))
+        found = self._following(self.old_rules, safe)
+        gone = engine.settle(self.given.deletions.within(self.region))
+        return engine.settle((facts - safe) | found | self._lose(lost, gone))
+
+    def _split(self, nodes: SettledFacts) -> SettledFacts:
+        """Break up facts about cliques that fall apart; returns facts to be checked.
+
+        What is given of those that no rule derives holds on.
         """
         engine, run = self.engine, self.run
-        told = engine.settle(facts - facts.within(self.derivable))
-        if told.is_empty():
-            return told
-        given = self.given.kept(engine.originals(told, self.old))
-        hopeless = engine.settle(told - engine.rewrite(given, self.old))
-        if hopeless.is_empty():
-            return hopeless
-        run.round(hopeless)
-        crowded = engine.settle(hopeless & self._crowded())
-        found = self._following(self.old_rules, crowded)
-        others = self._following(self.lone_rules, hopeless - crowded)
-        self.doubtful.add(hopeless)
-        run.delete(hopeless)
-        return engine.settle(found | others)
-
-    def _crowded(self) -> SettledFacts:
-        """All facts behind which two given facts go, and maybe more."""
-        engine = self.engine
-        gone = engine.settle(self.given.deletions.within(self.region))
-        images = engine.rewrite(gone, self.old)
-        others = engine.settle(gone - images)
-        second = engine.rewrite(others, self.old)
-        if second.size() < others.size():
-            return second
-        return engine.settle(second & gone)
-
-    def _consequences(self, failed: SettledFacts) -> SettledFacts:
-        """Facts that may depend on facts which are not all proved (l. 9 to 15)."""
-        engine, run = self.engine, self.run
-        derived = self._following(self.old_rules, failed)
-        nodes = engine.settle(failed.within(EQUALITIES))
         if nodes.is_empty():
-            return derived
+            return nodes
         remaining = run.materialised - run.deleted
         mentioned = engine.mentioning(nodes, remaining.within(self.region))
-        return engine.settle(derived | mentioned)
+        told = self._told(mentioned)
+        if told.is_empty():
+            return mentioned
+        self._prove(told)
+        given = self.given.before(engine.originals(told, self.old))
+        return engine.settle((mentioned - told) | self._lose(told, given))
+
+    def _told(self, facts: SettledFacts) -> SettledFacts:
+        """Facts that no rule derives."""
+        return self.engine.settle(facts - facts.within(self.derivable))
+
+    def _lose(self, facts: SettledFacts, given: SettledFacts) -> SettledFacts:
+        """Delete facts that no rule derives; returns what may depend on them.
+
+        Args:
+            facts: facts that do not hold, at least not for all names.
+            given: all given facts that were behind them, and maybe others.
+        """
+        engine = self.engine
+        if facts.is_empty():
+            return facts
+        self.run.round(facts)
+        crowded = engine.settle(facts & self._crowded(given))
+        by_two = self._following(self.old_rules, crowded)
+        by_one = self._following(self.lone_rules, facts - crowded)
+        self.doubtful.add(facts)
+        self.run.delete(facts)
+        return engine.settle(by_two | by_one)
+
+    def _crowded(self, given: SettledFacts) -> SettledFacts:
+        """All facts behind which there are two given facts, and maybe more."""
+        engine = self.engine
+        others = engine.settle(given - engine.rewrite(given, self.old))
+        images = engine.rewrite(others, self.old)
+        if images.size() < others.size():
+            return images
+        return engine.settle(images & given)
 
     def _following(self, rules: RuleSet, facts: Facts) -> SettledFacts:
         """What rules derive from some facts and others that are not deleted."""
@@ -235,11 +263,14 @@ class Deletion:
 
     def _ask(self, facts: SettledFacts, waiting: SettledFacts) -> SettledFacts:
         """Check facts; returns those that wait for a proof and still have none."""
-        engine = self.engine
-        fresh = engine.settle(facts - self.checked)
+        self._prove(facts)
+        return self.engine.settle(waiting - self._proved(waiting))
+
+    def _prove(self, facts: SettledFacts) -> None:
+        """Prove what can be proved of facts by way of checked facts."""
+        fresh = self.engine.settle(facts - self.checked)
         self.checked.add(fresh)
         self._saturate(fresh)
-        return engine.settle(waiting - self._proved(waiting))
 
     def _hints(self, facts: SettledFacts) -> SettledFacts:
         """Facts that are likely to prove cliques among the facts.

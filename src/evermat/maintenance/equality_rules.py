@@ -198,6 +198,18 @@ class NormalRules:
         return region_of(dict.fromkeys(shape_of(rule.head) for rule in self._together))
 
     @cached_property
+    def read_alone(self) -> Region:
+        """The facts that matter to rules of the component one by one.
+
+        A functional property takes two given facts to make its values equal.
+        """
+        if self._alike is not None:
+            return self._alike.read_alone
+        rules = (rule for rule in self._together if not _takes_two(rule))
+        atoms = (atom for rule in rules for atom in rule.positive_atoms())
+        return region_of(dict.fromkeys(map(shape_of, atoms)))
+
+    @cached_property
     def _together(self) -> tuple[Rule, ...]:
         return tuple(self._normal(self._component))
 
@@ -215,10 +227,7 @@ class NormalRules:
         return self._compiled("checking", chosen)
 
     def checking_lone(self, chosen: frozenset[Rule]) -> RuleSet:
-        """Those of them that matter to a fact behind which one fact was given.
-
-        A functional property takes two given facts to make its values equal.
-        """
+        """Those of them that matter to a fact behind which one fact was given."""
         return self._compiled("checking lone", chosen)
 
     def proving(self, chosen: frozenset[Rule]) -> RuleSet:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 
+from evermat.errors import gist
 from evermat.io.files import COMPRESSIONS
 from evermat.pipeline.problems import SourceError
 
@@ -66,7 +67,7 @@ def file_system(place: str) -> tuple[arrow_fs.FileSystem, str]:
 
 
 def _unreachable(place: str, error: Exception) -> SourceError:
-    reason = str(error).splitlines()[0]
+    reason = gist(str(error))
     return SourceError(
         f"cannot reach `{place}`: {reason[:1].lower()}{reason[1:]}",
         help="check the address, the network and the credentials",

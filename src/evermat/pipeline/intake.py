@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
+from evermat.errors import gist
 from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS
 from evermat.pipeline.conversions import TAKES, family
 from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
@@ -116,7 +117,7 @@ def opened_parquet(file: File) -> arrow_parquet.ParquetFile:
 
 def damaged(file: File, error: Exception) -> SourceError:
     """The error for a Parquet file that cannot be read."""
-    reason = str(error).splitlines()[0]
+    reason = gist(str(error))
     return SourceError(
         f"`{file.name}` cannot be read as Parquet: {reason}",
         help="the file is damaged or incomplete; write it again, or leave it out",

@@ -58,7 +58,7 @@ def state_versions(config: Config) -> list[Version]:
     options = _options(config)
     if table.open(config.state, options=options) is None:
         return []
-    return history(config.state, options=options)
+    return history(config.state, storage_options=options)
 
 
 def _lake() -> tuple[Callable[..., list[Version]], type[StateTable]]:

@@ -104,7 +104,7 @@ class Publisher:
         found: dict[int, dict[str, list[tuple[Value, ...]]]] = {}
         until = self._version - 1
         state, options = self._kb.state, self._options
-        for each in changes(state, since=last, until=until, options=options):
+        for each in changes(state, since=last, until=until, storage_options=options):
             if each.predicate == predicate:
                 signs = found.setdefault(each.version, {ADDED: [], REMOVED: []})
                 signs[each.sign].append(each.values)

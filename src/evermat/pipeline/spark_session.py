@@ -18,7 +18,7 @@ from evermat.engines.spark.session import (
     SparkSetupError,
     missing_part,
 )
-from evermat.errors import EvermatError
+from evermat.errors import EvermatError, gist
 from evermat.pipeline.problems import SourceError, SparkStepError
 from evermat.rdf import RdfSyntaxError
 
@@ -80,7 +80,7 @@ def _start(settings: EngineSettings, name: str) -> SparkSession:
         try:
             return builder.getOrCreate()
         except Exception as error:
-            reason = _gist(f"{error}\n{said()}")
+            reason = gist(f"{error}\n{said()}")
             raise SparkSetupError(
                 f"Spark did not start on `{master}`: {reason}",
                 help="check `master` and `conf` of [engine], and Java (17 or newer)",
@@ -178,9 +178,9 @@ def explained(text: str) -> EvermatError:
         if re.search(sign.pattern, text):
             file = re.search(r"while reading file (\S+?)\.?(?:\s|$)", text)
             which = "" if file is None else f" (`{file[1]}`)"
-            message = f"{sign.message}{which}: {_gist(text)}"
+            message = f"{sign.message}{which}: {gist(text)}"
             return sign.kind(message, help=sign.advice)
-    return SparkStepError(f"Spark could not do this: {_gist(text)}")
+    return SparkStepError(f"Spark could not do this: {gist(text)}")
 
 
 _OURS: dict[str, type[EvermatError]] = {
@@ -244,29 +244,3 @@ _SIGNS = (
         "check that the cluster is up, and `master` of [engine]",
     ),
 )
-
-
-def _gist(text: str) -> str:
-    """The line of a long message that says most."""
-    if "Python worker" in text or "Traceback" in text:
-        raised = re.findall(
-            r"^(?:[\w.]+Error|[\w.]+Exception): .+$", text, re.MULTILINE
-        )
-        if raised:
-            return _short(raised[-1])
-    # What the innermost part said, what Java said to Python, or before it ended.
-    causes = re.findall(
-        r"^(?:Caused by: |: |Exception in thread \"main\" )(?:[\w.$]+: )?(.+)$",
-        text,
-        re.MULTILINE,
-    )
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    chosen = causes[-1] if causes else next(iter(lines), "no reason was given")
-    return _short(chosen)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _GIST else f"{text[:_GIST]}…"
-
-
-_GIST = 240

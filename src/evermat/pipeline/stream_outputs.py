@@ -104,7 +104,7 @@ class Feed:
 
     def _changes(self, since: int, until: int) -> pa.Table:
         return lake.change_table(
-            self._state, since=since, until=until, options=self._options
+            self._state, since=since, until=until, storage_options=self._options
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from evermat.engines.spark.session import find_session
+from evermat.errors import gist
 from evermat.pipeline.stream import StreamError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def follow_spark(
     except Exception as error:
         if run.error is not None:
             raise run.error from None
-        reason = str(error).strip().splitlines()[0]
+        reason = gist(str(error))
         raise StreamError(
             f"cannot follow the stream `{worker.app_id}`: {reason}",
             help="check the source, its options and the checkpoint",
@@ -123,7 +124,7 @@ def _events(session: SparkSession, source: StreamSource) -> DataFrame:
     try:
         frame = reader.load(source.path) if source.path is not None else reader.load()
     except Exception as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = gist(str(error))
         raise StreamError(
             f"cannot read events as `{source.format}`: {reason}",
             help="check the format, its options and the path",

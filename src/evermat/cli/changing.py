@@ -1,0 +1,126 @@
+"""Updates on the command line: applied in order, shown, and told in one table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evermat.cli.output import json_rows, rows_of, seconds, sizes
+from evermat.cli.updates import read_update
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from evermat.api import KnowledgeBase
+    from evermat.change import Change
+    from evermat.cli.jobs import Job, Loaded
+    from evermat.cli.output import Cell, Output
+    from evermat.cli.updates import UpdateFile
+
+
+def apply_updates(
+    job: Job, loaded: Loaded, output: Output, first: UpdateFile | None = None
+) -> None:
+    """Apply updates one after the other, and tell what each changed and cost.
+
+    Args:
+        job: names the files of updates.
+        loaded: what is changed.
+        output: where to tell.
+        first: an update that comes before those of files.
+    """
+    reports: list[list[Cell]] = []
+    documents = []
+    updates: list[UpdateFile | Path] = [*([first] if first else []), *job.updates]
+    for each in updates:
+        try:
+            update = each
+            if isinstance(update, Path):
+                update = read_update(update, loaded.reader)
+            with loaded.progress.during(update.title):
+                change = _apply(job, loaded.kb, update)
+        except EvermatError as error:
+            if isinstance(each, Path):
+                error.add_note(f" = update: {each}, which changed nothing")
+            raise
+        _show_change(update.title, change, job.show, output)
+        reports.append(_report_row(update.name, change))
+        documents.append(_change_document(update.title, change, job.show))
+    title = "updates that would be made" if job.is_dry_run else "updates"
+    columns = ["update", "algorithm", "given", "withdrawn", "added", "removed"]
+    columns += ["rounds", "instances", "time"]
+    output.heading(title)
+    output.table(columns, reports)
+    output.document["updates"] = documents
+    if not job.is_dry_run:
+        tell_version(loaded.kb, output)
+
+
+def tell_version(kb: KnowledgeBase, output: Output) -> None:
+    """Say where everything is kept, if it is."""
+    if kb.state is not None:
+        output.say(f"kept as version {kb.version} of {kb.state}")
+        output.document["version"] = kb.version
+
+
+def _apply(job: Job, kb: KnowledgeBase, update: UpdateFile) -> Change:
+    carry_out = kb.plan if job.is_dry_run else kb.update
+    return carry_out(
+        insert=update.insert,
+        delete=update.delete,
+        add_rules=update.add_rules,
+        remove_rules=update.remove_rules,
+        algorithm=update.algorithm,
+    )
+
+
+def _show_change(title: str, change: Change, show: int, output: Output) -> None:
+    report = change.report
+    output.heading(title)
+    why = f" ({report.reason})" if report.reason else ""
+    output.say(f"{report.algorithm}{why} in {seconds(report.seconds)}")
+    output.table(["predicate", "added", "removed"], sizes(change.sizes))
+    if not show:
+        return
+    for name in change.predicates:
+        for sign, result in (("+", change.added(name)), ("-", change.removed(name))):
+            for row in rows_of(result, show):
+                output.say(f"  {sign} {name}({', '.join(map(str, row))})")
+            if len(result) > show:
+                output.say(f"  {sign} … {len(result) - show:,} more of {name}")
+
+
+def _report_row(name: str, change: Change) -> list[Cell]:
+    report = change.report
+    return [
+        name,
+        report.algorithm,
+        report.inserted,
+        report.deleted,
+        report.added,
+        report.removed,
+        report.rounds,
+        report.forward_instances + report.backward_instances,
+        report.seconds,
+    ]
+
+
+def _change_document(title: str, change: Change, show: int) -> dict[str, object]:
+    document: dict[str, object] = {
+        "title": title,
+        "applied": change.applied,
+        "predicates": {
+            name: {"added": came, "removed": left}
+            for name, (came, left) in change.sizes.items()
+        },
+        "report": asdict(change.report),
+    }
+    if show:
+        document["rows"] = {
+            name: {
+                "added": json_rows(change.added(name), show),
+                "removed": json_rows(change.removed(name), show),
+            }
+            for name in change.predicates
+        }
+    return document

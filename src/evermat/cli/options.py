@@ -1,0 +1,106 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from evermat.cli.programs import Syntax
+from evermat.cli.sizes import parse_size
+
+if TYPE_CHECKING:
+    from evermat.maintenance.watch import Budget
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
+"""How help is asked for, and how wide it is."""
+
+Rules = Annotated[
+    Path, typer.Argument(metavar="RULES", help="File of rules.", show_default=False)
+]
+Facts = Annotated[
+    Optional[list[str]],  # noqa: UP045  read by typer while running
+    typer.Option(
+        "--facts",
+        "-f",
+        metavar="FILE|DIR|PRED=FILE",
+        help="Facts: a file named after its predicate (edge.csv), a folder of such "
+        "files, or PRED=FILE. RDF files go to `triple`. May be repeated.",
+    ),
+]
+Header = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--header/--no-header",
+        help="Whether CSV and TSV files begin with names of columns. By default they "
+        "do if these are the names that the program declares.",
+        show_default=False,
+    ),
+]
+Base = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="IRI", help="What relative IRIs in RDF files begin with."),
+]
+SyntaxOption = Annotated[
+    Syntax,
+    typer.Option("--syntax", help="How the rules are written; auto goes by suffix."),
+]
+EngineOption = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="embedded, reference or spark.")
+]
+Store = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--store",
+        metavar="PLACE",
+        help="A folder or URI where the materialisation is kept from run to run.",
+        show_default=False,
+    ),
+]
+Version = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--at", metavar="VERSION", help="An old version of --store.", min=0),
+]
+Show = Annotated[
+    int, typer.Option(metavar="N", help="Show N rows of each change.", min=0)
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only tell what the updates would change.")
+]
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(
+        "--algorithm",
+        metavar="NAME",
+        help="How updates are maintained; `evermat algorithms` lists the names.",
+    ),
+]
+BudgetRounds = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(metavar="N", help="Most rounds in one stratum.", min=1),
+]
+BudgetFacts = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(metavar="N", help="Most facts that a run may derive.", min=1),
+]
+BudgetSeconds = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(metavar="S", help="Most seconds for a run.", min=0),
+]
+BudgetMemory = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="SIZE", help="Most memory, such as 500MB or 2GB."),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document, nothing else.")]
+
+
+def budget_of(
+    rounds: int | None, facts: int | None, seconds: float | None, memory: str | None
+) -> Budget:
+    """The limits that were given."""
+    from evermat.maintenance.watch import Budget
+
+    return Budget(
+        rounds, facts, seconds, None if memory is None else parse_size(memory)
+    )

@@ -1,0 +1,185 @@
+"""The commands about stores: `evermat update` and `evermat store …`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from evermat.cli.options import (
+    CONTEXT,
+    AlgorithmOption,
+    Base,
+    BudgetFacts,
+    BudgetMemory,
+    BudgetRounds,
+    BudgetSeconds,
+    DryRun,
+    EngineOption,
+    Header,
+    Json,
+    Show,
+    budget_of,
+)
+
+Changed = Annotated[
+    Optional[list[str]],  # noqa: UP045  read by typer while running
+    typer.Option(
+        metavar="FILE|DIR|PRED=FILE", help="Facts, as for --facts of `evermat run`."
+    ),
+]
+ChangedRules = Annotated[
+    Optional[list[Path]],  # noqa: UP045
+    typer.Option(metavar="FILE", help="A file of rules; may be repeated."),
+]
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="PLACE", help="The folder or URI of a store.", show_default=False
+    ),
+]
+
+
+def update(
+    store: Annotated[
+        str,
+        typer.Option(
+            "--store", metavar="PLACE", help="What to change.", show_default=False
+        ),
+    ],
+    updates: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Argument(
+            metavar="[TOML|DIR]…",
+            help="Updates as `evermat run --then` takes them, applied in order.",
+        ),
+    ] = None,
+    insert: Changed = None,
+    delete: Changed = None,
+    add_rules: ChangedRules = None,
+    remove_rules: ChangedRules = None,
+    show: Show = 0,
+    engine: EngineOption = "embedded",
+    algorithm: AlgorithmOption = "auto",
+    header: Header = None,
+    base: Base = None,
+    dry_run: DryRun = False,
+    budget_rounds: BudgetRounds = None,
+    budget_facts: BudgetFacts = None,
+    budget_seconds: BudgetSeconds = None,
+    budget_memory: BudgetMemory = None,
+    json: Json = False,
+) -> None:
+    """Change facts and rules of a store, and maintain what follows.
+
+    What the four options name is one update; files of updates come after it, each one
+    by itself. Every update is a new version of the store, or, if it fails, nothing.
+
+    \b
+    evermat update --store kept/ --delete gone/edge.csv --insert new/
+    evermat update --store kept/ --add-rules more.dl --dry-run
+    evermat update --store kept/ monday.toml tuesday/ --show 3
+    """
+    from evermat.cli.jobs import Job
+    from evermat.cli.output import Output
+    from evermat.cli.stores import NamedUpdate, update_store
+
+    named = NamedUpdate(
+        insert=insert or [],
+        delete=delete or [],
+        add_rules=add_rules or [],
+        remove_rules=remove_rules or [],
+    )
+    if not named and not updates:
+        message = (
+            "nothing to do: give --insert, --delete, --add-rules, --remove-rules, "
+            "or files of updates"
+        )
+        raise typer.BadParameter(message)
+    job = Job(
+        store=store,
+        updates=updates or [],
+        show=show,
+        engine=engine,
+        algorithm=algorithm,
+        header=header,
+        base=base,
+        is_dry_run=dry_run,
+        budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
+    )
+    output = Output(is_json=json)
+    update_store(job, named, output)
+    output.finish()
+
+
+stores = typer.Typer(
+    name="store",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings=CONTEXT,
+    help="""What `--store` keeps: versions, changes, old files.
+
+    \b
+    evermat store history kept/             the versions
+    evermat store changes kept/ --since 3   facts that came and left
+    evermat store vacuum kept/ --keep 10    remove what only older versions need
+    """,
+)
+
+
+@stores.command()
+def history(place: Place, json: Json = False) -> None:
+    """List the versions: when, and how many facts came and left."""
+    from evermat.cli.output import Output
+    from evermat.cli.stores import show_history
+
+    output = Output(is_json=json)
+    show_history(place, output)
+    output.finish()
+
+
+@stores.command()
+def changes(
+    place: Place,
+    since: Annotated[
+        int,
+        typer.Option(
+            metavar="VERSION", help="From this version on, without it.", min=0
+        ),
+    ] = 0,
+    until: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="VERSION", help="Up to this version.", min=0),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the facts that came (+) and left (-), version by version."""
+    from evermat.cli.output import Output
+    from evermat.cli.stores import show_changes
+
+    output = Output(is_json=json)
+    show_changes(place, since, until, output)
+    output.finish()
+
+
+@stores.command()
+def vacuum(
+    place: Place,
+    keep: Annotated[
+        int,
+        typer.Option(metavar="N", help="How many versions stay readable.", min=1),
+    ] = 10,
+    hours: Annotated[
+        int,
+        typer.Option(metavar="H", help="Files younger than this stay as well.", min=0),
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Remove files that only older versions need, and those of failed updates."""
+    from evermat.cli.output import Output
+    from evermat.cli.stores import vacuum_store
+
+    output = Output(is_json=json)
+    vacuum_store(place, keep, hours, output)
+    output.finish()

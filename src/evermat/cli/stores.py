@@ -1,0 +1,113 @@
+"""`evermat update` and `evermat store`: what is kept from one command to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat.cli.changing import apply_updates
+from evermat.cli.jobs import load
+from evermat.cli.output import count
+from evermat.cli.updates import UpdateFile
+from evermat.result import MissingPackageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+    from evermat.cli.jobs import Job, Loaded
+    from evermat.cli.output import Output
+
+
+@dataclass(frozen=True, slots=True)
+class NamedUpdate:
+    """An update that options of the command line name."""
+
+    insert: list[str]
+    delete: list[str]
+    add_rules: list[Path]
+    remove_rules: list[Path]
+
+    def __bool__(self) -> bool:
+        return bool(self.insert or self.delete or self.add_rules or self.remove_rules)
+
+    def read(self, loaded: Loaded) -> UpdateFile:
+        """The update, with its facts read from their files."""
+        return UpdateFile(
+            name="update",
+            title="update",
+            insert=dict(loaded.reader.read(self.insert)),
+            delete=dict(loaded.reader.read(self.delete)),
+            add_rules=list(self.add_rules),
+            remove_rules=list(self.remove_rules),
+        )
+
+
+def update_store(job: Job, named: NamedUpdate, output: Output) -> None:
+    """Open a store and apply the update of the options, then those of files."""
+    loaded = load(job, output)
+    first = named.read(loaded) if named else None
+    apply_updates(job, loaded, output, first)
+
+
+def show_history(place: str, output: Output) -> None:
+    """A table of the versions."""
+    versions = _lake().history(place)
+    output.document["versions"] = [
+        {
+            "version": each.number,
+            "time": each.time.isoformat(),
+            "added": dict(each.added),
+            "removed": dict(each.removed),
+        }
+        for each in versions
+    ]
+    output.table(
+        ["version", "time", "added", "removed"],
+        [
+            [
+                each.number,
+                each.time.isoformat(" ", "seconds"),
+                sum(each.added.values()),
+                sum(each.removed.values()),
+            ]
+            for each in versions
+        ],
+    )
+
+
+def show_changes(place: str, since: int, until: int | None, output: Output) -> None:
+    """A table of the facts that came and left, their arguments as terms."""
+    table = _lake().change_table(place, since=since, until=until)
+    rows = table.to_pylist()
+    output.document["changes"] = rows
+    output.table(
+        ["version", "sign", "fact"],
+        [
+            [
+                row["version"],
+                row["sign"],
+                f"{row['predicate']}({', '.join(row['values'])})",
+            ]
+            for row in rows
+        ],
+    )
+
+
+def vacuum_store(place: str, keep: int, hours: int, output: Output) -> None:
+    """Remove files, and say how many."""
+    removed = _lake().vacuum(place, keep=keep, hours=hours)
+    output.document["removed"] = removed
+    output.say(f"removed {count(len(removed), 'file')}")
+
+
+def _lake() -> ModuleType:
+    """What reads stores; it needs a library that not everybody has."""
+    try:
+        from evermat import lake
+    except ImportError as error:
+        raise MissingPackageError(
+            f"a store needs `{error.name}`, which is not installed",
+            help='install it with pip install "evermat[lake]"',
+        ) from error
+    return lake

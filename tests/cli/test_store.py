@@ -1,0 +1,154 @@
+"""Stores: what one command keeps, another maintains, asks and explains."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import evermat
+from evermat.cli import (
+    BUDGET_EXCEEDED,
+    DOES_NOT_HOLD,
+    OK,
+    WRONG_INPUT,
+    WRONG_USAGE,
+    run,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Shown = pytest.CaptureFixture[str]
+RULES = """
+reach(?x, ?y) :- edge(?x, ?y) .
+reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
+"""
+STORE = ["--store", "kept"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown) -> Path:
+    """A folder with a store that holds the closure of a chain."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.dl").write_text(RULES)
+    (tmp_path / "edge.csv").write_text("a,b\nb,c\nc,d\n")
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "edge.csv").write_text("b,c\n")
+    assert run(["run", "rules.dl", "-f", "edge.csv", *STORE]) == OK
+    assert "kept as version 2 of kept\n" in capsys.readouterr().out
+    return tmp_path
+
+
+def reached(capsys: Shown, *options: str) -> list[str]:
+    assert run(["query", *STORE, "reach(a, ?x)", *options]) == OK
+    return sorted(capsys.readouterr().out.split()[1:])
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_kept_is_maintained_and_asked(capsys: Shown) -> None:
+    assert reached(capsys) == ["b", "c", "d"]
+    assert run(["update", *STORE, "--delete", "gone", "--show", "9"]) == OK
+    shown = capsys.readouterr().out
+    assert "  - reach(a, d)\n" in shown
+    assert "kept as version 3 of kept\n" in shown
+    assert reached(capsys) == ["b"]
+    assert reached(capsys, "--at", "2") == ["b", "c", "d"]
+    assert evermat.KnowledgeBase.open("kept").count("reach") == 2
+
+
+def test_rules_and_files_of_updates(folder: Path, capsys: Shown) -> None:
+    (folder / "more.dl").write_text("two(?x, ?z) :- edge(?x, ?y), edge(?y, ?z) .")
+    (folder / "late.toml").write_text('[insert]\nedge = [["d", "e"]]\n')
+    arguments = ["--add-rules", "more.dl", "--insert", "edge=gone/edge.csv"]
+    assert run(["update", *STORE, *arguments, "late.toml", "--json"]) == OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["version"] == 4
+    first, second = document["updates"]
+    assert first["predicates"] == {"two": {"added": 2, "removed": 0}}
+    assert first["report"]["ignored"]["insertions"] == 1
+    assert second["predicates"]["two"] == {"added": 1, "removed": 0}
+    assert run(["update", *STORE, "--remove-rules", "more.dl"]) == OK
+    kb = evermat.KnowledgeBase.open("kept")
+    assert (len(kb.rules), kb.count("two"), kb.count("edge")) == (2, 0, 4)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_dry_run_changes_nothing(capsys: Shown) -> None:
+    assert run(["update", *STORE, "--delete", "gone", "--dry-run"]) == OK
+    shown = capsys.readouterr().out
+    assert "updates that would be made" in shown
+    assert "reach\t0\t4\n" in shown
+    assert "kept as" not in shown
+    assert reached(capsys) == ["b", "c", "d"]
+
+
+def test_run_goes_on_with_a_store(folder: Path, capsys: Shown) -> None:
+    (folder / "rules.dl").write_text("linked(?x) :- edge(?x, ?y) .")
+    (folder / "edge.csv").write_text("d,e\n")
+    assert run(["run", "rules.dl", "-f", "edge.csv", *STORE]) == OK
+    capsys.readouterr()
+    kb = evermat.KnowledgeBase.open("kept")
+    assert kb.version == 3
+    assert [str(rule) for rule in kb.rules] == ["linked(?x) :- edge(?x, ?y) ."]
+    assert (kb.count("edge"), kb.count("linked"), kb.count("reach")) == (4, 4, 0)
+
+
+@pytest.mark.usefixtures("folder")
+def test_facts_of_a_store_are_explained(capsys: Shown) -> None:
+    assert run(["explain", *STORE, "reach(a, c)"]) == OK
+    assert 'edge("b", "c")   given' in capsys.readouterr().out
+    assert run(["explain", *STORE, "reach(d, a)"]) == DOES_NOT_HOLD
+
+
+@pytest.mark.usefixtures("folder")
+def test_versions_are_listed_compared_and_removed(capsys: Shown) -> None:
+    assert run(["update", *STORE, "--delete", "gone"]) == OK
+    capsys.readouterr()
+    assert run(["store", "history", "kept"]) == OK
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [(line[0], *line[2:]) for line in lines[-2:]] == [
+        ("2", "9", "0"),
+        ("3", "0", "5"),
+    ]
+    assert run(["store", "changes", "kept", "--since", "2", "--json"]) == OK
+    changes = json.loads(capsys.readouterr().out)["changes"]
+    assert len(changes) == 5
+    edge = {"version": 3, "sign": "-", "predicate": "edge", "values": ['"b"', '"c"']}
+    assert edge in changes
+    assert run(["store", "vacuum", "kept", "--keep", "1"]) == OK
+    assert capsys.readouterr().out.startswith("removed ")
+    assert reached(capsys) == ["b"]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["query", "rules.dl"], WRONG_USAGE, "needs RULES and QUERY, or --store"),
+        (["query", *STORE, "rules.dl", "edge(?x, ?y)"], WRONG_USAGE, "QUERY alone"),
+        (["query", "rules.dl", "edge(?x, ?y)", "--at", "1"], WRONG_USAGE, "version of"),
+        (["update", *STORE], WRONG_USAGE, "nothing to do"),
+        (["update", "--delete", "gone"], WRONG_USAGE, "--store"),
+        (["update", "--store", "else", "--delete", "gone"], WRONG_INPUT, "no state"),
+        (["update", *STORE, "--delete", "no.csv"], WRONG_INPUT, "no.csv"),
+        (["update", *STORE, "--delete", "rules.dl"], WRONG_INPUT, "rules.dl"),
+        (["store", "history", "else"], WRONG_INPUT, "no state"),
+    ],
+)
+def test_mistakes_are_told_and_lose_nothing(
+    arguments: list[str], code: int, message: str, capsys: Shown
+) -> None:
+    assert run(arguments) == code
+    assert message in capsys.readouterr().err
+    assert reached(capsys) == ["b", "c", "d"]
+
+
+def test_a_budget_leaves_the_store_as_it_was(folder: Path, capsys: Shown) -> None:
+    (folder / "many.csv").write_text("".join(f"{n},{n + 1}\n" for n in range(200)))
+    options = ["--insert", "edge=many.csv", "--budget-facts", "300"]
+    assert run(["update", *STORE, *options]) == BUDGET_EXCEEDED
+    capsys.readouterr()
+    assert reached(capsys) == ["b", "c", "d"]
+    assert evermat.KnowledgeBase.open("kept").version == 2
