@@ -366,9 +366,8 @@ class _Log:
 
     def rows_of(self, which: int, name: str) -> Rows:
         """The rows of a relation whose count was changed."""
-        return np.concatenate(
-            [rows for each, rows, _ in self.of(which) if each == name]
-        )
+        parts = [rows for each, rows, _ in self.of(which) if each == name]
+        return np.concatenate([NO_ROWS, *parts])
 
     def _split(self, part: slice) -> list[Overwritten]:
         """The keys of a part are in order."""
