@@ -284,6 +284,18 @@ def reads_many(engine: Engine) -> TypeGuard[ManyReadingEngine]:
     return hasattr(engine, "find_all")
 
 
+class DividingEngine(Engine, Protocol):
+    """An engine that can pick some of many facts."""
+
+    def part(self, facts: SettledFacts, parts: int) -> SettledFacts:
+        """One of so many parts of the facts, each about as large and as mixed."""
+
+
+def can_divide(engine: Engine) -> TypeGuard[DividingEngine]:
+    """Whether an engine can pick some of many facts."""
+    return hasattr(engine, "part")
+
+
 class ProvingEngine(Engine, Protocol):
     """An engine that can stop looking at a fact as soon as it has a derivation."""
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log
 from typing import TYPE_CHECKING
 
 import pytest
 
+from evermat.engine_abilities import can_divide
 from evermat.maintenance import materialisation
+from evermat.maintenance import watch as watch_module
 from evermat.maintenance.choose import (
     Choice,
-    History,
     Situation,
     choose,
-    restart_price,
+    deletion_prices,
+    reason_to_give_up,
 )
-from evermat.maintenance.watch import OutOfPatience, Patience, Watch
+from evermat.maintenance.history import History, learnt
+from evermat.maintenance.state import Report, StratumReport
+from evermat.maintenance.watch import Forecast, OutOfPatience, Patience, Watch
 from paper_examples import REACHABILITY, Example, values
 
 if TYPE_CHECKING:
@@ -75,7 +80,7 @@ def test_experience_beats_assumptions() -> None:
     assert name(large, experienced) == "dred-c"
     small = replace(PLAIN, withdrawn=20)
     assert name(small, DEEP) == "dred-c"
-    disappointed = DEEP.gave_up(withdrawn=20, instances=40_000_000)
+    disappointed = DEEP.reached(withdrawn=20, instances=45_000_000)
     assert name(small, disappointed) == "remat"
     # What was learnt from twenty facts does not speak against a single one.
     assert name(replace(PLAIN, withdrawn=1), disappointed) == "dred-c"
@@ -87,16 +92,102 @@ def test_what_might_be_cheaper_is_tried_once() -> None:
     assert choice.algorithm == "dred-c"
     assert choice.patience is not None
     # Deleting may cost half of what starting again would: the rest costs no more.
-    assert choice.patience.seconds < restart_price(200, DEEP) / 2
-    disappointed = DEEP.gave_up(
-        withdrawn=200, instances=round(choice.patience.instances)
-    )
+    restart = deletion_prices(200, DEEP, doubt=1.0).restarting
+    assert choice.patience.seconds < restart / 2
+    # A part of the facts may reach so far that all of them cost more.
+    forecast = choice.patience.forecast
+    assert forecast is not None
+    assert forecast.limit < DEEP.instances
+    disappointed = DEEP.reached(withdrawn=200, instances=1.1 * forecast.limit)
     assert name(doubtful, disappointed) == "remat"
+
+
+def test_small_deletions_are_not_divided() -> None:
+    for withdrawn in (1, 20, 1_000):
+        choice = choose(replace(PLAIN, withdrawn=withdrawn), SHALLOW)
+        assert choice.patience is not None
+        assert choice.patience.forecast is None
+
+
+def test_experience_makes_forecasts_needless() -> None:
+    doubtful = replace(PLAIN, withdrawn=200)
+    choice = choose(doubtful, DEEP.reached(withdrawn=200, instances=5_000_000))
+    assert choice.patience is not None
+    assert choice.patience.forecast is None
+
+
+def test_forecast() -> None:
+    forecast = Forecast(instances=1_000.0, facts=100, limit=500.0)
+    assert forecast.parts(10) == 1
+    assert forecast.parts(200) == 3
+    assert forecast.parts(1_000_000) == 16
+    # All parts reach at least what one does, and at most everything.
+    assert 100 < forecast.expected(16, 10) < 1_000
+    assert forecast.expected(16, 200) == 1_000
+
+
+def test_no_times_are_known() -> None:
+    """Nothing is given up at once where facts were taken up from elsewhere."""
+    taken_up = History(given=1_000, facts=100_000, instances=200_000.0)
+    choice = choose(replace(PLAIN, withdrawn=1), taken_up)
+    assert choice.algorithm == "dred-c"
+    assert choice.patience is not None
+    assert choice.patience.instances > 10_000
+
+
+def update(history: History, before: int, after: int, instances: int) -> History:
+    """A materialisation with another number of given facts."""
+    derived = StratumReport(
+        1, forward_instances=instances, seconds={"materialise": instances * 1e-8}
+    )
+    came, went = max(after - before, 0), max(before - after, 0)
+    report = Report(
+        "remat",
+        strata=(derived,),
+        deleted=went,
+        inserted=came,
+        removed=went,
+        added=came,
+    )
+    return learnt(history, report, instances * 1e-8)
+
+
+def test_insertions_that_multiply_the_facts() -> None:
+    full = update(History(), 0, 10_000, 100_000_000)
+    half = update(full, 10_000, 5_000, 400_000)
+    # Twice the facts have 250 times the instances: nearly all of them would be new.
+    assert 50_000_000 < half.with_more(5_000) < 200_000_000
+    choice = choose(replace(PLAIN, given=5_000), half)
+    assert choice.algorithm == "dred-c"
+    assert choice.patience is not None
+    assert choice.patience.is_for_adding
+    # With few more facts there are few new instances.
+    assert choose(replace(PLAIN, given=50), half).patience is None
+    # Where nothing is known about growth, insertions are maintained.
+    assert choose(replace(PLAIN, given=5_000), DEEP).patience is None
+
+
+def test_little_work_tells_little_about_speed() -> None:
+    history = DEEP.loaded(1_000, deriving=0.1)
+    assert history.restart_speed < 1.2 * DEEP.restart_speed
+
+
+def test_reach_is_learnt_from_all_there_was() -> None:
+    report = Report(
+        "dred-c",
+        strata=(StratumReport(1, forward_instances=1_000_000, overdeleted=750_000),),
+        deleted=500_000,
+        removed=750_000,
+    )
+    history = learnt(SHALLOW, report, 0.1)
+    # Nothing came back, so half of all instances were reached, each once.
+    assert history.reaching.value(0.0) == pytest.approx(-log(0.5) / 500_000)
 
 
 def test_insertions_tell_nothing_about_the_price_of_deletions() -> None:
     slow = DEEP.maintained(withdrawn=0, instances=1_000_000, seconds=100.0)
-    assert slow.speed == DEEP.speed
+    assert slow.deletion_speed == DEEP.deletion_speed
+    assert slow.insertion_speed > DEEP.insertion_speed
 
 
 def test_attempts_are_given_up_only_while_deleting() -> None:
@@ -104,6 +195,13 @@ def test_attempts_are_given_up_only_while_deleting() -> None:
     watch.phase = "insert"
     watch.working("rule", 100)
     watch.phase = "overdelete"
+    with pytest.raises(OutOfPatience):
+        watch.working("rule", 100)
+
+
+def test_insertions_that_were_expected_to_grow_are_given_up() -> None:
+    watch = Watch(patience=Patience(instances=10, seconds=0.0, is_for_adding=True))
+    watch.phase = "insert"
     with pytest.raises(OutOfPatience):
         watch.working("rule", 100)
 
@@ -136,9 +234,41 @@ def test_attempt_that_is_given_up(
     assert example.counts("reach") == before
 
 
+@pytest.mark.parametrize("limit", [0.0, 1e9])
+def test_deletion_that_begins_with_a_part(
+    engine: Engine, limit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on with the rest, or is given up; the result is the same."""
+
+    def doubtful(situation: Situation, history: History) -> Choice:
+        del situation, history
+        forecast = Forecast(instances=1_000.0, facts=1_000, limit=limit)
+        return Choice("dred-c", "", Patience(1e9, 1e9, forecast=forecast))
+
+    monkeypatch.setattr(watch_module, "_TELLING", 2)
+    edges = [(i, j) for i in range(30) for j in (i + 1, i + 3)]
+    example = Example(engine, REACHABILITY, edge=edges)
+    monkeypatch.setattr(materialisation, "choose", doubtful)
+    gone = [(i, i + 1) for i in range(0, 30, 2)] + [(i, i + 3) for i in range(9, 13)]
+    outcome = example.update(delete={"edge": gone}, algorithm="auto")
+    divides = can_divide(engine)
+    given_up = divides and not limit
+    assert outcome.report.algorithm == ("remat" if given_up else "dred-c")
+    before = example.counts("reach")
+    example.materialisation.rematerialise()
+    assert example.counts("reach") == before
+
+
 def test_report_says_why(engine: Engine) -> None:
     example = Example(engine, REACHABILITY, edge=[(i, i + 1) for i in range(30)])
     outcome = example.update(delete={"edge": [(29, 30)]})
     assert outcome.report.reason
     outcome = example.update(delete={"edge": [(28, 29)]}, algorithm="dred")
     assert outcome.report.reason == "asked for"
+
+
+def test_reasons_to_give_up() -> None:
+    reason = reason_to_give_up(DEEP, 10, 0, expected=90_000_000)
+    assert reason == "about 50,000,000 of 50,000,000 would be reached"
+    reason = reason_to_give_up(DEEP, 0, 10, expected=0)
+    assert reason == "there were 50,000,000, and will be about 50,000,000"

@@ -61,7 +61,14 @@ def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
     for counts in lost_counts(run, stratum.recursive, changes):
         engine.recursive_counts.subtract(counts)
         losers.append(counts.facts)
-    candidates = run.union(losers)
+    first = run.union(losers)
+    for candidates in run.portions(first) if stratum.recursive.rules else (first,):
+        follow_deletion(run, stratum, candidates)
+
+
+def follow_deletion(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
+    """Delete those of the candidates that may be lost, and what depends on them."""
+    engine = run.engine
     while True:
         delta = engine.nonrecursive_counts.zero(candidates - run.deleted)
         if delta.is_empty():

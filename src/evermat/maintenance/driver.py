@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from evermat.algebra import Engine, EngineUseError
 from evermat.maintenance.algorithms import AUTO, REMATERIALISE
-from evermat.maintenance.choose import History
+from evermat.maintenance.history import History
 from evermat.maintenance.requests import Request
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from evermat.maintenance.algorithms import (
     require_algorithm,
 )
 from evermat.maintenance.attempt import Given, outcome_of
-from evermat.maintenance.choose import Choice, History, Situation, choose, learnt
+from evermat.maintenance.choose import Choice, Situation, choose
 from evermat.maintenance.compiled_rules import RuleBook
 from evermat.maintenance.driver import Driver, Entry, NewCliques, NewRules
 from evermat.maintenance.equality_attempt import Maintained, Old, Rebuilt, rebuild
@@ -33,6 +33,7 @@ from evermat.maintenance.equality_state import (
     values_among,
 )
 from evermat.maintenance.equality_update import EqualityJob, EqualityUpdate
+from evermat.maintenance.history import History, learnt
 from evermat.maintenance.modules import can_close
 from evermat.maintenance.requests import Request, declare, read_request
 from evermat.maintenance.watch import OutOfPatience, Watch
@@ -214,9 +215,9 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         else:
             try:
                 attempt = self._maintain(job, choice.algorithm, watch)
-            except OutOfPatience:
+            except OutOfPatience as signal:
                 withdrawn = job.deletions.size()
-                self._history = self._history.gave_up(withdrawn, watch.instances)
+                self._history = self._history.reached(withdrawn, signal.expected)
                 raise
         given = Given(attempt.deleted, attempt.inserted, update.ignored)
         if dry:

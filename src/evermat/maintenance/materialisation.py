@@ -20,12 +20,13 @@ from evermat.maintenance.algorithms import (
 )
 from evermat.maintenance.attempt import Given, Job, build, maintain
 from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
-from evermat.maintenance.choose import Choice, History, Situation, choose, learnt
+from evermat.maintenance.choose import Choice, Situation, choose, reason_to_give_up
 from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.compiled_rules import RuleBook, compile_book
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.driver import Driver, Entry, NewRules
 from evermat.maintenance.explain import RuleLook
+from evermat.maintenance.history import History, learnt
 from evermat.maintenance.holding import HeldFacts, write_out
 from evermat.maintenance.modules import can_close, find_modules
 from evermat.maintenance.rematerialise import copy_given, load_given
@@ -280,8 +281,8 @@ class Materialisation(Driver[Engine]):
         self.engine.monitor = watch.monitor
         try:
             attempt = maintain(job, update, INCREMENTAL[choice.algorithm], watch)
-        except OutOfPatience:
-            return self._start_again(job, request, choice, watch)
+        except OutOfPatience as signal:
+            return self._start_again(job, request, choice, watch, signal)
         return _Done(job, attempt, choice, self._history, start)
 
     def _load(self, job: Job, request: Request, watch: Watch) -> _Done:
@@ -313,18 +314,25 @@ class Materialisation(Driver[Engine]):
         return _Done(job, attempt, choice, self._history, start)
 
     def _start_again(
-        self, job: Job, request: Request, tried: Choice, watch: Watch
+        self,
+        job: Job,
+        request: Request,
+        tried: Choice,
+        watch: Watch,
+        signal: OutOfPatience,
     ) -> _Done:
         """Give up maintaining, and derive everything anew."""
         self.engine.rollback()
         self.engine.begin()
         self._declare(request, job.new)
         update = self._read(request, job)
-        history = self._history.gave_up(update.deletions.size(), watch.instances)
+        sizes = update.deletions.size(), update.insertions.size()
+        history = self._history.reached(sizes[0], signal.expected)
+        reason = reason_to_give_up(self._history, *sizes, signal.expected)
         choice = Choice(
             REMATERIALISE,
             f"`{tried.algorithm}` was given up after {watch.instances:,} rule "
-            f"instances; all facts have about {self._history.instances:,.0f}",
+            f"instances; {reason}",
         )
         rest = Watch(self.budget, self.progress)
         rest.start = watch.start

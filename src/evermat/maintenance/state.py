@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from evermat.engine_abilities import can_divide
 from evermat.maintenance.watch import Budget, BudgetExceededError, Progress, Step
 
 if TYPE_CHECKING:
@@ -383,6 +384,20 @@ class Run:
             self.added.add(facts)
             self._is_stale = True
             self.report.inserted += facts.size()
+
+    def portions(self, facts: SettledFacts) -> Iterator[SettledFacts]:
+        """Facts to delete: all of them, or a part of them first, to see what follows.
+
+        The part is among the rest once more.
+        """
+        patience = self.watch.patience
+        forecast = None if patience is None else patience.forecast
+        if forecast is not None and can_divide(self.engine):
+            parts = forecast.parts(facts.size())
+            if parts > 1:
+                with self.watch.judging(parts):
+                    yield self.engine.part(facts, parts)
+        yield facts
 
     def take_back(self, facts: SettledFacts) -> None:
         """Delete facts that held before, and forget those that were only added."""

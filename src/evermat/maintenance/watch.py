@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evermat.algebra import Monitor
 
 _MEMORY_INTERVAL = 0.05
@@ -65,11 +68,56 @@ class BudgetExceededError(EvermatError, RuntimeError):
 
 
 class OutOfPatience(Exception):  # noqa: N818  a signal between our own parts
-    """An attempt has cost more than it was worth trying; something else is done."""
+    """An attempt has cost more than it was worth trying; something else is done.
+
+    Attributes:
+        expected: rule instances that the whole deletion would have reached.
+    """
+
+    def __init__(self, expected: float) -> None:
+        self.expected = expected
+        super().__init__(expected)
 
 
 ADDING = frozenset({"insert", "continue"})
 """Phases in which facts are only added."""
+
+
+_UNFINISHED = 2
+"""A deletion that was given up would have reached so many times as many instances."""
+
+_PARTS = 16
+"""A deletion begins with one of at most so many parts."""
+
+_TELLING = 64
+"""A part has at least so many facts."""
+
+_OVERLAP = 2 / 3
+"""All of k parts reach as much as k to this power that have nothing in common. Measured
+between 0.2, where a few facts matter to nearly everything, and 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How far a deletion may reach, judged by a part of the facts to delete.
+
+    Attributes:
+        instances, facts: all there are; only facts that were derived.
+        limit: instances that the whole deletion may reach.
+    """
+
+    instances: float
+    facts: int
+    limit: float
+
+    def parts(self, facts: int) -> int:
+        """How many parts to divide so many facts into; 1 if it is not worth it."""
+        return max(1, min(_PARTS, facts // _TELLING))
+
+    def expected(self, parts: int, facts: int) -> float:
+        """Instances that the whole reaches if one of some parts deletes some facts."""
+        share = min(facts / max(self.facts, 1), 1.0)
+        return float(self.instances * (1 - (1 - share) ** parts**_OVERLAP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +126,18 @@ class Patience:
 
     It is given up when both limits are passed, and not in phases that only add facts:
     what comes back was deleted before, and what is new must be derived in any case.
+
+    Attributes:
+        instances: rule instances that may be matched.
+        seconds: time that it may take.
+        is_for_adding: whether it holds in phases that add facts nevertheless.
+        forecast: how to judge by a part of the facts, before the limits are reached.
     """
 
     instances: float
     seconds: float
+    is_for_adding: bool = False
+    forecast: Forecast | None = None
 
 
 def _amount(resource: str, limit: float) -> str:
@@ -146,6 +202,8 @@ class Watch:
         self.facts = 0
         self.instances = 0
         self.start = perf_counter()
+        self._parts = 1
+        self._facts_of_part = 0
         self._matched: Counter[str] = Counter()
         self._next_memory_check = 0.0
 
@@ -164,6 +222,13 @@ class Watch:
         """Itself, where there is something to watch: being told costs time."""
         watchful = self.patience is not None or self.budget != Budget()
         return self if watchful else None
+
+    @contextmanager
+    def judging(self, parts: int) -> Iterator[None]:
+        """While one of some parts is deleted, watch how far it reaches."""
+        self._parts, self._facts_of_part = parts, 0
+        yield
+        self._parts = 1
 
     def working(self, label: str, matches: int) -> None:
         """Take note of matches, and stop if a limit is passed."""
@@ -190,6 +255,18 @@ class Watch:
         self._check("facts", self.facts)
         self._check_clock()
         self._matched.clear()
+        if self._parts > 1:
+            self._judge(new_facts)
+
+    def _judge(self, new_facts: int) -> None:
+        """Stop if a part of the facts to delete reaches too far."""
+        forecast = None if self.patience is None else self.patience.forecast
+        if forecast is None:
+            return
+        self._facts_of_part += new_facts
+        expected = forecast.expected(self._parts, self._facts_of_part)
+        if expected + self.instances > forecast.limit:
+            raise OutOfPatience(expected + self.instances)
 
     def _check_clock(self) -> None:
         now = perf_counter()
@@ -199,9 +276,9 @@ class Watch:
             patience is not None
             and self.instances > patience.instances
             and now - self.start > patience.seconds
-            and self.phase not in ADDING
+            and (patience.is_for_adding or self.phase not in ADDING)
         ):
-            raise OutOfPatience
+            raise OutOfPatience(_UNFINISHED * self.instances)
         if self.budget.memory_bytes is not None and now >= self._next_memory_check:
             self._next_memory_check = now + _MEMORY_INTERVAL
             self._check("memory_bytes", resident_memory())
