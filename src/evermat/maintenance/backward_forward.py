@@ -17,6 +17,7 @@ hold. A search costs more for each fact, and pays where overdeletion would run f
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evermat.maintenance.affected import gained, lost
@@ -28,7 +29,7 @@ from evermat.rule_plans import derive
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.algebra import Facts, SettledFacts
+    from evermat.algebra import Facts, GrowingFacts, SettledFacts
     from evermat.maintenance.state import Run, Stratum
 
 
@@ -94,11 +95,7 @@ def holds_by_itself(run: Run, stratum: Stratum, facts: SettledFacts) -> Facts:
 class Search:
     """Looks for derivations that survive, in one stratum.
 
-    Attributes:
-        checked: facts whose derivations were looked into. Those of them that are not
-            proved have only derivations through such facts, so none at all.
-        proved: checked facts that hold after the deletion.
-        delayed: facts that hold too, but that nobody asked about so far.
+    Where no rule is recursive, nothing has to be remembered, so there are no sets.
     """
 
     def __init__(
@@ -110,10 +107,25 @@ class Search:
         self.run = run
         self.stratum = stratum
         self.holds_by_itself = holds_by_itself
-        self.checked = run.engine.growing()
-        self.proved = run.engine.growing()
-        self.delayed = run.engine.growing()
         self._stage = Stage(run.engine, run.remaining, run.possible, run.materialised)
+
+    @cached_property
+    def checked(self) -> GrowingFacts:
+        """Facts whose derivations were looked into.
+
+        Those that are not proved have only derivations through such facts, so none.
+        """
+        return self.run.engine.growing()
+
+    @cached_property
+    def proved(self) -> GrowingFacts:
+        """Checked facts that hold after the deletion."""
+        return self.run.engine.growing()
+
+    @cached_property
+    def delayed(self) -> GrowingFacts:
+        """Facts that hold too, but that nobody asked about so far."""
+        return self.run.engine.growing()
 
     def without_proof(self, batch: SettledFacts) -> SettledFacts:
         """Facts that do not hold by themselves: CHECK where no rule is recursive."""

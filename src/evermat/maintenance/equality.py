@@ -41,15 +41,14 @@ from evermat.algebra import (
 from evermat.lang.equality import SAME
 from evermat.maintenance.equality_insertion import EQUALITIES
 from evermat.maintenance.equality_state import LOST
+from evermat.maintenance.equality_told import following
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, SettledFacts
     from evermat.engine_abilities import Representatives
-    from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_insertion import Setting
-    from evermat.maintenance.equality_state import GivenFacts
-    from evermat.rule_plans import RuleSet
+    from evermat.maintenance.equality_told import ToldFacts
 
 _PAIR = (Column(0), Column(1))
 _BROKEN = QuerySet(
@@ -81,26 +80,19 @@ _OTHER_NAMES = QuerySet(
 class Deletion:
     """Finds out which facts no longer hold, and which cliques fall apart."""
 
-    def __init__(
-        self,
-        setting: Setting,
-        rules: frozenset[Rule],
-        given: GivenFacts,
-        old: Representatives,
-    ) -> None:
+    def __init__(self, setting: Setting, told: ToldFacts) -> None:
         self.setting = setting
         self.engine = setting.engine
         self.run = setting.run
-        self.given = given
-        self.old = old
-        self.chosen = rules
-        self.old_rules = setting.rules(old).checking(rules)
-        self.lone_rules = setting.rules(old).checking_lone(rules)
-        self.region = setting.rules(old).region
-        self.derivable = setting.rules(old).derivable
-        self.read_alone = setting.rules(old).read_alone
+        self.told = told
+        self.given = told.given
+        self.old = told.representatives
+        self.chosen = told.chosen
+        self.old_rules = told.rules
+        self.region = told.region
+        self.derivable = told.derivable
         self.new = self.engine.representatives()
-        self.new_rules = setting.rules(self.new).proving(rules)
+        self.new_rules = setting.rules(self.new).proving(self.chosen)
         growing = self.engine.growing
         self.doubtful = growing()
         self.checked = growing()
@@ -119,9 +111,8 @@ class Deletion:
             candidates: normal facts that lost a reason to hold.
         """
         engine, run = self.engine, self.run
-        candidates = self._withdraw(candidates)
         while True:
-            batch = engine.settle(candidates - self.doubtful)
+            batch = engine.settle(candidates - self.doubtful - run.deleted)
             if batch.is_empty():
                 break
             self.doubtful.add(batch)
@@ -130,31 +121,11 @@ class Deletion:
             if failed.is_empty():
                 break
             run.round(failed)
-            derived = self._following(self.old_rules, failed)
+            derived = following(run, self.old_rules, failed)
             run.delete(failed)
             nodes = engine.settle(failed.within(EQUALITIES))
             candidates = engine.settle(derived | self._split(nodes))
         return self._propagate()
-
-    def _withdraw(self, facts: SettledFacts) -> SettledFacts:
-        """Deal with facts that no rule derives; returns facts to be checked.
-
-        Those of which nothing is given any more do not hold. Those of which something
-        is still given hold if their cliques do, so what is in doubt is what followed
-        from them. If that may be more than these cliques, they are checked before.
-        """
-        engine = self.engine
-        told = self._told(facts)
-        if told.is_empty():
-            return facts
-        kept = engine.rewrite(
-            self.given.kept(engine.originals(told, self.old)), self.old
-        )
-        lost = engine.settle(told - kept)
-        safe = engine.settle((told - lost) - facts.within(self.read_alone))
-        found = self._following(self.old_rules, safe)
-        gone = engine.settle(self.given.deletions.within(self.region))
-        return engine.settle((facts - safe) | found | self._lose(lost, gone))
 
     def _split(self, nodes: SettledFacts) -> SettledFacts:
         """Break up facts about cliques that fall apart; returns facts to be checked.
@@ -166,59 +137,12 @@ class Deletion:
             return nodes
         remaining = run.materialised - run.deleted
         mentioned = engine.mentioning(nodes, remaining.within(self.region))
-        told = self._told(mentioned)
+        told = self.told.among(mentioned)
         if told.is_empty():
             return mentioned
         self._prove(told)
         given = self.given.before(engine.originals(told, self.old))
-        return engine.settle((mentioned - told) | self._lose(told, given))
-
-    def _told(self, facts: SettledFacts) -> SettledFacts:
-        """Facts that no rule derives."""
-        return self.engine.settle(facts - facts.within(self.derivable))
-
-    def _lose(self, facts: SettledFacts, given: SettledFacts) -> SettledFacts:
-        """Delete facts that no rule derives; returns what may depend on them.
-
-        Args:
-            facts: facts that do not hold, at least not for all names.
-            given: all given facts that were behind them, and maybe others.
-        """
-        engine = self.engine
-        if facts.is_empty():
-            return facts
-        self.run.round(facts)
-        crowded = engine.settle(facts & self._crowded(given))
-        by_two = self._following(self.old_rules, crowded)
-        by_one = self._following(self.lone_rules, facts - crowded)
-        self.doubtful.add(facts)
-        self.run.delete(facts)
-        return engine.settle(by_two | by_one)
-
-    def _crowded(self, given: SettledFacts) -> SettledFacts:
-        """All facts behind which there are two given facts, and maybe more."""
-        engine = self.engine
-        others = engine.settle(given - engine.rewrite(given, self.old))
-        images = engine.rewrite(others, self.old)
-        if images.size() < others.size():
-            return images
-        return engine.settle(images & given)
-
-    def _following(self, rules: RuleSet, facts: Facts) -> SettledFacts:
-        """What rules derive from some facts and others that are not deleted."""
-        engine, run = self.engine, self.run
-        changed = engine.settle(facts)
-        if changed.is_empty() or not rules.rules:
-            return engine.no_facts()
-        remaining = run.materialised - run.deleted
-        with run.forwards("delete"):
-            return derive(
-                engine,
-                rules.delta,
-                positive=remaining,
-                negative=remaining,
-                delta_positive=changed,
-            )
+        return engine.settle((mentioned - told) | self.told.lose(told, given))
 
     def _propagate(self) -> Representatives:
         """Put what is proved in the place of what was deleted (Algorithm 2)."""

@@ -28,6 +28,7 @@ from evermat.maintenance.equality_state import (
     normal_explicit,
     values_among,
 )
+from evermat.maintenance.equality_told import ToldFacts
 from evermat.maintenance.modular_materialise import materialise_closing
 from evermat.maintenance.rule_updates import undermine
 from evermat.maintenance.seminaive import materialise
@@ -136,10 +137,13 @@ class EqualityUpdate:
             lost = rules.checking(removed).full
             candidates |= engine.derive(lost, Views(facts, facts)) & facts
         doubtful = engine.settle(candidates)
+        if doubtful.is_empty():
+            return
+        stayed = job.old if job.old is job.new else job.old & job.new
+        told = ToldFacts(self.setting, stayed, self.given, self.before)
+        doubtful = told.withdraw(doubtful)
         if not doubtful.is_empty():
-            stayed = job.old if job.old is job.new else job.old & job.new
-            deletion = Deletion(self.setting, stayed, self.given, self.before)
-            self.after = deletion.delete(doubtful)
+            self.after = Deletion(self.setting, told).delete(doubtful)
 
     def insert(self) -> None:
         """Step 2."""

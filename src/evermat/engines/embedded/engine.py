@@ -36,6 +36,7 @@ from evermat.engines.embedded.relation import (
 )
 from evermat.engines.embedded.representatives import Cliques
 from evermat.engines.embedded.rewriting import (
+    Sought,
     explicit_behind,
     images_of,
     normalise,
@@ -438,7 +439,6 @@ class EmbeddedEngine:
         if not parts:
             return self.no_facts()
         ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        found = {}
         if isinstance(facts, Settled):
             return Settled(
                 {
@@ -446,11 +446,12 @@ class EmbeddedEngine:
                     for name, rows in facts.rows.items()
                 }
             )
-        sets = self.store.sets
+        sets, sought = self.store.sets, Sought(ids)
+        found = {}
         for name, relation in self.store.relations.items():
             if not sets.sees_any(facts, name):
                 continue
-            rows = rows_mentioning(relation, ids)
+            rows = rows_mentioning(relation, sought)
             if rows.size:
                 found[name] = rows[sets.test(facts, name, rows)]
         return Settled(found)

@@ -171,6 +171,17 @@ def mark_moved(table: Ids, links: Ids, rows: Rows, moved: Flags) -> int:
     return total
 
 
+@kernel(int64(_rows, _rows, _rows, _rows))
+def list_ranges(first: Rows, last: Rows, rows: Rows, found: Rows) -> int:
+    """The rows at the places of some ranges; returns how many."""
+    n = 0
+    for at in range(first.size):
+        for place in range(first[at], last[at]):
+            found[n] = rows[place]
+            n += 1
+    return n
+
+
 @kernel(int64(_table, _rows, _rows, _rows))
 def list_shared(table: Ids, others: Rows, rows: Rows, found: Rows) -> int:
     """The rows with a constant that is equal to another; returns how many."""

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.heads import distinct, intern_rows
 from evermat.engines.embedded.relation import EXPLICIT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.representatives import Cliques
@@ -66,13 +69,31 @@ def images_of(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     return found
 
 
-def rows_mentioning(relation: Relation, ids: Ids) -> Rows:
+class Sought:
+    """Ids that are looked for in any column of relations.
+
+    Attributes:
+        low, high: the range of index keys that begin with one of them.
+    """
+
+    __slots__ = ("high", "ids", "low")
+
+    def __init__(self, ids: Ids) -> None:
+        self.ids = ids
+        self.low = int(ids.min()) << 32
+        self.high = (int(ids.max()) + 1) << 32
+
+
+def rows_mentioning(relation: Relation, sought: Sought) -> Rows:
     """All rows with one of some ids in any column."""
-    parts = [_rows_with(relation, column, ids) for column in range(relation.arity)]
-    found = [part for part in parts if part.size]
-    if not found:
+    parts = [
+        part
+        for column in range(relation.arity)
+        for part in _parts_with(relation, column, sought)
+    ]
+    if not parts:
         return NO_ROWS
-    return distinct(found[0] if len(found) == 1 else np.concatenate(found))
+    return distinct(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
 
 def rows_among(relation: Relation, rows: Rows, ids: Ids) -> Rows:
@@ -121,27 +142,19 @@ def _through_index(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
     if best is None or not best[0]:
         return NO_ROWS
     _, column, members = best
-    found = _explicit(relation, _rows_with(relation, column, members))
+    parts = list(_parts_with(relation, column, Sought(members)))
+    found = _explicit(relation, np.concatenate(parts))
     images = images_of(relation, found, cliques)
     return found[np.isin(images, rows)]
 
 
-def _rows_with(relation: Relation, column: int, ids: Ids) -> Rows:
+def _parts_with(relation: Relation, column: int, sought: Sought) -> Iterator[Rows]:
     """All rows that have one of some ids in a column."""
-    if not ids.size:
-        return NO_ROWS
-    parts = [NO_ROWS]
-    low, high = int(ids.min()) << 32, (int(ids.max()) + 1) << 32
     for run in relation.index((column,)).runs:
-        if int(run.keys[-1]) < low or int(run.keys[0]) >= high:
+        if int(run.keys[-1]) < sought.low or int(run.keys[0]) >= sought.high:
             continue  # as with most columns: constants of a sort are neighbours
-        first, last, total = run.find_halves(ids)
-        if not total:
-            continue
-        sizes = np.maximum(last - first, 0).astype(np.int64)
-        starts = np.cumsum(sizes) - sizes
-        place = np.repeat(first.astype(np.int64) - starts, sizes) + np.arange(
-            int(sizes.sum())
-        )
-        parts.append(run.rows[place])
-    return np.concatenate(parts)
+        first, last, total = run.find_halves(sought.ids)
+        if total:
+            found = np.empty(total, np.int32)
+            kernels_cliques.list_ranges(first, last, run.rows, found)
+            yield found

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.dictionary import Dictionary
-from evermat.engines.spark.session import without_constraints
+from evermat.engines.spark.session import read_from_cache, without_constraints
 from evermat.engines.spark.summaries import MOST_TAGS, TRIPLE, Summary, observed
 from evermat.engines.spark.terms import SpreadTerms
 
@@ -107,6 +107,7 @@ class Cluster:
         frame, view, summary = self._written(sql, width, tags)
         block = Block(self, width, None, view)
         block.know(summary)
+        block.kept_in = KeptIn(Origin(view, width, frozenset(frame.columns)))
         weakref.finalize(block, _leave, self.waste, view, frame)
         return block
 
@@ -122,6 +123,8 @@ class Cluster:
         new = Block(self, width, None, self.register(fresh))
         new.know(replace(summary, sizes=summary.new, numbers=summary.new))
         weakref.finalize(new, _leave, self.waste, new.view, None)
+        every.kept_in = KeptIn(Origin(view, width, frozenset(frame.columns)))
+        new.kept_in = replace(every.kept_in, only_new=True)
         shared = _Shared()
         every.shared = new.shared = shared
         weakref.finalize(shared, _leave, self.waste, view, frame)
@@ -147,7 +150,7 @@ class Cluster:
         # what is read: scans of it are several times as fast.
         with without_constraints(frame):
             frame = frame.checkpoint(eager=True).cache()
-        view = self.register(frame)
+        view = self.register(read_from_cache(frame))
         summary = None if counted is None else counted.summary()
         if summary is None:
             summary = self._summed_up(view, frame.columns)
@@ -204,6 +207,29 @@ class Cluster:
         return self._terms[1]
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Origin:
+    """Rows as they were written, which several blocks may be parts of."""
+
+    view: str
+    width: int
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptIn:
+    """Where the rows of a block on the cluster are.
+
+    Attributes:
+        only_new: those that are marked as old do not belong to the block.
+        ones: the number of each row is one, whatever was written.
+    """
+
+    origin: Origin
+    only_new: bool = False
+    ones: bool = False
+
+
 class _Shared:
     """Something that several blocks need; it goes with the last of them."""
 
@@ -228,6 +254,7 @@ class Block:
 
     Attributes:
         pending: the plan, as long as nobody asked for the rows.
+        kept_in: where the rows are on the cluster, once the plan was run.
         shared: what has to stay as long as the block does.
     """
 
@@ -237,6 +264,7 @@ class Block:
         "_table",
         "_view",
         "cluster",
+        "kept_in",
         "pending",
         "shared",
         "width",
@@ -248,6 +276,7 @@ class Block:
         self.cluster = cluster
         self.width = width
         self.pending: Pending | None = None
+        self.kept_in: KeptIn | None = None
         self.shared: object = None
         self._table = table
         self._view = view
@@ -263,7 +292,7 @@ class Block:
         pending, self.pending = self.pending, None
         self.know(other.summary)
         # The view of the other block must stay as long as this one needs it.
-        self.shared, self._view = other, other.view
+        self.shared, self._view, self.kept_in = other, other.view, other.kept_in
         if pending is not None:
             pending.done(other.numbers)
 
@@ -359,6 +388,7 @@ def with_ones(block: Block) -> Block:
     made = Block(cluster, block.width, None, cluster.register(frame))
     made.know(replace(block.summary, numbers=block.sizes))
     made.shared = block
+    made.kept_in = None if block.kept_in is None else replace(block.kept_in, ones=True)
     weakref.finalize(made, _leave, cluster.waste, made.view, None)
     return made
 

@@ -148,7 +148,7 @@ class CounterLog:
 
     def _stored(self, tags: frozenset[int] | None) -> pa.Table:
         """The numbers on the cluster."""
-        width = self.stored_width()
+        width = self._stored_width()
         levels = [
             level.query(width, tags)
             for level in self.numbers.levels
@@ -162,23 +162,23 @@ class CounterLog:
         """The numbers of some facts on the cluster."""
         if self.lookups is None:
             self.lookups = Lookups(self.cluster, (self,))
-        return self.lookups.find(self, facts)
+        parts = [_no_numbers()]
+        found = self.lookups.find(self.stored_blocks(), facts)
+        for level, table in zip(self.numbers.levels, found, strict=True):
+            numbers = table if level.sign > 0 else _negated(table)
+            if level.holes.bound:
+                facts_here = local_rows(self.cluster, table.drop_columns(["n"]))
+                numbers = common(numbers, difference(facts_here, level.holes).table)
+            parts.append(numbers)
+        return appended(parts)
 
-    def stored_levels(self) -> tuple[object, ...]:
-        """What is on the cluster."""
-        return self.numbers.levels
+    def stored_blocks(self) -> list[Block]:
+        """The blocks on the cluster."""
+        return [level.block for level in self.numbers.levels]
 
-    def stored_width(self) -> int:
+    def _stored_width(self) -> int:
         """How many columns the facts on the cluster have."""
         return max((level.width for level in self.numbers.levels), default=1)
-
-    def stored_queries(self, width: int, tags: frozenset[int]) -> list[str]:
-        """Queries for the numbers on the cluster."""
-        return [
-            level.query(width, tags)
-            for level in self.numbers.levels
-            if not tags.isdisjoint(level.block.sizes)
-        ]
 
     def of(self, rows: Rows) -> Numbers:
         """The numbers of some facts alone."""

@@ -141,12 +141,10 @@ class SparkEngine(EqualityOperators):
         self._explicit = Stored(Heap(cluster))
         self._counters = (CounterLog(cluster), CounterLog(cluster))
         self._saved: _Saved | None = None
-        # What is asked of facts as a rule: whether they hold, or both of their counts.
-        for stored in ((self._materialised.heap,), (self._explicit.heap,)):
-            stored[0].lookups = Lookups(cluster, stored)
-        lookups = Lookups(cluster, self._counters)
-        for counters in self._counters:
-            counters.lookups = lookups
+        heaps = (self._materialised.heap, self._explicit.heap)
+        lookups = Lookups(cluster, (*heaps, *self._counters))
+        for source in (*heaps, *self._counters):
+            source.lookups = lookups
 
     # ------------------------------------------------------------------- relations
 

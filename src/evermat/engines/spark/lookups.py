@@ -1,15 +1,18 @@
 """What is stored about a few facts, asked for in one job.
 
 An update asks of the facts it has just derived whether they hold, whether they were
-given, and how often they were counted. All of it is on the cluster, in levels that do
-not change while the update lasts. Sources that are asked one after the other share one
-job: the first question about a fact fetches the answers of all of them. What was
-answered once is answered by the driver from then on.
+given, and how often they were counted. All of it is on the cluster, and much of it in
+the same rows: facts that were given are the first level of what holds and of what is
+counted, and facts that a round derived were written together with their counts. So the
+first question about a fact fetches all that was written about it. Rows on the cluster
+never change, and what was answered once is answered by the driver from then on.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +21,9 @@ import pyarrow.compute as pc
 from evermat.engines.spark.blocks import (
     appended,
     common,
+    distinct,
     key_columns,
     key_names,
-    summed,
     without,
 )
 from evermat.engines.spark.row_keys import (
@@ -30,78 +33,146 @@ from evermat.engines.spark.row_keys import (
 )
 
 if TYPE_CHECKING:
-    from evermat.engines.spark.blocks import Cluster
+    from collections.abc import Iterable, Mapping
+
+    from evermat.engines.spark.blocks import Block, Cluster, Origin
+
+MOST_KEPT = 1_000_000
+"""Facts that were asked about, beyond which they are forgotten."""
 
 
 class Source(Protocol):
     """Something that is stored on the cluster for facts."""
 
-    def stored_levels(self) -> tuple[object, ...]:
-        """What it is made of; the same objects as long as it is the same."""
+    def stored_blocks(self) -> list[Block]:
+        """What it is made of."""
 
-    def stored_width(self) -> int:
-        """How many columns its facts have at most."""
 
-    def stored_queries(self, width: int, tags: frozenset[int]) -> list[str]:
-        """Queries for facts of some relations, and a number `n` for each."""
+@dataclass(eq=False, slots=True)
+class _Known:
+    """What was asked about rows that were written together, and the answers."""
+
+    asked: pa.Table
+    found: pa.Table
 
 
 class Lookups:
-    """Remembers what was fetched from several sources, until one of them changes."""
+    """Remembers what was fetched about facts."""
 
     def __init__(self, cluster: Cluster, sources: tuple[Source, ...]) -> None:
         self._cluster = cluster
         self._sources = sources
-        self._moment: tuple[tuple[object, ...], ...] | None = None
-        self._asked = _nothing()
-        self._found: list[pa.Table] = []
+        self._known: WeakKeyDictionary[Origin, _Known] = WeakKeyDictionary()
+        self._nothing = _empty(key_columns(1))
 
-    def find(self, source: Source, facts: pa.Table) -> pa.Table:
-        """Those of the facts that a source has, with their numbers."""
-        moment = tuple(each.stored_levels() for each in self._sources)
-        if moment != self._moment:
-            self._moment, self._asked = moment, _nothing()
-            self._found = [_nothing(numbers=True) for _ in self._sources]
+    def find(self, blocks: list[Block], facts: pa.Table) -> list[pa.Table]:
+        """For each block on the cluster, those of the facts it has, and numbers."""
         keys = facts.select(key_names(facts))
-        unknown = without(keys, self._asked)
-        if unknown.num_rows:
-            self._fetch(unknown)
-        place = next(at for at, each in enumerate(self._sources) if each is source)
-        return common(self._found[place], keys)
+        if keys.num_rows:
+            self._learn(blocks, keys)
+        return [self._rows(block, keys) for block in blocks]
 
-    def _fetch(self, facts: pa.Table) -> None:
+    def _rows(self, block: Block, keys: pa.Table) -> pa.Table:
+        kept = block.kept_in
+        known = None if kept is None else self._known.get(kept.origin)
+        if kept is None or known is None or not keys.num_rows:
+            return _empty([*key_columns(1), "n"])
+        found = common(known.found, keys)
+        if kept.only_new:
+            found = found.filter(pc.invert(found["old"]))
+        if kept.ones:
+            ones = pa.array(np.ones(found.num_rows, np.int64))
+            found = found.set_column(found.column_names.index("n"), "n", ones)
+        return found.drop_columns(["old"])
+
+    def _learn(self, blocks: list[Block], facts: pa.Table) -> None:
+        """Make sure that all is known about some facts."""
+        every = [*blocks, *(b for each in self._sources for b in each.stored_blocks())]
         tags = frozenset(pc.unique(facts["tag"]).to_pylist())
-        width = max(each.stored_width() for each in self._sources)
+        unknown: dict[Origin, pa.Table] = {}
+        compared: dict[int, pa.Table] = {}
+        for origin in _origins(every, tags):
+            known = self._known.get(origin)
+            if known is None or known.asked.num_rows > MOST_KEPT:
+                found = _empty([*key_columns(origin.width), "n", "old"])
+                known = self._known[origin] = _Known(self._nothing, found)
+            # Most rows were asked about the same facts, and have them from one table.
+            asked = id(known.asked)
+            if asked not in compared:
+                compared[asked] = without(facts, known.asked)
+            if compared[asked].num_rows:
+                unknown[origin] = compared[asked]
+        if unknown:
+            self._fetch(unknown, tags)
+
+    def _fetch(self, unknown: Mapping[Origin, pa.Table], tags: frozenset[int]) -> None:
+        several = {id(table): table for table in unknown.values()}
+        facts = next(iter(several.values()))
+        if len(several) > 1:
+            facts = distinct(appended(list(several.values())))
+        fetched = self._collected(list(unknown), facts, tags)
+        extended: dict[tuple[int, int], pa.Table] = {}
+        for number, (origin, asked) in enumerate(unknown.items()):
+            known = self._known[origin]
+            mine = fetched.filter(pc.equal(fetched["source"], number))
+            mine = common(mine.drop_columns(["source"]), asked)
+            if mine.num_rows:
+                known.found = appended([known.found, mine])
+            both = id(known.asked), id(asked)
+            if both not in extended:
+                extended[both] = appended([known.asked, asked])
+            known.asked = extended[both]
+
+    def _collected(
+        self, origins: list[Origin], facts: pa.Table, tags: frozenset[int]
+    ) -> pa.Table:
+        """What was written about facts, with the place of where it was found."""
+        width = max(each.width for each in origins)
         width = max(width, len(facts.column_names) - 1)
-        facts = appended([facts, _nothing(width=width)])
-        keys = key_columns(width)
-        # Triples are sorted by property and object: scans skip what is far from them.
-        sorted_by = ((name, facts[name].to_numpy()) for name in keys[2:])
-        where = " AND ".join(listed_values(sorted_by)) or "true"
+        facts = appended([facts, _empty(key_columns(width))])
         parts = [
-            f"SELECT {place} AS source, {', '.join(keys)}, n FROM ({query}) "  # noqa: S608
-            f"WHERE {where}"
-            for place, source in enumerate(self._sources)
-            for query in source.stored_queries(width, tags)
+            _scan(number, origin, facts, tags) for number, origin in enumerate(origins)
         ]
-        if parts:
-            numbers = np.unique(whole_keys(facts, width))
-            wanted = self._cluster.register_table(pa.table({"key": numbers}))
-            fetched = self._cluster.collect(
-                f"SELECT /*+ BROADCAST(r) */ source, {', '.join(keys)}, n "  # noqa: S608
-                f"FROM (SELECT *, {whole_key_sql(width)} AS key "
-                f"FROM ({' UNION ALL '.join(parts)})) l "
-                f"LEFT SEMI JOIN {wanted} r ON l.key = r.key"
-            )
-            self._cluster.waste.append((wanted, None))
-            fetched = common(fetched, facts)
-            for place in range(len(self._sources)):
-                mine = fetched.filter(pc.equal(fetched["source"], place))
-                new = summed(mine.drop_columns(["source"]))
-                self._found[place] = appended([self._found[place], new])
-        self._asked = appended([self._asked, facts])
+        numbers = np.unique(whole_keys(facts, width))
+        wanted = self._cluster.register_table(pa.table({"key": numbers}))
+        names = ", ".join(["source", *key_columns(width), "n", "old"])
+        fetched = self._cluster.collect(
+            f"SELECT /*+ BROADCAST(r) */ {names} "  # noqa: S608
+            f"FROM (SELECT *, {whole_key_sql(width)} AS key "
+            f"FROM ({' UNION ALL '.join(parts)})) l "
+            f"LEFT SEMI JOIN {wanted} r ON l.key = r.key"
+        )
+        self._cluster.waste.append((wanted, None))
+        return fetched
 
 
-def _nothing(*, width: int = 1, numbers: bool = False) -> pa.Table:
-    names = [*key_columns(width), *(["n"] if numbers else [])]
-    return pa.table({name: pa.array([], pa.int64()) for name in names})
+def _origins(blocks: Iterable[Block], tags: frozenset[int]) -> list[Origin]:
+    """Where rows of some relations may be, each place once."""
+    found: dict[Origin, None] = {}
+    for block in blocks:
+        if not tags.isdisjoint(block.sizes) and block.kept_in is not None:
+            found[block.kept_in.origin] = None
+    return list(found)
+
+
+def _scan(number: int, origin: Origin, facts: pa.Table, tags: frozenset[int]) -> str:
+    """The rows that may be about some facts."""
+    keys = key_names(facts)
+    names = [
+        name if at <= origin.width else f"0L AS {name}" for at, name in enumerate(keys)
+    ]
+    names.append("n" if "n" in origin.columns else "1L AS n")
+    names.append("old" if "old" in origin.columns else "false AS old")
+    # Triples are sorted by property and object: scans skip what is far from them.
+    sorted_by = ((name, facts[name].to_numpy()) for name in keys[2 : origin.width + 1])
+    conditions = [f"tag IN ({', '.join(f'{tag}L' for tag in sorted(tags))})"]
+    conditions += listed_values(sorted_by)
+    return (
+        f"SELECT {number} AS source, {', '.join(names)} FROM {origin.view} "  # noqa: S608
+        f"WHERE {' AND '.join(conditions)}"
+    )
+
+
+def _empty(names: list[str]) -> pa.Table:
+    types = {"old": pa.bool_()}
+    return pa.table({name: pa.array([], types.get(name, pa.int64())) for name in names})

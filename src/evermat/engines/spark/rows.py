@@ -301,3 +301,14 @@ def partitioned(rows: Rows) -> Block:
     keys = ", ".join(key_columns(rows.width))
     sql = f"SELECT * FROM ({rows.query()}) DISTRIBUTE BY {keys}"  # noqa: S608
     return rows.cluster.checkpoint(sql, rows.width, rows.tags)
+
+
+def repartitioned(rows: Rows) -> Block:
+    """The same for rows of blocks, most of which are partitioned like that.
+
+    Grouping distinct rows changes nothing, and Spark shuffles for it only where it
+    must. Being told to distribute them, it would always do so.
+    """
+    keys = ", ".join(key_columns(rows.width))
+    sql = f"SELECT {keys} FROM ({rows.query()}) GROUP BY {keys}"  # noqa: S608
+    return rows.cluster.checkpoint(sql, rows.width, rows.tags)

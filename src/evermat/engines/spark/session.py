@@ -12,7 +12,7 @@ import warnings
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from evermat.errors import EvermatError
 
@@ -136,6 +136,22 @@ def without_constraints(frame: DataFrame) -> Iterator[None]:
         yield
     finally:
         conf.unset(setting)
+
+
+def read_from_cache(frame: DataFrame) -> DataFrame:
+    """A cached frame as a scan of the cache.
+
+    Spark looks for what is cached when it makes a plan. A checkpoint that knows how it
+    is partitioned is then found once, and scanned from its files where the plan names
+    it again.
+    """
+    from pyspark.sql import DataFrame as Frame  # noqa: PLC0415  slow to load
+
+    # PySpark has no name for it: what follows is what its own frames are made of.
+    session, inside = frame.sparkSession, cast("Any", frame.sparkSession)
+    cached = cast("Any", frame)._jdf.queryExecution().withCachedData()  # noqa: SLF001
+    dataset = inside._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
+    return Frame(dataset.ofRows(inside._jsparkSession, cached), session)  # noqa: SLF001
 
 
 def own_session(session: SparkSession) -> SparkSession:

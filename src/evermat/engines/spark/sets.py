@@ -45,6 +45,7 @@ from evermat.engines.spark.rows import (
     local_rows,
     no_rows,
     partitioned,
+    repartitioned,
     settled_block,
     union,
     within,
@@ -145,8 +146,10 @@ class Heap:
         wanted, local = rows.table, self.contents.local
         parts = [] if local is None else [common(wanted, local.table)]
         if self.contents.levels and self.lookups is not None:
-            found = self.lookups.find(self, wanted)
-            parts.append(common(wanted, found))
+            tables = self.lookups.find(self.stored_blocks(), wanted)
+            for level, table in zip(self.contents.levels, tables, strict=True):
+                found = local_rows(self.cluster, common(wanted, table))
+                parts.append(difference(found, level.holes).table)
         elif self.contents.levels:
             tags = _tags_in(rows)
             levels = [level.rows(tags) for level in self.contents.levels]
@@ -157,25 +160,9 @@ class Heap:
             return no_rows(self.cluster)
         return local_rows(self.cluster, appended(parts))
 
-    def stored_levels(self) -> tuple[object, ...]:
-        """What is on the cluster."""
-        return self.contents.levels
-
-    def stored_width(self) -> int:
-        """How many columns the rows on the cluster have."""
-        widths = (
-            max(level.block.width, level.holes.width) for level in self.contents.levels
-        )
-        return max(widths, default=1)
-
-    def stored_queries(self, width: int, tags: frozenset[int]) -> list[str]:
-        """Queries for the rows on the cluster, each with the number one."""
-        levels = [
-            level.rows(tags)
-            for level in self.contents.levels
-            if not tags.isdisjoint(level.block.sizes)
-        ]
-        return [f"SELECT *, 1L AS n FROM ({each.query(width)})" for each in levels]  # noqa: S608
+    def stored_blocks(self) -> list[Block]:
+        """The blocks on the cluster."""
+        return [level.block for level in self.contents.levels]
 
     def has_holes(self) -> bool:
         """Whether sizes of levels are only bounds."""
@@ -231,7 +218,7 @@ class Heap:
         holes = union(level.holes, block_rows(settled_block(rows)))
         if holes.bound * MANY_HOLES <= level.block.size:
             return Level(level.block, holes)
-        left = partitioned(Level(level.block, holes).rows(None))
+        left = repartitioned(Level(level.block, holes).rows(None))
         return Level(left, no_rows(self.cluster))
 
     def _merged(self, contents: Contents) -> Contents:
@@ -246,8 +233,7 @@ class Heap:
         start = min(start, len(levels) - 2)
         merged = levels[start:]
         rows = concatenated([level.rows(None) for level in merged])
-        block = partitioned(rows)
-        level = Level(block, no_rows(self.cluster))
+        level = Level(repartitioned(rows), no_rows(self.cluster))
         return replace(contents, levels=(*levels[:start], level))
 
 
@@ -445,7 +431,11 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     width = max(block.width, *(part.width for part in parts))
     keys = key_columns(width)
     found = [f"l.{name}" if at <= block.width else "0L" for at, name in enumerate(keys)]
-    columns = ", ".join(f"{o} AS {n}" for o, n in zip(found, keys, strict=True))
+    # A column that is given its own name is a new one to Spark, and the partitioning
+    # by the old one is forgotten.
+    columns = ", ".join(
+        o if at <= block.width else f"{o} AS {keys[at]}" for at, o in enumerate(found)
+    )
     # One join for each level: they are partitioned like what is found, and a union
     # of them would not be. Joins by hash need no job of their own, as broadcasts do.
     joins, names = [], [f"r{at}" for at in range(len(parts))]

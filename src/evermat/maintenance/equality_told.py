@@ -1,0 +1,115 @@
+"""Facts that were told: no rule derives them, so they hold because they are given.
+
+One fact of representatives stands for several given facts, under different names. When
+one of them goes, there is no need to look for proofs: it is known what is still given.
+This is the first step of a deletion, and often the last one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.rule_plans import derive
+
+if TYPE_CHECKING:
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import Representatives
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.equality_insertion import Setting
+    from evermat.maintenance.equality_state import GivenFacts
+    from evermat.maintenance.state import Run
+    from evermat.rule_plans import RuleSet
+
+
+class ToldFacts:
+    """Facts of the component of equality before an update, told ones above all.
+
+    Attributes:
+        chosen: the rules that stay.
+        rules: their form for facts of representatives.
+        region: the facts that matter to them.
+        derivable: the facts that they derive.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        chosen: frozenset[Rule],
+        given: GivenFacts,
+        representatives: Representatives,
+    ) -> None:
+        normal = setting.rules(representatives)
+        self.engine = setting.engine
+        self.run = setting.run
+        self.given = given
+        self.representatives = representatives
+        self.chosen = chosen
+        self.rules = normal.checking(chosen)
+        self.region = normal.region
+        self.derivable = normal.derivable
+        self._lone_rules = normal.checking_lone(chosen)
+        self._read_alone = normal.read_alone
+
+    def among(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the facts that no rule derives."""
+        return self.engine.settle(facts - facts.within(self.derivable))
+
+    def withdraw(self, facts: SettledFacts) -> SettledFacts:
+        """Deal with told facts behind which given ones go; returns facts to be checked.
+
+        Those of which nothing is given any more do not hold. Those of which something
+        is still given hold if their cliques do, so what is in doubt is what followed
+        from them. If that may be more than these cliques, they are checked before.
+        """
+        engine, given, representatives = self.engine, self.given, self.representatives
+        told = self.among(facts)
+        if told.is_empty():
+            return facts
+        kept = given.kept(engine.originals(told, representatives))
+        lost = engine.settle(told - engine.rewrite(kept, representatives))
+        safe = engine.settle((told - lost) - facts.within(self._read_alone))
+        found = following(self.run, self.rules, safe)
+        gone = engine.settle(given.deletions.within(self.region))
+        return engine.settle((facts - safe - lost) | found | self.lose(lost, gone))
+
+    def lose(self, facts: SettledFacts, given: SettledFacts) -> SettledFacts:
+        """Delete told facts; returns what may depend on them.
+
+        Args:
+            facts: facts that do not hold, at least not for all names.
+            given: all given facts that were behind them, and maybe others.
+        """
+        engine, run = self.engine, self.run
+        if facts.is_empty():
+            return facts
+        run.round(facts)
+        crowded = engine.settle(facts & self._crowded(given))
+        by_two = following(run, self.rules, crowded)
+        by_one = following(run, self._lone_rules, facts - crowded)
+        run.delete(facts)
+        return engine.settle(by_two | by_one)
+
+    def _crowded(self, given: SettledFacts) -> SettledFacts:
+        """All facts behind which there are two given facts, and maybe more."""
+        engine = self.engine
+        others = engine.settle(given - engine.rewrite(given, self.representatives))
+        images = engine.rewrite(others, self.representatives)
+        if images.size() < others.size():
+            return images
+        return engine.settle(images & given)
+
+
+def following(run: Run, rules: RuleSet, facts: Facts) -> SettledFacts:
+    """What rules derive from some facts, and others that are not deleted."""
+    changed = run.engine.settle(facts)
+    if changed.is_empty() or not rules.rules:
+        return run.engine.no_facts()
+    remaining = run.materialised - run.deleted
+    with run.forwards("delete"):
+        return derive(
+            run.engine,
+            rules.delta,
+            positive=remaining,
+            negative=remaining,
+            delta_positive=changed,
+        )

@@ -1,0 +1,80 @@
+"""What Spark knows about written rows: where they are, how they are divided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine_facts import make_facts, tables
+from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
+from evermat.engines import make_engine
+from evermat.engines.spark.rows import block_rows, concatenated, repartitioned
+
+if TYPE_CHECKING:
+    from evermat.engines.spark.blocks import Block
+    from evermat.engines.spark.engine import SparkEngine
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def spark() -> SparkEngine:
+    engine: SparkEngine = make_engine("spark")  # type: ignore[assignment]
+    return engine
+
+
+def plan_of(spark: SparkEngine, sql: str) -> str:
+    """Spark's plan for a query, without what is below the cache."""
+    plan = str(spark.cluster.session.sql(f"EXPLAIN {sql}").collect()[0][0])
+    return "\n".join(line for line in plan.splitlines() if "ExistingRDD" not in line)
+
+
+def written(spark: SparkEngine, start: int) -> Block:
+    """Rows that are divided by all columns."""
+    rows = f"SELECT id % 3 AS tag, id AS c0 FROM range({start}, {start + 20})"  # noqa: S608
+    sql = f"SELECT * FROM ({rows}) DISTRIBUTE BY tag, c0"  # noqa: S608
+    return spark.cluster.checkpoint(sql, 1, range(3))
+
+
+def test_rows_that_a_plan_names_twice_are_read_from_the_cache(
+    spark: SparkEngine,
+) -> None:
+    view = written(spark, 0).view
+    sides = (f"(SELECT tag FROM {view} WHERE c0 = {number})" for number in (1, 2))  # noqa: S608
+    plan = plan_of(spark, f"SELECT * FROM {' JOIN '.join(sides)} USING (tag)")  # noqa: S608
+    assert plan.count("InMemoryTableScan") == 2
+
+
+def test_rows_that_are_divided_alike_are_merged_where_they_are(
+    spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [block_rows(written(spark, start)) for start in (0, 20, 40)]
+    asked: list[str] = []
+    checkpoint = spark.cluster.checkpoint
+
+    def remember(sql: str, *more: object) -> Block:
+        asked.append(sql)
+        return checkpoint(sql, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(spark.cluster, "checkpoint", remember)
+    assert repartitioned(concatenated(parts)).size == 60
+    assert "Exchange" not in plan_of(spark, asked[0])
+
+
+def test_what_rules_derive_stays_divided(spark: SparkEngine) -> None:
+    spark.cluster.small = 0
+    spark.load(tables(make_facts(e=[(n, n + 1) for n in range(8)], p=[(1, 2)])))
+    x, y = Column(0), Column(1)
+    queries = QuerySet(
+        (
+            Query(Pattern("p", (x, y)), (Pattern("e", (x, y), Role.ALL),)),
+            Query(Pattern("q", (y, x)), (Pattern("e", (x, y), Role.ALL),)),
+        )
+    )
+    counts = spark.derive_counts(queries, Views(spark.materialised, spark.materialised))
+    new = spark.settle(counts.facts - spark.materialised)
+    assert new.size() == 15
+    keys = "tag, c0, c1"
+    sql = f"SELECT {keys} FROM {new.block.view} GROUP BY {keys}"  # noqa: S608
+    assert "Exchange" not in plan_of(spark, sql)
