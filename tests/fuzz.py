@@ -3,7 +3,8 @@
 Every scenario is played with every algorithm on every engine, with modules and without,
 and compared with the oracle. A failing one is made smaller and saved as a folder of
 `tests/programs`, where it is a test from then on; look at it, fix what is wrong, and
-give it a telling name.
+give it a telling name. Scenarios with equality are told by their number, which gives
+the same one again.
 """
 
 from __future__ import annotations
@@ -15,20 +16,26 @@ import time
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+import equality_scenarios
+import equality_skeletons
 from closure_scenarios import closure_scenario
+from evermat.engine_abilities import UnequalValuesError
 from evermat.engines import make_engine
+from evermat.errors import StratificationError
+from evermat.lang.equality import EqualityError
 from evermat.lang.syntax import Atom, Program, Term
 from skeletons import scenario as hard_scenario
 from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, model_of, play
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from evermat.engine_abilities import EqualityEngine
     from evermat.lang.syntax import Rule
     from oracle import Fact
 
@@ -60,6 +67,11 @@ def main() -> int:
             print(f"seed {number}: {type(error).__name__}, saved as {folder}")  # noqa: T201
             for note in getattr(error, "__notes__", ()):
                 print(f"  {note}")  # noqa: T201
+        found = batch.run_equality(number)
+        played += batch.played_with_equality
+        failures += len(found)
+        for line in found:
+            print(line)  # noqa: T201
         number += 1
     print(f"{played} scenarios played, {failures} failures")  # noqa: T201
     return failures
@@ -73,6 +85,7 @@ class Batch:
         self.algorithms = algorithms
         self.end = end
         self.played = 0
+        self.played_with_equality = 0
         self.failing: Scenario | None = None
 
     def run_hard(self, number: int) -> Exception | None:
@@ -89,6 +102,27 @@ class Batch:
             except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
                 return error
         return None
+
+    def run_equality(self, number: int) -> list[str]:
+        """Play programs with equality; returns which of them failed, and how."""
+        found = []
+        sorts = (equality_scenarios, equality_skeletons)
+        turns = range(number * BATCH, (number + 1) * BATCH)
+        for turn, sort, engine in product(turns, sorts, self.engines):
+            if time.monotonic() > self.end:
+                break
+            self.played_with_equality += 1
+            new_engine = cast(
+                "Callable[[], EqualityEngine]", partial(make_engine, engine)
+            )
+            try:
+                equality_scenarios.play(sort.scenario_of(turn), ("bf",), new_engine)
+            except (EqualityError, StratificationError, UnequalValuesError):
+                continue  # refused, and rightly so
+            except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
+                name = f"{sort.__name__}.scenario_of({turn}) on {engine}"
+                found.append(f"{name}: {type(error).__name__}: {error}")
+        return found
 
     def _play(self, scenario: Scenario) -> None:
         self.played += 1

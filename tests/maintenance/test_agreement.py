@@ -6,21 +6,45 @@ Facts, both counters and the reported change are compared after every update.
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.engines import make_engine
+from evermat.maintenance import materialisation, watch
+from evermat.maintenance.choose import Choice, Situation
+from evermat.maintenance.watch import Forecast, Patience
 from skeletons import scenario as hard_scenario
 from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, WITHOUT_COUNTERS, Tracked, play
+
+if TYPE_CHECKING:
+    from evermat.maintenance.history import History
 
 
 @pytest.mark.parametrize("seed", range(0, 120, 10))
 def test_oracle_hard_programs(seed: int, engine_name: str) -> None:
     for number in range(seed, seed + 10):
         play(hard_scenario(number), ALGORITHMS, partial(make_engine, engine_name))
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 10))
+def test_oracle_deletions_begin_with_a_part(
+    seed: int, engine_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some go on with the rest, others are given up."""
+
+    def doubtful(situation: Situation, history: History) -> Choice:
+        del situation, history
+        forecast = Forecast(instances=100.0, facts=20, limit=50.0, until=1e9)
+        return Choice("dred-c", "", Patience(1e9, 1e9, forecast=forecast))
+
+    monkeypatch.setattr(materialisation, "choose", doubtful)
+    monkeypatch.setattr(watch, "_TELLING", 1)
+    for number in range(seed, seed + 10):
+        play(hard_scenario(number), ["auto"], partial(make_engine, engine_name))
 
 
 @settings(max_examples=60)

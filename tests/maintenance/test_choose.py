@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.engine_abilities import can_divide
-from evermat.maintenance import materialisation
+from evermat.maintenance import dred_counting, materialisation
 from evermat.maintenance import watch as watch_module
 from evermat.maintenance.choose import (
     Choice,
@@ -117,13 +118,38 @@ def test_experience_makes_forecasts_needless() -> None:
 
 
 def test_forecast() -> None:
-    forecast = Forecast(instances=1_000.0, facts=100, limit=500.0)
+    forecast = Forecast(instances=1_000.0, facts=100, limit=500.0, until=1e9)
     assert forecast.parts(10) == 1
     assert forecast.parts(200) == 3
     assert forecast.parts(1_000_000) == 16
     # All parts reach at least what one does, and at most everything.
     assert 100 < forecast.expected(16, 10) < 1_000
     assert forecast.expected(16, 200) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("rounds", "until", "gives_up"),
+    [
+        ((10, 20, 20), 1e9, False),
+        ((10, 10, 40), 1e9, True),  # rounds grow, so there is more to come
+        ((60, 10, 9), 1e9, True),
+        ((60, 10, 9), 0.0, False),  # too much would be lost
+    ],
+)
+def test_parts_that_reach_far_are_given_up(
+    rounds: tuple[int, ...], until: float, *, gives_up: bool
+) -> None:
+    forecast = Forecast(instances=1_000.0, facts=1_000, limit=350.0, until=until)
+    watch = Watch(patience=Patience(1e9, 1e9, forecast=forecast))
+    watch.phase = "overdelete"
+    watch.working("rule", 5)
+    raised = pytest.raises(OutOfPatience) if gives_up else nullcontext()
+    with raised, watch.judging(parts=16):
+        for number, facts in enumerate(rounds, start=1):
+            watch.round(number, facts)
+    # What is deleted afterwards is not judged.
+    if not gives_up:
+        watch.round(4, 900)
 
 
 def test_no_times_are_known() -> None:
@@ -222,6 +248,8 @@ def test_attempt_that_is_given_up(
     chain = [(i, i + 1) for i in range(30)]
     example = Example(engine, REACHABILITY, edge=chain)
     monkeypatch.setattr(materialisation, "choose", impatient)
+    # What an engine does all by itself is over before patience can run out.
+    monkeypatch.setattr(dred_counting, "is_carried_out", lambda _: False)
     outcome = example.update(
         delete={"edge": [(14, 15)]}, insert={"new": [(1, 2)]}, algorithm="auto"
     )
@@ -242,13 +270,14 @@ def test_deletion_that_begins_with_a_part(
 
     def doubtful(situation: Situation, history: History) -> Choice:
         del situation, history
-        forecast = Forecast(instances=1_000.0, facts=1_000, limit=limit)
+        forecast = Forecast(instances=1_000.0, facts=1_000, limit=limit, until=1e9)
         return Choice("dred-c", "", Patience(1e9, 1e9, forecast=forecast))
 
     monkeypatch.setattr(watch_module, "_TELLING", 2)
     edges = [(i, j) for i in range(30) for j in (i + 1, i + 3)]
     example = Example(engine, REACHABILITY, edge=edges)
     monkeypatch.setattr(materialisation, "choose", doubtful)
+    monkeypatch.setattr(dred_counting, "is_carried_out", lambda _: False)
     gone = [(i, i + 1) for i in range(0, 30, 2)] + [(i, i + 3) for i in range(9, 13)]
     outcome = example.update(delete={"edge": gone}, algorithm="auto")
     divides = can_divide(engine)

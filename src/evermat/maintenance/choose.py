@@ -54,9 +54,9 @@ _PATIENCE = 0.45
 """What deleting may cost, in units of starting again, unless experience says that it
 will cost more and still be worth it."""
 
-_DELETING = 0.75
-"""The part of maintaining that is spent on deleting, at most, if nothing unexpected
-happens. Measured between 0.4 and 0.6."""
+_EARLY = 0.1
+"""What a part of a deletion may cost, in units of starting again, before it is too late
+to give up because the part reaches far."""
 
 _BEGINNING = 0.03
 """What an insertion may cost, in units of starting again, before it is believed to
@@ -123,7 +123,8 @@ def choose(situation: Situation, history: History) -> Choice:
         return Choice(REMATERIALISE, prices.compared(maintain.algorithm))
     allowed = _PATIENCE * prices.restarting
     if is_known:
-        allowed = max(allowed, _DELETING * prices.maintaining)
+        # Deleting is about half of it, and may turn out to be twice as much.
+        allowed = max(allowed, prices.maintaining)
         return replace(maintain, patience=_patience(allowed, history))
     forecast = _forecast(situation.withdrawn, history)
     patience = replace(_patience(allowed, history), forecast=forecast)
@@ -216,6 +217,7 @@ def _forecast(withdrawn: int, history: History) -> Forecast | None:
         instances=history.instances,
         facts=history.facts - history.given,
         limit=(limit / history.deletion_speed + lost) / 2,
+        until=_EARLY * worst.restarting / history.deletion_speed,
     )
 
 

@@ -94,7 +94,7 @@ _TELLING = 64
 
 _OVERLAP = 2 / 3
 """All of k parts reach as much as k to this power that have nothing in common. Measured
-between 0.2, where a few facts matter to nearly everything, and 1."""
+between 0.2, where a few facts matter to nearly everything, and 0.9."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,13 @@ class Forecast:
     Attributes:
         instances, facts: all there are; only facts that were derived.
         limit: instances that the whole deletion may reach.
+        until: instances after which it is too late: too much would be lost.
     """
 
     instances: float
     facts: int
     limit: float
+    until: float
 
     def parts(self, facts: int) -> int:
         """How many parts to divide so many facts into; 1 if it is not worth it."""
@@ -204,6 +206,7 @@ class Watch:
         self.start = perf_counter()
         self._parts = 1
         self._facts_of_part = 0
+        self._last_facts = 0
         self._matched: Counter[str] = Counter()
         self._next_memory_check = 0.0
 
@@ -218,6 +221,11 @@ class Watch:
         self._round = 0
 
     @property
+    def is_strict(self) -> bool:
+        """Whether every round matters: there is a budget, or progress is shown."""
+        return self.progress is not None or self.budget != Budget()
+
+    @property
     def monitor(self) -> Monitor | None:
         """Itself, where there is something to watch: being told costs time."""
         watchful = self.patience is not None or self.budget != Budget()
@@ -226,7 +234,7 @@ class Watch:
     @contextmanager
     def judging(self, parts: int) -> Iterator[None]:
         """While one of some parts is deleted, watch how far it reaches."""
-        self._parts, self._facts_of_part = parts, 0
+        self._parts, self._facts_of_part, self._last_facts = parts, 0, 0
         yield
         self._parts = 1
 
@@ -264,9 +272,12 @@ class Watch:
         if forecast is None:
             return
         self._facts_of_part += new_facts
-        expected = forecast.expected(self._parts, self._facts_of_part)
-        if expected + self.instances > forecast.limit:
-            raise OutOfPatience(expected + self.instances)
+        # As long as rounds grow, there is more to come.
+        ahead = new_facts // 2 if new_facts > self._last_facts else 0
+        self._last_facts = new_facts
+        expected = forecast.expected(self._parts, self._facts_of_part + ahead)
+        if expected > forecast.limit and self.instances <= forecast.until:
+            raise OutOfPatience(expected)
 
     def _check_clock(self) -> None:
         now = perf_counter()

@@ -32,6 +32,10 @@ _T = TypeVar("_T", bound=np.generic)
 
 NO_IDS: Ids = np.empty(0, np.uint32)
 
+BLOCK = 4096
+"""Arrays are copied in blocks of so many ids. Those without a name that is equal to
+another are not: they are zeros, which the system gives away for nothing."""
+
 
 class Cliques:
     """See `evermat.algebra.Representatives`."""
@@ -51,6 +55,8 @@ class Cliques:
         self._moved = 0
         """How many constants do not stand for themselves."""
         self._ids: dict[int, tuple[Sequence[Constant], Ids]] = {}
+        self._blocks: Flags = np.empty(0, np.uint8)
+        """Which blocks of the arrays have names of cliques; all others are zeros."""
         self._is_shared = False
         """Whether the arrays belong to a copy as well, and must not be written to."""
         self._version = object()
@@ -65,6 +71,7 @@ class Cliques:
         """The same cliques, to be changed on their own; costs nothing until then."""
         twin = Cliques(self._dictionary)
         twin._links, twin._ring, twin._others = self._links, self._ring, self._others
+        twin._blocks = self._blocks
         twin._integers, twin._roots = dict(self._integers), dict(self._roots)
         twin._moved = self._moved
         twin._ids = self._ids
@@ -306,11 +313,16 @@ class Cliques:
             return
         self._integers[root] = integer
         self._roots[integer] = root
-        self._touched.append(self._clique(np.array([root], np.uint32)))
+        self._note(self._clique(np.array([root], np.uint32)))
 
     def _label(self, roots: Ids) -> None:
         kernels_cliques.label(self._links, self._ring, self._others, roots)
-        self._touched.append(self._clique(roots))
+        self._note(self._clique(roots))
+
+    def _note(self, names: Ids) -> None:
+        """Take note of names that may have been moved."""
+        self._touched.append(names)
+        self._blocks[names // BLOCK] = 1
 
     def _clique(self, roots: Ids) -> Ids:
         """The names of the cliques of some roots."""
@@ -360,7 +372,7 @@ class Cliques:
         following[ends - 1] = names[starts]
         self._ring[names] = names ^ following
         self._others[names] = np.repeat(ends - starts - 1, ends - starts)
-        self._touched.append(names)
+        self._note(names)
 
     def take_up(self, table: pa.Table) -> None:
         """Have the constants of the second column stand for those of the first."""
@@ -382,12 +394,17 @@ class Cliques:
         self._version = object()
         room = self._links.size
         if size > room:
-            room = max(size, room + room // 2)
-        elif not self._is_shared:
+            blocks = max(size, room + room // 2) // BLOCK + 1
+        elif self._is_shared:
+            blocks = room // BLOCK
+        else:
             return
-        self._links = _roomy(self._links, room)
-        self._ring = _roomy(self._ring, room)
-        self._others = _roomy(self._others, room)
+        used = np.flatnonzero(self._blocks)
+        self._links = _roomy(self._links, blocks, used)
+        self._ring = _roomy(self._ring, blocks, used)
+        self._others = _roomy(self._others, blocks, used)
+        known, self._blocks = self._blocks, np.zeros(blocks, np.uint8)
+        self._blocks[: known.size] = known
         self._is_shared = False
 
     def differences(self, other: Cliques) -> Ids:
@@ -415,11 +432,17 @@ def _followed(ids: Ids, links: Ids) -> Ids:
     return followed
 
 
-def _roomy(array: npt.NDArray[_T], room: int) -> npt.NDArray[_T]:
-    """A copy of an array with zeros at its end."""
-    larger = np.zeros(room, array.dtype)
-    larger[: array.size] = array
-    return larger
+def _roomy(
+    array: npt.NDArray[_T], blocks: int, used: npt.NDArray[np.intp]
+) -> npt.NDArray[_T]:
+    """A copy with room for so many blocks, of which only some are not all zeros."""
+    larger = np.zeros((blocks, BLOCK), array.dtype)
+    known = array.reshape(-1, BLOCK)
+    if used.size * 2 > len(known):
+        larger[: len(known)] = known
+    else:
+        larger[used] = known[used]
+    return larger.ravel()
 
 
 def _distinct(ids: Ids) -> Ids:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.algebra import EngineUseError
 from evermat.columns import TERM, as_terms
 from evermat.engines.spark.ids import FIRST_DIGEST, constant_id, ids_of
 from evermat.errors import EvermatError
@@ -205,34 +206,40 @@ class Dictionary:
     def decode(self, column: pa.Array | pa.ChunkedArray) -> pa.StructArray:
         """The constants of ids, as a column of terms."""
         ids = np.asarray(column.to_numpy(), np.int64)
-        small = pa.StructArray.from_arrays(
-            [
-                pa.array(np.full(ids.size, Kind.INTEGER, np.uint8)),
-                pa.array(ids).cast(pa.string()),
-            ],
-            fields=list(TERM),
-        )
-        missing = ids >= FIRST_DIGEST
-        if not missing.any():
-            return small
-        pool, places, base = [small], np.arange(ids.size), ids.size
-        for run in (*self._runs, *self._fetched, *self._fetch(ids[missing])):
-            at, found = run.find(ids)
-            places[found] = base + at[found]
-            pool.append(run.terms)
-            base += len(run.terms)
-        return pa.concat_arrays(pool).take(pa.array(places))
+        encoded = pa.array(ids).dictionary_encode()
+        distinct: Ids = encoded.dictionary.to_numpy()
+        if 2 * distinct.size > ids.size:
+            return self._decode(ids)
+        return self._decode(distinct).take(encoded.indices)
 
-    def _fetch(self, ids: Ids) -> list[_Run]:
-        """Those of the constants that are elsewhere only."""
+    def _decode(self, ids: Ids) -> pa.StructArray:
+        is_number = ids < FIRST_DIGEST
+        pool = [_integer_terms(ids[is_number])]
+        places = np.empty(ids.size, np.int64)
+        places[is_number] = np.arange(len(pool[0]))
+        # Those that are left to be found, by their place in the column.
+        rest = np.flatnonzero(~is_number)
         for run in (*self._runs, *self._fetched):
-            ids = ids[~run.find(ids)[1]]
-        if not ids.size or self.elsewhere is None:
-            return []
+            if rest.size:
+                rest = _place(run, ids, rest, places, pool)
+        if rest.size and self.elsewhere is not None:
+            rest = _place(self._fetch(ids[rest]), ids, rest, places, pool)
+        if rest.size:
+            raise EngineUseError(
+                f"no constant has the id {ids[rest[0]]}",
+                help="the dictionary does not belong to these facts",
+            )
+        used = [terms for terms in pool if len(terms)]
+        terms = used[0] if len(used) == 1 else pa.concat_arrays(pool)
+        return terms.take(pa.array(places))
+
+    def _fetch(self, ids: Ids) -> _Run:
+        """Constants that are elsewhere."""
+        assert self.elsewhere is not None  # noqa: S101  see where it is called
         new = _sorted_run(*self.elsewhere.find(np.unique(ids)))
         if new.ids.size <= self.limit:
             self._keep(new.ids, new.terms)
-        return [new]
+        return new
 
     def terms(self) -> pa.Table:
         """The constants on the driver: columns `id`, `kind` and `text`."""
@@ -255,6 +262,23 @@ class Encoded:
     column: pa.Array
     ids: Ids
     terms: pa.StructArray
+
+
+def _place(
+    run: _Run, ids: Ids, rest: Ids, places: Ids, pool: list[pa.StructArray]
+) -> Ids:
+    """Note where in a pool constants of a run will be; what is left to be found."""
+    at, found = run.find(ids[rest])
+    places[rest[found]] = sum(map(len, pool)) + at[found]
+    pool.append(run.terms)
+    return rest[~found]
+
+
+def _integer_terms(numbers: Ids) -> pa.StructArray:
+    """The constants of ids that are integers by themselves."""
+    kinds = pa.array(np.full(numbers.size, Kind.INTEGER, np.uint8))
+    texts = pa.array(numbers).cast(pa.string())
+    return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
 
 def encoded_column(column: pa.Array | pa.ChunkedArray) -> Encoded:
