@@ -7,6 +7,7 @@ who want it ask first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard, TypeVar, cast
 
 from evermat.algebra import Engine
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from evermat.algebra import (
         Counts,
         Facts,
+        GrowingFacts,
         QuerySet,
+        Region,
         SettledFacts,
         Views,
     )
@@ -282,6 +285,105 @@ class ManyReadingEngine(Engine, Protocol):
 def reads_many(engine: Engine) -> TypeGuard[ManyReadingEngine]:
     """Whether an engine reads rows of several relations together."""
     return hasattr(engine, "find_all")
+
+
+class ChangeQueries(Protocol):
+    """Rules, as queries that read a change."""
+
+    @property
+    def delta(self) -> QuerySet:
+        """The instances that touch a change, each exactly once."""
+
+
+class CountedStratum(Protocol):
+    """A stratum of rules without modules."""
+
+    @property
+    def region(self) -> Region:
+        """The facts that the rules can derive."""
+
+    @property
+    def nonrecursive(self) -> ChangeQueries:
+        """Rules that read other strata only."""
+
+    @property
+    def recursive(self) -> ChangeQueries:
+        """The others."""
+
+    @property
+    def rule_count(self) -> int:
+        """How many rules these are."""
+
+    @property
+    def modules(self) -> Sequence[object]:
+        """Recursive rules that are none of the above."""
+
+
+class CountedStrata(Protocol):
+    """Strata, and which of them a relation matters to; see `maintenance.state`."""
+
+    @property
+    def strata(self) -> Sequence[CountedStratum]:
+        """In order."""
+
+    @property
+    def readers(self) -> Mapping[str, Sequence[int]]:
+        """For each relation, the positions of the strata whose rules read it."""
+
+    @property
+    def holders(self) -> Mapping[str, Sequence[int]]:
+        """For each relation, the positions of the strata that can derive it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StratumWork:
+    """What an update did in one stratum; see `maintenance.state.StratumReport`.
+
+    Attributes:
+        position: of the stratum; -1 stands for facts of no stratum.
+        losing, gaining: rule instances matched until all that must go is deleted, and
+            from then on.
+    """
+
+    position: int
+    rounds: int
+    losing: int
+    gaining: int
+    overdeleted: int
+    rederived: int
+    inserted: int
+
+
+class CountingEngine(Engine, Protocol):
+    """An engine that carries out some updates by itself, in the manner of DRed^c."""
+
+    def get_ready(self, strata: CountedStrata) -> None:
+        """Make what updates will need, if that costs little beside the first facts."""
+
+    def maintain_counting(
+        self,
+        strata: CountedStrata,
+        withdrawn: SettledFacts,
+        given: SettledFacts,
+        sets: tuple[GrowingFacts, GrowingFacts],
+    ) -> list[StratumWork] | None:
+        """Bring facts and both counters up to date.
+
+        Args:
+            strata: the rules, which are those of the last materialisation.
+            withdrawn: facts that are given no longer; this is counted already.
+            given: facts that are given from now on, likewise.
+            sets: are given the facts that are deleted and added; both are empty.
+
+        Returns:
+            The work in each stratum that the update reaches, in order. None if the
+            update has to be carried out step by step; then nothing has changed.
+        """
+
+
+def can_maintain(engine: Engine) -> TypeGuard[CountingEngine]:
+    """Whether an engine carries out some updates by itself."""
+    return hasattr(engine, "maintain_counting")
 
 
 class DividingEngine(Engine, Protocol):

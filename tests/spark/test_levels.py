@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine_facts import make_facts, tables
+from engine_facts import facts_of, make_facts, tables
 from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
 from evermat.engines import make_engine
 from evermat.engines.spark.rows import block_rows, concatenated, repartitioned
@@ -78,3 +78,14 @@ def test_what_rules_derive_stays_divided(spark: SparkEngine) -> None:
     keys = "tag, c0, c1"
     sql = f"SELECT {keys} FROM {new.block.view} GROUP BY {keys}"  # noqa: S608
     assert "Exchange" not in plan_of(spark, sql)
+
+
+def test_new_relations_are_not_compared_with_others(spark: SparkEngine) -> None:
+    spark.cluster.small = 0
+    spark.load(tables(make_facts(e=[(1, 2), (2, 3)])))
+    before = spark.cluster.jobs
+    spark.load(tables(make_facts(p=[(1,), (2,)])))
+    # One job writes them; nothing has to be asked, as there is no such fact so far.
+    assert spark.cluster.jobs == before + 1
+    facts = make_facts(e=[(1, 2), (2, 3)], p=[(1,), (2,)])
+    assert facts_of(spark, spark.materialised) == facts

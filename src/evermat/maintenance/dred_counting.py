@@ -16,6 +16,9 @@ rule is ever evaluated from head to body. On nonrecursive rules this is Counting
 
 The counts of given facts change before the first stratum (in `counters`), not in lines
 29 and 41: a fact that the update gives is then not overdeleted either.
+
+Some engines do all of it by themselves where it is little work; they know the algorithm
+from here.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from evermat.maintenance.affected import gained_counts, lost_counts
 from evermat.maintenance.seminaive import insert_counting
+from evermat.maintenance.whole_updates import is_carried_out
 from evermat.rule_plans import derive_counts
 
 if TYPE_CHECKING:
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 
 def maintain(run: Run) -> None:
     """Bring facts and both counters up to date, stratum by stratum (l. 22 to 25)."""
+    if is_carried_out(run):
+        return
     for stratum in run.touched_strata():
         changes = run.changes()
         with run.forwards("overdelete"):

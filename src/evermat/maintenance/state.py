@@ -263,6 +263,11 @@ class Stratum:
     modules: tuple[Module, ...] = ()
     new_modules: tuple[Module, ...] = ()
 
+    @property
+    def rule_count(self) -> int:
+        """How many rules stay."""
+        return len(self.nonrecursive.rules) + len(self.recursive.rules)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strata:
@@ -472,6 +477,12 @@ class Run:
         self.report = StratumReport(index)
         self.reports.append(self.report)
         self.watch.stratum = index
+
+    def finish(self, reports: list[StratumReport]) -> None:
+        """Take note that an engine has filled both sets by itself."""
+        self.reports = reports
+        self._is_stale = True
+        self.watch.instances += sum(report.forward_instances for report in reports)
 
     def return_to(self, stratum: Stratum) -> None:
         """Go on with the report on a stratum that was visited before."""

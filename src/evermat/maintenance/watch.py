@@ -224,6 +224,11 @@ class Watch:
         self._round = 0
 
     @property
+    def is_strict(self) -> bool:
+        """Whether every round matters: there is a budget, or progress is shown."""
+        return self.progress is not None or self.budget != Budget()
+
+    @property
     def monitor(self) -> Monitor | None:
         """Itself, where there is something to watch: being told costs time."""
         watchful = self.patience is not None or self.budget != Budget()

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from evermat.algebra import Role
-from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
+from evermat.engines.embedded.arrays import NO_FLAGS
 from evermat.engines.embedded.flat import Flat
-from evermat.engines.embedded.heads import Heads, find_or_append
+from evermat.engines.embedded.heads import new_rows
 from evermat.engines.embedded.kernels_programs import (
     HIGH,
     LOW,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.layout import Numbers
     from evermat.engines.embedded.plans import Plans
     from evermat.engines.embedded.programs import Program
-    from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.sets import Code, Sets
     from evermat.engines.embedded.settled import Derived
 
@@ -180,11 +179,24 @@ class AtOnce:
                     work.jobs.append((program.address, low, high, number))
         return work
 
-    def _table(self, codes: tuple[Code, Code, Code], bits: dict[Role, int]) -> Flags:
-        """For each status the roles that may see it."""
-        positive, negative, local = codes
-        changed = bits.get(Role.CHANGED, 0)
-        absent = bits.get(Role.CHANGED_ABSENT, 0)
+    def table(
+        self,
+        positive: Code,
+        negative: Code,
+        changed: int,
+        absent: int,
+        local: Code | None = None,
+    ) -> Flags:
+        """For each status the roles that may see it.
+
+        Args:
+            positive: what positive patterns read.
+            negative: what negative patterns read.
+            changed: the bit of the facts of a positive change.
+            absent: the bit of the facts of a negative change.
+            local: what positive local patterns read, if not the same.
+        """
+        local = positive if local is None else local
         key = (positive, negative, local, changed, absent)
         table = self._visible.get(key)
         if table is None:
@@ -214,13 +226,20 @@ class AtOnce:
             codes = _codes(views, sets, marker)
             if codes is None:
                 return None
+            positive, negative, local = codes
             if any(program.reads_unchanged for program in work.programs):
                 for role, delta in _deltas(views):
                     bits[role] = marker.bit_everywhere(delta)
             size = run_programs(
                 np.array(work.jobs, np.int64),
                 np.concatenate(work.rows),
-                self._table(codes, bits),
+                self.table(
+                    positive,
+                    negative,
+                    bits.get(Role.CHANGED, 0),
+                    bits.get(Role.CHANGED_ABSENT, 0),
+                    local,
+                ),
                 proved,
                 self._found,
                 self._spare,
@@ -308,19 +327,10 @@ class AtOnce:
             tables.setdefault(name, []).append(fresh[place + 1 : end])
             place = end
         more = {
-            name: _new_rows(relations[name], np.stack(facts, axis=1))
+            name: new_rows(relations[name], np.stack(facts, axis=1))
             for name, facts in tables.items()
         }
         return joined(found, more)
-
-
-def _new_rows(relation: Relation, table: Ids) -> tuple[Rows, Rows]:
-    heads = Heads(relation.arity)
-    heads.add_columns(list(table), table.shape[1])
-    counted = heads.counted()
-    if counted is None:
-        return NO_ROWS, NO_ROWS
-    return find_or_append(relation, counted), counted.counts
 
 
 def _codes(views: Views, sets: Sets, marker: Marker) -> tuple[Code, Code, Code] | None:

@@ -8,11 +8,17 @@ from evermat.algebra import EngineUseError
 from evermat.engines.embedded.settled import RowCounts, Settled
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evermat.algebra import Counts, Facts
     from evermat.engines.embedded.arrays import Rows
     from evermat.engines.embedded.flat import Flat
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.sets import Sets
+
+
+Overwritten = tuple[str, "Rows", "Rows"]
+"""A relation, rows and their counts before they were changed."""
 
 
 class CounterColumn:
@@ -22,7 +28,8 @@ class CounterColumn:
         self._which = which
         self._relations = relations
         self._sets = sets
-        self._changes: list[tuple[str, Rows, Rows]] | None = None
+        self._changes: list[Overwritten | Callable[[], list[Overwritten]]] | None = None
+        """What was overwritten, or where to ask for it."""
 
     def add(self, counts: Counts) -> None:
         """Raise the numbers by the counts."""
@@ -42,7 +49,7 @@ class CounterColumn:
                 self._changes.append((name, rows, relation.counted(self._which, rows)))
             if not relation.add_counts(self._which, rows, numbers, sign):
                 relation.add_counts(self._which, rows, numbers, -sign)
-                raise _below_zero(name)
+                raise below_zero(name)
 
     def _change_flat(self, flat: Flat, counts: Rows, sign: int) -> None:
         relations = [self._relations[name] for name in flat.names]
@@ -52,7 +59,7 @@ class CounterColumn:
         old, last, is_fine = flat.change_counts(self._which, counts, sign)
         if not is_fine:
             flat.change_counts(self._which, counts, -sign)
-            raise _below_zero(", ".join(flat.names))
+            raise below_zero(", ".join(flat.names))
         for relation, greatest, (name, low, high) in zip(
             relations, last, flat.parts(), strict=True
         ):
@@ -87,21 +94,30 @@ class CounterColumn:
         """From now on, keep what is overwritten."""
         self._changes = []
 
+    def note(self, overwritten: Callable[[], list[Overwritten]]) -> None:
+        """Take note of changes that were made elsewhere."""
+        if self._changes is not None:
+            self._changes.append(overwritten)
+
     def restore(self) -> None:
         """Write back what was overwritten, the last change first."""
-        for name, rows, old in reversed(self._changes or []):
+        for name, rows, old in reversed(self.overwritten()):
             self._relations[name].restore_counts(self._which, rows, old)
 
-    def overwritten(self) -> list[tuple[str, Rows, Rows]]:
-        """What was overwritten so far: rows and their numbers, the first one first."""
-        return self._changes or []
+    def overwritten(self) -> list[Overwritten]:
+        """What was overwritten so far, the first change first."""
+        found: list[Overwritten] = []
+        for change in self._changes or ():
+            found += change() if callable(change) else [change]
+        return found
 
     def forget(self) -> None:
         """Stop keeping what is overwritten."""
         self._changes = None
 
 
-def _below_zero(names: str) -> EngineUseError:
+def below_zero(names: str) -> EngineUseError:
+    """What counting refuses."""
     return EngineUseError(
         f"a count of `{names}` would fall below zero",
         law="what is taken away was counted before",

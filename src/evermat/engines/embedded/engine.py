@@ -51,6 +51,7 @@ from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
 from evermat.engines.embedded.store import Store
 from evermat.engines.embedded.stored import committed, reinstate, replaced
+from evermat.engines.embedded.wiring import is_worth_it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         Counts,
         Engine,
         Facts,
+        GrowingFacts,
         Journal,
         Monitor,
         Pattern,
@@ -68,11 +70,16 @@ if TYPE_CHECKING:
         QuerySet,
         Views,
     )
-    from evermat.engine_abilities import Representatives
+    from evermat.engine_abilities import (
+        CountedStrata,
+        Representatives,
+        StratumWork,
+    )
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.at_once import Work
     from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.settled import Derived
+    from evermat.engines.embedded.whole_updates import WholeUpdates
     from evermat.values import Kind
 
 MANY_DEAD = 1 << 16
@@ -97,6 +104,7 @@ class EmbeddedEngine:
         self.store = Store(self._dictionary)
         self._plans = Plans(self.store, self.inline)
         self._at_once = AtOnce(self._plans)
+        self._whole_updates: WholeUpdates | None = None
 
     # ------------------------------------------------------------------- relations
 
@@ -291,6 +299,39 @@ class EmbeddedEngine:
         return RowCounts(
             {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
         )
+
+    def maintain_counting(
+        self,
+        strata: CountedStrata,
+        withdrawn: SettledFacts,
+        given: SettledFacts,
+        sets: tuple[GrowingFacts, GrowingFacts],
+    ) -> list[StratumWork] | None:
+        """Bring facts and both counters up to date, where that is little work."""
+        changes = cast("tuple[Settled, Settled]", (withdrawn, given))
+        growing = cast("tuple[Growing, Growing]", sets)
+        done = self._updates().run(strata, self.store, changes, growing)
+        if done is None:
+            return None
+        work, matches = done
+        self.matches += matches
+        return work
+
+    def get_ready(self, strata: CountedStrata) -> None:
+        """Make what updates will need, if that costs little beside the first facts."""
+        facts = sum(relation.alive for relation in self.store.relations.values())
+        if is_worth_it(strata, facts):
+            self._updates().get_ready(strata)
+
+    def _updates(self) -> WholeUpdates:
+        if self._whole_updates is None:
+            # Its kernels take a while to load, and not everybody updates.
+            from evermat.engines.embedded.whole_updates import (  # noqa: PLC0415
+                WholeUpdates,
+            )
+
+            self._whole_updates = WholeUpdates(self._plans, self._at_once)
+        return self._whole_updates
 
     # -------------------------------------------------------------------- equality
 
@@ -646,6 +687,7 @@ class EmbeddedEngine:
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
             self._plans.forget_programs()
+            self._whole_updates = None
 
     def _end(self) -> None:
         self.store.sets.release_all()
@@ -713,6 +755,7 @@ class EmbeddedEngine:
         self.matches += fresh.matches
         self.store = fresh.store
         self._plans.move_to(self.store)
+        self._whole_updates = None
         self._known_before = None
         return left, came
 

@@ -183,3 +183,13 @@ def distinct(rows: Rows) -> Rows:
     keep = np.ones(rows.size, np.bool_)
     keep[1:] = rows[1:] != rows[:-1]
     return rows[keep]
+
+
+def new_rows(relation: Relation, table: Ids) -> tuple[Rows, Rows]:
+    """Rows for facts, given by column, that may be new; and how often each occurs."""
+    heads = Heads(relation.arity)
+    heads.add_columns(list(table), table.shape[1])
+    counted = heads.counted()
+    if counted is None:
+        return NO_ROWS, NO_ROWS
+    return find_or_append(relation, counted), counted.counts

@@ -215,6 +215,12 @@ class Index:
             place += ARITY_OF_RUN
         self.described = count
 
+    def make_directories(self) -> None:
+        """Make all directories, before anybody looks for anything."""
+        for run in self.runs:
+            if len(run) > FEW:
+                run.require_directory(self.spread)
+
     def note_searches(self, times: int) -> None:
         """Take note of look-ups of single keys; make directories if they are worth it.
 

@@ -305,20 +305,27 @@ def _find_heads(
 
 
 @kernel(
-    "UniTuple(int64, 2)(int64[:, ::1], int32[::1], uint8[::1], uint8[::1], "
-    "uint64[::1], uint32[::1], int64[::1], int64)"
+    "UniTuple(int64, 3)(int64[:, ::1], int32[::1], uint8[::1], uint8[::1], "
+    "uint64[::1], uint32[::1], int64, int64[::1], int64)"
 )
-def _match(
+def match_programs(
     jobs: Numbers,
     rows: Rows,
     visible: Flags,
     proved: Flags,
     found: Keys,
     fresh: Ids,
+    written: int,
     matches: Numbers,
     patience: int,
-) -> tuple[int, int]:
-    """Run all programs; see `run_programs`."""
+) -> tuple[int, int, int]:
+    """Run all programs; see `run_programs`.
+
+    Returns:
+        The number of heads that have a row, which are not distinct yet, or `TOO_MUCH`;
+        how much of `fresh` is used, where `written` is used already; and what is left
+        of the patience.
+    """
     is_proof = proved.size > 0
     values = np.empty(MOST_SLOTS, np.uint32)
     ids = np.empty(MOST_SLOTS, np.uint32)
@@ -329,7 +336,6 @@ def _match(
     goals = np.empty(MOST_STEPS + 2, np.uint64)
     block = np.empty(BLOCK, np.int64)
     known = int64(0)
-    written = int64(0)
     for job in range(jobs.shape[0]):
         program = jobs[job, PROGRAM]
         steps = read_number(program, STEPS)
@@ -371,7 +377,7 @@ def _match(
                             known + waiting > found.size
                             or written + (arity + 1) * waiting > fresh.size
                         ):
-                            return int64(TOO_MUCH), int64(0)
+                            return int64(TOO_MUCH), written, patience
                         known, written = _find_heads(
                             head,
                             0,
@@ -436,7 +442,7 @@ def _match(
                     here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
                     place, end = _part_of_run(here, goal, uint8(by_half))
                 if patience < 0:
-                    return int64(TOO_MUCH), int64(0)
+                    return int64(TOO_MUCH), written, patience
                 if matched:
                     runs[depth] = run
                     places[depth] = place
@@ -446,19 +452,17 @@ def _match(
                 else:
                     depth -= 1
         if known + waiting > found.size or written + (arity + 1) * waiting > fresh.size:
-            return int64(TOO_MUCH), int64(0)
+            return int64(TOO_MUCH), written, patience
         known, written = _find_heads(
             head, 0, waiting, target, heads, found, fresh, known, written
         )
         matches[job] = count
-    return known, written
+    return known, written, patience
 
 
-@kernel("int64(int64, int64, uint64[::1], uint64[::1], int32[::1], int64[::1])")
-def _count(
-    known: int, written: int, found: Keys, spare: Keys, counts: Rows, ends: Numbers
-) -> int:
-    """Count equal rows; returns how many there are; see `run_programs`."""
+@kernel("int64(int64, uint64[::1], uint64[::1], int32[::1])")
+def tally(known: int, found: Keys, spare: Keys, counts: Rows) -> int:
+    """Put heads that have a row in order and count equal ones; how many differ."""
     ordered = sort_keys(found[:known], spare[:known])
     size = int64(0)
     for i in range(known):
@@ -468,13 +472,22 @@ def _count(
             found[size] = ordered[i]
             counts[size] = 1
             size += 1
+    return size  # type: ignore[no-any-return]
+
+
+@kernel("int64(int64, int64, uint64[::1], uint64[::1], int32[::1], int64[::1])")
+def _count(
+    known: int, written: int, found: Keys, spare: Keys, counts: Rows, ends: Numbers
+) -> int:
+    """Count equal rows; returns how many there are; see `run_programs`."""
+    size = tally(known, found, spare, counts)
     place = int64(0)
     for target in range(ends.size - 1):
         while place < size and int64(found[place] >> _HALF) <= target:
             place += 1
         ends[target] = place
     ends[ends.size - 1] = written
-    return size  # type: ignore[no-any-return]
+    return size
 
 
 @kernel(
@@ -517,8 +530,8 @@ def run_programs(
         The number of distinct heads that have a row; or `TOO_MUCH`, where there is no
         room for more or patience ran out. Then nothing has changed.
     """
-    known, written = _match(
-        jobs, rows, visible, proved, found, fresh, matches, patience
+    known, written, _ = match_programs(
+        jobs, rows, visible, proved, found, fresh, int64(0), matches, patience
     )
     if known < 0:
         return int64(TOO_MUCH)  # type: ignore[no-any-return]

@@ -63,17 +63,18 @@ class Program:
         target: the relation of its heads.
         address: where the numbers are.
         reads_unchanged: whether a pattern asks for facts that did not change.
+        uses: the indexes that are read, and their relations.
     """
 
     __slots__ = (
         "_numbers",
         "_searches",
-        "_uses",
         "address",
         "label",
         "plan",
         "reads_unchanged",
         "target",
+        "uses",
     )
 
     def __init__(
@@ -81,7 +82,7 @@ class Program:
     ) -> None:
         writer = _Writer(plan.query, relations, inline)
         self._numbers = writer.numbers(plan)
-        self._uses = tuple(writer.uses.items())
+        self.uses = tuple(writer.uses.items())
         self._searches = 0
         self.plan = plan
         self.label = plan.query.label
@@ -94,7 +95,7 @@ class Program:
 
     def bring_up_to_date(self) -> None:
         """Have all relations and indexes described as they are now."""
-        for index, relation in self._uses:
+        for index, relation in self.uses:
             if index.described != relation.count:
                 relation.describe(index)
 
@@ -102,7 +103,7 @@ class Program:
         """Take note of about how many look-ups a run took."""
         self._searches += times
         if self._searches > MANY_SEARCHES:
-            for index, _ in self._uses:
+            for index, _ in self.uses:
                 index.note_searches(self._searches)
             self._searches = 0
 

@@ -134,14 +134,15 @@ class Relation:
         """Take note that counts of rows were changed, one row being the greatest."""
         if greatest >= self._counted[which]:
             self._counted[which] = greatest + 1
-        self._note_raised(rows)
+        self.note_raised(rows)
 
     def restore_counts(self, which: int, rows: Rows, counts: Rows) -> None:
         """Write back counts as they were."""
         self.counter(which)[rows] = counts
-        self._note_raised(rows)
+        self.note_raised(rows)
 
-    def _note_raised(self, rows: Rows) -> None:
+    def note_raised(self, rows: Rows) -> None:
+        """Take note that counts of rows may have been raised."""
         for parts in self.raised.values():
             parts.append(rows)
 

@@ -104,6 +104,11 @@ class Growing(GrowingFacts):
         for name, rows in new.rows.items():
             known.setdefault(name, []).append(rows)
 
+    def take_over(self, facts: Settled) -> None:
+        """Have facts, which have the bit already; the set was empty."""
+        self._settled = facts
+        self.rows = {name: [rows] for name, rows in facts.rows.items()}
+
     def discard(self, facts: Facts) -> None:
         """Take facts out; what is not there is no error."""
         for name, rows in self._sets.rows_of(facts).items():
@@ -232,7 +237,9 @@ class Sets:
 
     def give_back(self, bit: int) -> None:
         """Make a bit, which no row has any more, free for other sets."""
+        # In order, so that updates take the same bits, and find tables made for them.
         self._free.append(bit)
+        self._free.sort(reverse=True)
 
     def take_bit(self) -> int:
         """A bit that no row has."""

@@ -11,6 +11,7 @@ from evermat.engines.embedded import (
     kernels_rows,
     kernels_sets,
     kernels_texts,
+    kernels_updates,
     kernels_wide,
 )
 
@@ -27,6 +28,7 @@ if __name__ == "__main__":
             kernels_rows,
             kernels_sets,
             kernels_texts,
+            kernels_updates,
             kernels_wide,
         )
         for name, item in vars(module).items()

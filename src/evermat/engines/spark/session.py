@@ -28,6 +28,9 @@ SETTINGS = {
     # Sizes are known here and hints are given; Spark would guess.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.join.preferSortMergeJoin": "false",
+    # Of caches that nobody read so far Spark assumes that they are huge, and runs a job
+    # for each side that could filter them.
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Rows from the driver take four times the room where Spark unpacks them at once,
     # and plans that were checkpointed keep them.

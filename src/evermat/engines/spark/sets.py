@@ -151,7 +151,7 @@ class Heap:
                 found = local_rows(self.cluster, common(wanted, table))
                 parts.append(difference(found, level.holes).table)
         elif self.contents.levels:
-            tags = _tags_in(rows)
+            tags = rows.tags
             levels = [level.rows(tags) for level in self.contents.levels]
             levels = [level for level in levels if level.bound]
             if levels:
@@ -380,12 +380,8 @@ def _found_in(rows: Rows, facts: Facts) -> Rows:
             return _found_in(_found_in(rows, left), right)
         case Within(facts=inner, region=region):
             return _found_in(within(rows, region), inner)
-    found = intersection(rows, rows_of(facts, rows.cluster, _tags_in(rows)))
+    found = intersection(rows, rows_of(facts, rows.cluster, rows.tags))
     return local_rows(rows.cluster, work_out(found))
-
-
-def _tags_in(rows: Rows) -> Tags:
-    return None if rows.block is None else frozenset(rows.block.sizes)
 
 
 def _rows_beside(rows: Rows, facts: Facts, tags: Tags) -> Rows:
@@ -394,7 +390,7 @@ def _rows_beside(rows: Rows, facts: Facts, tags: Tags) -> Rows:
         return _found_in(rows, facts)
     if not rows.bound:
         return rows
-    return rows_of(facts, rows.cluster, _tags_in(rows) or tags)
+    return rows_of(facts, rows.cluster, rows.tags if tags is None else rows.tags & tags)
 
 
 def _rows_within(facts: Facts, region: Region, cluster: Cluster, tags: Tags) -> Rows:

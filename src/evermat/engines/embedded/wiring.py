@@ -1,0 +1,223 @@
+"""Which programs a change of a relation sets off, as numbers for compiled code.
+
+Rules can be many, and an update reaches few relations: only what an update can reach
+has plans and programs, and is numbered.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.algebra import Role
+from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from evermat.algebra import Query
+    from evermat.engine_abilities import CountedStrata, CountedStratum
+    from evermat.engines.embedded.index import Index
+    from evermat.engines.embedded.kernels_updates import Wired
+    from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.plans import Plans
+    from evermat.engines.embedded.programs import Program
+    from evermat.engines.embedded.relation import Relation
+
+SIGNS = (Role.CHANGED, Role.CHANGED_ABSENT)
+
+MANY_SEARCHES = 1 << 12
+"""After so many look-ups programs are told of them."""
+
+FACTS_PER_RULE = 1 << 16
+"""With so many facts for each rule, plans are made before anything is updated: that
+takes about a hundredth of the time for loading and deriving them."""
+
+GROWTH = 2
+"""Plans are looked at again when a relation has grown or shrunk by this factor."""
+
+
+def is_worth_it(strata: CountedStrata, facts: int) -> bool:
+    """Whether to make plans before they are needed, beside so many new facts."""
+    rules = sum(stratum.rule_count for stratum in strata.strata)
+    return facts >= FACTS_PER_RULE * rules
+
+
+Reached = dict[str, list[tuple[int, "Program"]]]
+"""For each relation the programs that read its change, and the slot of each."""
+
+
+class Wiring:
+    """What the relations that updates have reached so far set off.
+
+    Attributes:
+        strata: the rules.
+        names: the relations, by number.
+        numbers: the number of each relation.
+        programs: all programs, by number.
+        arrays: all of it as numbers, when it was last described.
+        work: for each program how many rows it has read and how many matches it had,
+            since programs were last told of it.
+    """
+
+    def __init__(self, strata: CountedStrata, plans: Plans) -> None:
+        self.strata = strata
+        self._plans = plans
+        self.names: list[str] = []
+        self.numbers: dict[str, int] = {}
+        self.programs: list[Program] = []
+        self._barred: set[str] = set()
+        """Relations whose change reaches rules that have no program."""
+        self._entries: dict[int, list[tuple[int, int, int]]] = {}
+        self._holders: list[int] = []
+        self._uses: dict[Index, Relation] = {}
+        self._sizes: list[tuple[Relation, int]] = []
+        self._lay_out()
+
+    def reach(self, names: Iterable[str]) -> bool:
+        """Have numbers for relations and all that a change of them can reach.
+
+        Returns:
+            Whether all rules that it reaches have programs.
+        """
+        for name in names:
+            if name in self.numbers:
+                continue
+            found = None if name in self._barred else self._reached(name)
+            if found is None:
+                self._barred.add(name)
+                return False
+            self._add(found)
+        return True
+
+    def is_apt(self) -> bool:
+        """Whether relations are about as large as they were when plans were made."""
+        for relation, size in self._sizes:
+            count = relation.count + 16
+            if not size <= GROWTH * count <= GROWTH * GROWTH * size:
+                return False
+        return True
+
+    def describe(self) -> None:
+        """Have all numbers up to date: layouts of relations and indexes, too."""
+        if self.arrays[0].size < len(self.names):
+            self._lay_out()
+        for index, relation in self._uses.items():
+            if index.described != relation.count:
+                relation.describe(index)
+
+    def make_directories(self) -> None:
+        """Have directories for all look-ups to come."""
+        for index, relation in self._uses.items():
+            index.make_directories()
+            relation.describe(index)
+
+    def raised(self) -> list[Relation]:
+        """The relations that want to know whose counts were raised."""
+        return [relation for relation, _ in self._sizes if relation.raised]
+
+    def note_work(self) -> None:
+        """Tell programs of look-ups, when there were enough of them."""
+        searches = self.work.sum(axis=1)
+        if searches.sum() < MANY_SEARCHES:
+            return
+        for program, times in zip(self.programs, searches.tolist(), strict=True):
+            if times:
+                program.note_searches(times)
+        self.work[:] = 0
+
+    # -- what a change reaches
+
+    def _reached(self, name: str) -> Reached | None:
+        """What a change of a relation reaches.
+
+        None if some queries have no program, or derive a part of a relation only.
+        """
+        found: Reached = {}
+        waiting = [name]
+        while waiting:
+            here = waiting.pop()
+            if here in found or here in self.numbers:
+                continue
+            if here in self._barred or not self._is_whole(here):
+                return None
+            found[here] = []
+            if any(each.modules for each in self._strata_of(here)):
+                return None
+            for slot, query in self._readers(here):
+                program = self._plans.program(query)
+                if program is None:
+                    return None
+                found[here].append((slot, program))
+                waiting.append(query.head.relation)
+        return found
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether facts of a relation are derived by one stratum at most."""
+        positions = self.strata.holders.get(name, ())
+        if not positions:
+            return True
+        stratum = self.strata.strata[positions[0]]
+        return len(positions) == 1 and name in stratum.region.relations
+
+    def _strata_of(self, name: str) -> Iterator[CountedStratum]:
+        """The strata that read a relation, or derive it."""
+        strata = self.strata
+        for positions in (strata.readers.get(name, ()), strata.holders.get(name, ())):
+            for position in positions:
+                yield strata.strata[position]
+
+    def _readers(self, name: str) -> Iterator[tuple[int, Query]]:
+        for position in self.strata.readers.get(name, ()):
+            stratum = self.strata.strata[position]
+            for which in (NONRECURSIVE, RECURSIVE):
+                rules = stratum.recursive if which else stratum.nonrecursive
+                by_change = rules.delta.by_change
+                for sign, role in enumerate(SIGNS):
+                    slot = 4 * (position + 1) + 2 * which + sign
+                    for query in by_change.get((role, name), ()):
+                        yield slot, query
+
+    def _add(self, found: Reached) -> None:
+        relations = self._plans.relations
+        for name in found:
+            self.numbers[name] = len(self.names)
+            self.names.append(name)
+            positions = self.strata.holders.get(name, ())
+            self._holders.append(positions[0] + 1 if positions else 0)
+            relation = relations[name]
+            self._uses[relation.primary] = relation
+            self._sizes.append((relation, relation.count + 16))
+        for name, readers in found.items():
+            for slot, some in groupby(readers, key=itemgetter(0)):
+                first = len(self.programs)
+                for _, program in some:
+                    self.programs.append(program)
+                    self._uses.update(program.uses)
+                    relations[program.target].counter(slot // 2 % 2)
+                entry = self.numbers[name], first, len(self.programs)
+                self._entries.setdefault(slot, []).append(entry)
+
+    # -- as numbers
+
+    def _lay_out(self) -> None:
+        relations = self._plans.relations
+        addresses = [relations[name].address for name in self.names]
+        slots = range(4 * (len(self.strata.strata) + 1))
+        entries = [self._entries.get(slot, []) for slot in slots]
+        every = [entry for some in entries for entry in some]
+        programs = [
+            (program.address, self.numbers[program.target]) for program in self.programs
+        ]
+        self.work: Numbers = np.zeros((len(programs), 2), np.int64)
+        self.arrays: Wired = (
+            np.array(addresses, np.int64),
+            np.array(self._holders, np.int64),
+            np.cumsum([0, *map(len, entries)], dtype=np.int64),
+            np.array(every, np.int64).reshape(-1, 3),
+            np.array(programs, np.int64).reshape(-1, 2),
+            self.work,
+        )
