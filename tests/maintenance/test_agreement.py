@@ -38,7 +38,9 @@ def test_oracle_deletions_begin_with_a_part(
 
     def doubtful(situation: Situation, history: History) -> Choice:
         del situation, history
-        forecast = Forecast(instances=100.0, facts=20, limit=50.0, until=1e9)
+        forecast = Forecast(
+            instances=100.0, facts=20, limit=50.0, until=1e9, seconds=1e9
+        )
         return Choice("dred-c", "", Patience(1e9, 1e9, forecast=forecast))
 
     monkeypatch.setattr(materialisation, "choose", doubtful)

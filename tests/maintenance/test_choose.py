@@ -118,7 +118,9 @@ def test_experience_makes_forecasts_needless() -> None:
 
 
 def test_forecast() -> None:
-    forecast = Forecast(instances=1_000.0, facts=100, limit=500.0, until=1e9)
+    forecast = Forecast(
+        instances=1_000.0, facts=100, limit=500.0, until=1e9, seconds=1e9
+    )
     assert forecast.parts(10) == 1
     assert forecast.parts(200) == 3
     assert forecast.parts(1_000_000) == 16
@@ -139,7 +141,9 @@ def test_forecast() -> None:
 def test_parts_that_reach_far_are_given_up(
     rounds: tuple[int, ...], until: float, *, gives_up: bool
 ) -> None:
-    forecast = Forecast(instances=1_000.0, facts=1_000, limit=350.0, until=until)
+    forecast = Forecast(
+        instances=1_000.0, facts=1_000, limit=350.0, until=until, seconds=1e9
+    )
     watch = Watch(patience=Patience(1e9, 1e9, forecast=forecast))
     watch.phase = "overdelete"
     watch.working("rule", 5)
@@ -270,7 +274,9 @@ def test_deletion_that_begins_with_a_part(
 
     def doubtful(situation: Situation, history: History) -> Choice:
         del situation, history
-        forecast = Forecast(instances=1_000.0, facts=1_000, limit=limit, until=1e9)
+        forecast = Forecast(
+            instances=1_000.0, facts=1_000, limit=limit, until=1e9, seconds=1e9
+        )
         return Choice("dred-c", "", Patience(1e9, 1e9, forecast=forecast))
 
     monkeypatch.setattr(watch_module, "_TELLING", 2)

@@ -58,6 +58,9 @@ _EARLY = 0.1
 """What a part of a deletion may cost, in units of starting again, before it is too late
 to give up because the part reaches far."""
 
+_EARLY_SECONDS = 0.2
+"""The same in seconds, which include the making of plans and of some indexes."""
+
 _BEGINNING = 0.03
 """What an insertion may cost, in units of starting again, before it is believed to
 multiply the facts."""
@@ -218,6 +221,7 @@ def _forecast(withdrawn: int, history: History) -> Forecast | None:
         facts=history.facts - history.given,
         limit=(limit / history.deletion_speed + lost) / 2,
         until=_EARLY * worst.restarting / history.deletion_speed,
+        seconds=_EARLY_SECONDS * worst.restarting,
     )
 
 

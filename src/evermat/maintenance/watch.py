@@ -92,7 +92,7 @@ _PARTS = 16
 _TELLING = 64
 """A part has at least so many facts."""
 
-_OVERLAP = 2 / 3
+_OVERLAP = 0.6
 """All of k parts reach as much as k to this power that have nothing in common. Measured
 between 0.2, where a few facts matter to nearly everything, and 0.9."""
 
@@ -105,12 +105,15 @@ class Forecast:
         instances, facts: all there are; only facts that were derived.
         limit: instances that the whole deletion may reach.
         until: instances after which it is too late: too much would be lost.
+        seconds: time after which it is too late. An update may have to build indexes
+            before it matches anything, and they would be lost, too.
     """
 
     instances: float
     facts: int
     limit: float
     until: float
+    seconds: float
 
     def parts(self, facts: int) -> int:
         """How many parts to divide so many facts into; 1 if it is not worth it."""
@@ -273,10 +276,14 @@ class Watch:
             return
         self._facts_of_part += new_facts
         # As long as rounds grow, there is more to come.
-        ahead = new_facts // 2 if new_facts > self._last_facts else 0
+        ahead = 3 * new_facts // 4 if new_facts > self._last_facts else 0
         self._last_facts = new_facts
         expected = forecast.expected(self._parts, self._facts_of_part + ahead)
-        if expected > forecast.limit and self.instances <= forecast.until:
+        is_late = (
+            self.instances > forecast.until
+            or perf_counter() - self.start > forecast.seconds
+        )
+        if expected > forecast.limit and not is_late:
             raise OutOfPatience(expected)
 
     def _check_clock(self) -> None:

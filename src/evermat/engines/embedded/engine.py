@@ -686,8 +686,13 @@ class EmbeddedEngine:
             self._clear_out(self.store.relations[name])
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
-            self._plans.forget_programs()
-            self._whole_updates = None
+            self._forget_programs()
+
+    def _forget_programs(self) -> None:
+        """Make programs anew: they may mention relations that are no more."""
+        self._plans.forget_programs()
+        if self._whole_updates is not None:
+            self._whole_updates.forget()
 
     def _end(self) -> None:
         self.store.sets.release_all()
@@ -755,7 +760,7 @@ class EmbeddedEngine:
         self.matches += fresh.matches
         self.store = fresh.store
         self._plans.move_to(self.store)
-        self._whole_updates = None
+        self._forget_programs()
         self._known_before = None
         return left, came
 

@@ -215,6 +215,11 @@ class Index:
             place += ARITY_OF_RUN
         self.described = count
 
+    @property
+    def wants_directories(self) -> bool:
+        """Whether a run had no directory when the layout was written."""
+        return self._next != _NEVER
+
     def make_directories(self) -> None:
         """Make all directories, before anybody looks for anything."""
         for run in self.runs:

@@ -103,9 +103,17 @@ def intern_texts(
         for k in range(size):
             if alike[k]:
                 i = block + k
+                kind = kinds[i] if kinds.size > 1 else kinds[0]
                 begin = text_ends[near[k]]
-                empty = ends[i] == ends[i + 1]
-                alike[k] = empty or texts[begin] == data[ends[i]]
+                alike[k] = text_kinds[near[k]] == kind
+                asked_length = ends[i + 1] - ends[i]
+                if text_ends[near[k] + 1] - begin != asked_length:
+                    alike[k] = 0
+                elif asked_length > 0:
+                    # Long texts are in two lines of the cache.
+                    last = asked_length - 1
+                    alike[k] &= texts[begin] == data[ends[i]]
+                    alike[k] &= texts[begin + last] == data[ends[i] + last]
         for k in range(size):
             i = block + k
             start = ends[i]

@@ -70,12 +70,15 @@ MOST_FACTS = 1 << 16
 MOST_ROUNDS = 1 << 12
 """How often counts can be changed."""
 
-PATIENCE_FOR_ALL = 1 << 18
+PATIENCE_FOR_ALL = 1 << 16
 """How many rows may be looked at."""
 
-LESS, MORE = 2, 4
-"""After an update that was too large, only those this much smaller are tried; after one
-that was not, those this much larger are tried again."""
+LESS = 2
+"""After an update that was too large, those this much smaller are tried at once, and
+larger ones after a while: the more have failed, the longer."""
+
+LONGEST_PAUSE = 1 << 10
+"""How many updates are not tried at most."""
 
 _HALF = np.uint64(32)
 
@@ -99,16 +102,24 @@ class WholeUpdates:
 
     Args:
         plans: plans and programs of queries.
-        at_once: knows what may be seen.
+        queries: knows what may be seen.
     """
 
-    def __init__(self, plans: Plans, at_once: AtOnce) -> None:
+    def __init__(self, plans: Plans, queries: AtOnce) -> None:
         self._plans = plans
-        self._at_once = at_once
+        self._at_once = queries
         self._wiring: Wiring | None = None
-        self._most = 1 << 30
+        self._most = at_once.MOST_CHANGED
+        """The largest update that need not wait."""
+        self._pause = 0
+        """How many larger ones are not tried."""
+        self._failures = 0
         self._room = Room()
         self._tables: dict[tuple[int, ...], Flags] = {}
+
+    def forget(self) -> None:
+        """Look at the rules anew: relations may be others, or no more."""
+        self._wiring = None
 
     def get_ready(self, strata: CountedStrata) -> None:
         """Make all that updates of given facts need."""
@@ -132,7 +143,10 @@ class WholeUpdates:
         """
         withdrawn, given = changes
         size = withdrawn.size() + given.size()
-        if not 0 < size <= min(self._most, at_once.MOST_CHANGED):
+        if not 0 < size <= at_once.MOST_CHANGED:
+            return None
+        if size > self._most and self._pause:
+            self._pause -= 1
             return None
         wiring = self._wired(strata)
         if not (wiring.reach(withdrawn.names()) and wiring.reach(given.names())):
@@ -147,9 +161,12 @@ class WholeUpdates:
             for bit in free:
                 store.sets.give_back(bit)
         if found is None:
+            self._failures += 1
+            self._pause = min(1 << self._failures, LONGEST_PAUSE)
             self._most = size // LESS
             return None
-        self._most = max(self._most, size * MORE)
+        if size > self._most:
+            self._most, self._failures = at_once.MOST_CHANGED, 0
         for growing, facts in zip(sets, found, strict=True):
             growing.take_over(facts)
         return update.work(), int(update.state[MATCHES])

@@ -120,7 +120,9 @@ class Wiring:
         return [relation for relation, _ in self._sizes if relation.raised]
 
     def note_work(self) -> None:
-        """Tell programs of look-ups, when there were enough of them."""
+        """Tell programs of look-ups, when there were enough, if anybody cares."""
+        if not any(index.wants_directories for index in self._uses):
+            return
         searches = self.work.sum(axis=1)
         if searches.sum() < MANY_SEARCHES:
             return
