@@ -310,7 +310,8 @@ class _Plain:
                     name = self._name(variable)
                     body.append(Assignment(name, self._renamed(value)))
         arguments = tuple(self._renamed(each) for each in head.arguments)
-        return Rule((Atom(head.predicate, arguments),), tuple(body))
+        # What stands there twice is one condition, and two such rules are one rule.
+        return Rule((Atom(head.predicate, arguments),), tuple(dict.fromkeys(body)))
 
     def _flat(self, atom: Atom) -> tuple[Atom, list[Condition]]:
         arguments: list[Expression] = []
