@@ -129,7 +129,9 @@ def check_request(
     later = catalogue.extended(_mentioned(coming))
     insert = fact_tables(coming.data, coming.facts, later, stage)
     later = later.extended(
-        Declaration(name, table.num_columns) for name, table in insert.items()
+        Declaration(name, table.num_columns)
+        for name, table in insert.items()
+        if name not in later  # those are checked
     )
     return CheckedRequest(
         insert=insert,

@@ -138,6 +138,7 @@ def test_plans_are_made_beforehand_for_many_facts(
     monkeypatch: pytest.MonkeyPatch, carried_out: list[bool]
 ) -> None:
     monkeypatch.setattr(wiring, "FACTS_PER_RULE", 0)
+    monkeypatch.setattr(wiring, "MOST_DERIVED", 100)
     reached = []
     add = wiring.Wiring._add  # noqa: SLF001  what is asked about
 
@@ -152,6 +153,15 @@ def test_plans_are_made_beforehand_for_many_facts(
     some.update(delete={"edge": [(1, 2)]}, algorithm="dred-c")
     assert set().union(*reached) == known
     assert carried_out == [True]
+
+
+def test_no_plans_are_made_beforehand_where_most_facts_are_derived(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wiring, "FACTS_PER_RULE", 0)
+    monkeypatch.setattr(wiring, "MOST_DERIVED", 1)
+    monkeypatch.setattr(wiring.Wiring, "_add", lambda *_: pytest.fail("a plan"))
+    example({(1, 2), (2, 3)})
 
 
 def test_reports(carried_out: list[bool]) -> None:

@@ -83,8 +83,9 @@ def rows_from(given: object, arity: int | None = None, *, name: str = "") -> pa.
         if table.num_columns or table.num_rows:
             raise ArityMismatchError(arity, table.num_columns, name=name)
         table = table_of_rows([], arity)
-    for column_name, column in zip(table.column_names, table.columns, strict=True):
-        refuse_nulls(column, column_name)
+    for at, column in enumerate(table.columns):
+        if column.null_count:
+            refuse_nulls(column, table.column_names[at])
     return table
 
 

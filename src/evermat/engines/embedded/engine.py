@@ -319,8 +319,7 @@ class EmbeddedEngine:
 
     def get_ready(self, strata: CountedStrata) -> None:
         """Make what updates will need, if that costs little beside the first facts."""
-        facts = sum(relation.alive for relation in self.store.relations.values())
-        if is_worth_it(strata, facts):
+        if is_worth_it(strata, self.store.relations.values()):
             self._updates().get_ready(strata)
 
     def _updates(self) -> WholeUpdates:

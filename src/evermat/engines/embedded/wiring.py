@@ -29,21 +29,29 @@ if TYPE_CHECKING:
 
 SIGNS = (Role.CHANGED, Role.CHANGED_ABSENT)
 
-MANY_SEARCHES = 1 << 12
+MANY_SEARCHES = 1 << 15
 """After so many look-ups programs are told of them."""
 
 FACTS_PER_RULE = 1 << 16
-"""With so many facts for each rule, plans are made before anything is updated: that
-takes about a hundredth of the time for loading and deriving them."""
+"""With so many given facts for each rule, plans are made before anything is updated:
+that takes about a hundredth of the time for loading and deriving them."""
+
+MOST_DERIVED = 4
+"""Unless there are more facts than this for each given one: indexes that only updates
+need could then take as long as deriving them has, and as much memory as they do."""
 
 GROWTH = 2
 """Plans are looked at again when a relation has grown or shrunk by this factor."""
 
 
-def is_worth_it(strata: CountedStrata, facts: int) -> bool:
-    """Whether to make plans before they are needed, beside so many new facts."""
+def is_worth_it(strata: CountedStrata, relations: Iterable[Relation]) -> bool:
+    """Whether to make plans before they are needed, for facts that are all new."""
     rules = sum(stratum.rule_count for stratum in strata.strata)
-    return facts >= FACTS_PER_RULE * rules
+    given = facts = 0
+    for relation in relations:
+        given += relation.given
+        facts += relation.alive
+    return given >= FACTS_PER_RULE * rules and facts <= MOST_DERIVED * given
 
 
 Reached = dict[str, list[tuple[int, "Program"]]]
