@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from evermat.engines import ENGINES, make_engine
-from evermat.engines.embedded import at_once, flat
+from evermat.engines.embedded import at_once, flat, whole_updates
 from evermat.engines.spark.session import missing_part
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine
 
 pytest_plugins = ["object_store"]
+WHOLE_UPDATES = whole_updates.__name__
+"""Loaded here, and so in use from the first update on."""
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENGINE_OPTION = "--engines"

@@ -25,6 +25,7 @@ import equality_skeletons
 from closure_scenarios import closure_scenario
 from evermat.engine_abilities import UnequalValuesError
 from evermat.engines import make_engine
+from evermat.engines.embedded import whole_updates
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.lang.syntax import Atom, Program, Term
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from oracle import Fact
 
 PROGRAMS = Path(__file__).parent / "programs"
+WHOLE_UPDATES = whole_updates.__name__
+"""Loaded here, and so in use from the first update on."""
 BATCH = 50
 """Scenarios of each sort drawn with one seed."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.engines.embedded import at_once, whole_updates, wiring
+from evermat.engines.embedded import at_once, engine, whole_updates, wiring
 from evermat.engines.embedded.engine import EmbeddedEngine
 from paper_examples import Example
 
@@ -183,3 +183,16 @@ def test_reports(carried_out: list[bool]) -> None:
             other.inserted,
         )
         assert sum(one.seconds.values()) <= whole.seconds
+
+
+def test_code_is_loaded_when_there_are_many_updates(
+    monkeypatch: pytest.MonkeyPatch, carried_out: list[bool]
+) -> None:
+    monkeypatch.setattr(engine, "WHOLE_UPDATES", "a module that nobody has loaded")
+    monkeypatch.setattr(engine, "STEPWISE_UPDATES", 2)
+    some = example({(1, 2), (2, 3)})
+    for _ in range(2):
+        some.update(delete={"edge": [(1, 2)]}, algorithm="dred-c")
+        some.update(insert={"edge": [(1, 2)]}, algorithm="dred-c")
+    assert carried_out == [True, True]
+    assert counts(some) == counts(example({(1, 2), (2, 3)}))

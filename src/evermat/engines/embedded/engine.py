@@ -7,6 +7,7 @@ what they derive is sorted, counted and given rows (`heads`).
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -86,6 +87,13 @@ MANY_DEAD = 1 << 16
 """Rows that no longer hold are cleared out if there are more than this, and more of
 them than rows that hold."""
 
+WHOLE_UPDATES = "evermat.engines.embedded.whole_updates"
+"""The module that carries out updates as a whole."""
+
+STEPWISE_UPDATES = 16
+"""Its kernels take as long to load as a hundred small updates save. Who has made so
+many is taken to make many more."""
+
 
 class EmbeddedEngine:
     """Columns, sorted indexes and compiled loops on one machine."""
@@ -105,6 +113,7 @@ class EmbeddedEngine:
         self._plans = Plans(self.store, self.inline)
         self._at_once = AtOnce(self._plans)
         self._whole_updates: WholeUpdates | None = None
+        self._updates_so_far = 0
 
     # ------------------------------------------------------------------- relations
 
@@ -308,6 +317,8 @@ class EmbeddedEngine:
         sets: tuple[GrowingFacts, GrowingFacts],
     ) -> list[StratumWork] | None:
         """Bring facts and both counters up to date, where that is little work."""
+        if self._whole_updates is None and self._is_too_early():
+            return None
         changes = cast("tuple[Settled, Settled]", (withdrawn, given))
         growing = cast("tuple[Growing, Growing]", sets)
         done = self._updates().run(strata, self.store, changes, growing)
@@ -322,9 +333,14 @@ class EmbeddedEngine:
         if is_worth_it(strata, self.store.relations.values()):
             self._updates().get_ready(strata)
 
+    def _is_too_early(self) -> bool:
+        """Whether loading what updates need would take longer than it is worth."""
+        self._updates_so_far += 1
+        is_loaded = WHOLE_UPDATES in sys.modules
+        return not is_loaded and self._updates_so_far <= STEPWISE_UPDATES
+
     def _updates(self) -> WholeUpdates:
         if self._whole_updates is None:
-            # Its kernels take a while to load, and not everybody updates.
             from evermat.engines.embedded.whole_updates import (  # noqa: PLC0415
                 WholeUpdates,
             )
