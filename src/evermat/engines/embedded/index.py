@@ -166,7 +166,6 @@ class Index:
         columns: the columns that make up the key, in order.
         covered: rows up to here are in the index.
         layout: where its arrays are, for compiled code.
-        described: how many rows the relation had when the layout was written.
         address: where the layout is.
         described: how many rows the relation had when the layout was written.
         spread: buckets for each key that directories should have.

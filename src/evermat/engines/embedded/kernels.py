@@ -49,7 +49,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 def kernel(signature: object) -> Callable[[_Function], _Function]:
     """Compile a function for the types of a signature."""
     compile_: Any = njit(signature, nogil=True, cache=True, error_model="numpy")
-    return compile_  # type: ignore[no-any-return]
+    return compile_
 
 
 # ----------------------------------------------------------------------- sorting
@@ -557,7 +557,7 @@ def add_counts(counter: Rows, rows: Rows, counts: Rows, sign: int) -> int:
         value = int64(counter[rows[i]]) + sign * int64(counts[i])
         counter[rows[i]] = value
         least = min(least, value)
-    return int64(least)  # type: ignore[no-any-return]
+    return int64(least)
 
 
 # ---------------------------------------------------------------- keys and hashes

@@ -124,12 +124,12 @@ def _part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
 def _key_of(ids: Ids, start: int, size: int) -> np.uint64:
     """The key of a fact, or of some of its columns; see `index.make_keys`."""
     if size == 0:
-        return uint64(0)  # type: ignore[no-any-return]
+        return uint64(0)
     first = uint64(ids[start])
     if size == 1:
-        return first << _HALF  # type: ignore[no-any-return]
+        return first << _HALF
     if size == 2:  # noqa: PLR2004  two ids fit into a key
-        return (first << _HALF) | uint64(ids[start + 1])  # type: ignore[no-any-return]
+        return (first << _HALF) | uint64(ids[start + 1])
     h = uint64(0x9E3779B97F4A7C15)
     for at in range(start, start + size):
         h ^= uint64(ids[at])
@@ -137,7 +137,7 @@ def _key_of(ids: Ids, start: int, size: int) -> np.uint64:
         h ^= h >> uint64(29)
         h *= uint64(0x94D049BB133111EB)
         h ^= h >> uint64(32)
-    return h  # type: ignore[no-any-return]
+    return h
 
 
 @kernel("uint64(int64, uint32[::1], uint32[::1])")
@@ -170,10 +170,10 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
                         same = False
                         break
             if same:
-                return row  # type: ignore[no-any-return]
+                return row
             place += 1
         run += _WORD * ARITY_OF_RUN
-    return int64(-1)  # type: ignore[no-any-return]
+    return int64(-1)
 
 
 @kernel("int64(int64, uint64)")
@@ -182,11 +182,11 @@ def _bucket_start(index: int, goal: np.uint64) -> int:
     run = index + _WORD * FIRST_RUN
     buckets = read_number(run, BUCKETS)
     if read_number(index, RUNS) == 0 or buckets == 0:
-        return int64(0)  # type: ignore[no-any-return]
+        return int64(0)
     bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> read_number(run, SHIFT)
     if bucket < 0 or bucket >= buckets:
-        return int64(0)  # type: ignore[no-any-return]
-    return int64(read_row(read_number(run, DIRECTORY), bucket))  # type: ignore[no-any-return]
+        return int64(0)
+    return int64(read_row(read_number(run, DIRECTORY), bucket))
 
 
 @kernel("int64(int64, int64)")
@@ -194,9 +194,9 @@ def _peek(index: int, place: int) -> int:
     """Read what a look-up is likely to read."""
     run = index + _WORD * FIRST_RUN
     if read_number(index, RUNS) == 0 or place >= read_number(run, SIZE):
-        return int64(0)  # type: ignore[no-any-return]
+        return int64(0)
     key = read_key(read_number(run, KEYS), place)
-    return int64(key) ^ int64(read_row(read_number(run, ROWS), place))  # type: ignore[no-any-return]
+    return int64(key) ^ int64(read_row(read_number(run, ROWS), place))
 
 
 @kernel("boolean(int64, int64, uint8[::1])")
@@ -253,7 +253,7 @@ def _warm_up(
             seen ^= int64(read_id(column, int64(rows[i])))
         at += 2
     if read_number(step, KIND) == HEAD:
-        return seen  # type: ignore[no-any-return]
+        return seen
     ids = np.empty(MOST_SLOTS, np.uint32)
     index = read_number(step, INDEX)
     for i in range(low, high):
@@ -263,7 +263,7 @@ def _warm_up(
     for i in range(low, high):
         if places[i - low] >= 0:
             seen ^= _peek(index, places[i - low])
-    return seen  # type: ignore[no-any-return]
+    return seen
 
 
 @kernel(
@@ -472,7 +472,7 @@ def tally(known: int, found: Keys, spare: Keys, counts: Rows) -> int:
             found[size] = ordered[i]
             counts[size] = 1
             size += 1
-    return size  # type: ignore[no-any-return]
+    return size
 
 
 @kernel("int64(int64, int64, uint64[::1], uint64[::1], int32[::1], int64[::1])")
@@ -534,7 +534,7 @@ def run_programs(
         jobs, rows, visible, proved, found, fresh, int64(0), matches, patience
     )
     if known < 0:
-        return int64(TOO_MUCH)  # type: ignore[no-any-return]
+        return int64(TOO_MUCH)
     return _count(known, written, found, spare, counts, ends)
 
 

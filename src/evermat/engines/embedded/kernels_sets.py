@@ -84,7 +84,7 @@ def choose(
             kept_lines[found, HIGH] = size
             kept_lines[found, ORIGIN] = line
             found += 1
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @kernel(f"int64({_lines}, int32[::1], int64, boolean, int32[::1], {_lines})")
@@ -112,7 +112,7 @@ def choose_counted(
             kept_lines[found, HIGH] = size
             kept_lines[found, ORIGIN] = line
             found += 1
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @kernel(
@@ -144,4 +144,4 @@ def change_counts(
             write_row(counter, row, after)
             least = min(least, after)
         last[line] = greatest
-    return least  # type: ignore[no-any-return]
+    return least

@@ -45,7 +45,7 @@ def hash_text(data: Flags, start: int, end: int, kind: int) -> np.uint64:
         i += 1
     h ^= h >> uint64(29)
     h *= uint64(0xBF58476D1CE4E5B9)
-    return h ^ (h >> uint64(32))  # type: ignore[no-any-return]
+    return h ^ (h >> uint64(32))
 
 
 @kernel(

@@ -112,7 +112,7 @@ _given = f"Tuple(({_numbers}, uint8[:, ::1], {_keys}, {_keys}))"
 @kernel(f"int64({_numbers}, uint64)")
 def _status_of(relations: Numbers, key: np.uint64) -> int:
     status = read_number(relations[int64(key >> _HALF)], STATUS)
-    return int64(read_status(status, int64(key & _LOWER)))  # type: ignore[no-any-return]
+    return int64(read_status(status, int64(key & _LOWER)))
 
 
 @kernel(f"void({_numbers}, uint64, int64, int64)")
@@ -127,8 +127,8 @@ def _set_status(relations: Numbers, key: np.uint64, ones: int, zeros: int) -> No
 def _count_of(relations: Numbers, key: np.uint64, which: int) -> int:
     counter = read_number(relations[int64(key >> _HALF)], COUNTERS + which)
     if counter == 0:
-        return int64(0)  # type: ignore[no-any-return]
-    return int64(read_row(counter, int64(key & _LOWER)))  # type: ignore[no-any-return]
+        return int64(0)
+    return int64(read_row(counter, int64(key & _LOWER)))
 
 
 @kernel(f"void({_numbers}, {_keys}, int64, int64, int64, int64)")
@@ -181,7 +181,7 @@ def _group(
     for number in range(count, 0, -1):
         starts[number] = starts[number - 1]
     starts[0] = first
-    return starts[count]  # type: ignore[no-any-return]
+    return starts[count]
 
 
 @kernel(f"int64({_numbers}, {_keys}, int64, {_keys}, int32[::1], {_table})")
@@ -200,7 +200,7 @@ def split_keys(
             lines[found, 3] = number
             found += 1
         lines[found - 1, 2] = i + 1
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 # --------------------------------------------------------------------------- rules
@@ -242,7 +242,7 @@ def _derive(
         if starts[number + 1] > starts[number]:
             total += entries[entry, 2] - entries[entry, 1]
     if total == 0:
-        return int64(0)  # type: ignore[no-any-return]
+        return int64(0)
     jobs = np.empty((total, 4), np.int64)
     origins = np.empty(total, np.int64)
     matches = np.empty(total, np.int64)
@@ -270,7 +270,7 @@ def _derive(
         state[PATIENCE],
     )
     if known < 0:
-        return int64(-1)  # type: ignore[no-any-return]
+        return int64(-1)
     state[FRESH] = written
     state[PATIENCE] = patience
     for job in range(total):
@@ -294,9 +294,9 @@ def _count(
     log = state[LOGGED]
     first = state[CANDIDATES]
     if size < 0 or log + size > room or first + size > room:
-        return int64(GAVE_UP)  # type: ignore[no-any-return]
+        return int64(GAVE_UP)
     if state[CHUNKS] == chunks.shape[0]:
-        return int64(GAVE_UP)  # type: ignore[no-any-return]
+        return int64(GAVE_UP)
     least = int64(0)
     for i in range(size):
         key = keys[IN_FOUND, i]
@@ -317,7 +317,7 @@ def _count(
         chunks[state[CHUNKS], 0] = state[LOGGED]
         chunks[state[CHUNKS], 1] = which
         state[CHUNKS] += 1
-    return int64(DONE if least >= 0 else BELOW_ZERO)  # type: ignore[no-any-return]
+    return int64(DONE if least >= 0 else BELOW_ZERO)
 
 
 @kernel(f"void({_wiring}, {_lists}, int64)")
@@ -416,7 +416,7 @@ def _count_affected(
             state[FRESH_NONRECURSIVE] = state[FRESH]
     mark_keys(relations, keys[IN_DELETED], deletions, 0, bit_of_lost, 0)
     mark_keys(relations, keys[IN_ADDED], additions, 0, bit_of_gained, 0)
-    return ends  # type: ignore[no-any-return]
+    return ends
 
 
 @kernel(f"int64(int64, int64, int64, int64, {_wiring}, {_lists}, {_given}, {_numbers})")
@@ -460,12 +460,12 @@ def _add_own(
     candidates = lists[0][IN_CANDIDATES]
     before = state[CANDIDATES]
     if before + facts.size > candidates.size:
-        return int64(-1)  # type: ignore[no-any-return]
+        return int64(-1)
     for i in range(facts.size):
         if holders[int64(facts[i] >> _HALF)] == stratum:
             candidates[state[CANDIDATES]] = facts[i]
             state[CANDIDATES] += 1
-    return state[CANDIDATES] - before  # type: ignore[no-any-return]
+    return state[CANDIDATES] - before
 
 
 @kernel(f"int64({_wiring}, {_lists}, {_given}, {_numbers}, {_numbers})")
@@ -500,7 +500,7 @@ def _overdelete(
             )
         if ends != DONE:
             mark_keys(relations, keys[IN_DELTA], size, 0, changed, 0)
-            return ends  # type: ignore[no-any-return]
+            return ends
         # Not before: an instance may use two facts that fall in the same round.
         mark_keys(relations, keys[IN_DELTA], size, deleted, changed, 0)
         for i in range(size):
@@ -512,7 +512,7 @@ def _overdelete(
             keys[IN_CANDIDATES, state[CANDIDATES]] = keys[IN_DELETED, i]
             state[CANDIDATES] += 1
     report[REDERIVED] = state[CANDIDATES]
-    return int64(DONE)  # type: ignore[no-any-return]
+    return int64(DONE)
 
 
 @kernel(f"int64({_wiring}, {_lists}, {_given}, {_numbers}, {_numbers})")
@@ -536,10 +536,10 @@ def _insert(
                 keys[IN_DELTA, size] = key
                 size += 1
         if size == 0:
-            return int64(DONE)  # type: ignore[no-any-return]
+            return int64(DONE)
         if state[ADDITIONS] + size > keys.shape[1]:
             mark_keys(relations, keys[IN_DELTA], size, 0, added | changed, 0)
-            return int64(GAVE_UP)  # type: ignore[no-any-return]
+            return int64(GAVE_UP)
         for i in range(size):
             keys[IN_ADDED, state[ADDITIONS] + i] = keys[IN_DELTA, i]
         state[ADDITIONS] += size
@@ -554,7 +554,7 @@ def _insert(
         if ends != DONE:
             return ends
         if state[FRESH] > 0:
-            return int64(HAS_FRESH)  # type: ignore[no-any-return]
+            return int64(HAS_FRESH)
 
 
 @kernel(
@@ -581,7 +581,7 @@ def _change(
     state[OLD_ADDITIONS] = state[ADDITIONS]
     state[CANDIDATES] = 0
     if not _group_changes(lost, gained, wiring, lists, given, state):
-        return int64(GAVE_UP)  # type: ignore[no-any-return]
+        return int64(GAVE_UP)
     reads = _reads(stratum, lost, gained, wiring)
     own = _add_own(stratum, withdrawn, wiring, lists, state)
     report[IS_TOUCHED] = stratum == 0 or reads or own > 0
@@ -591,12 +591,12 @@ def _change(
     if ends == DONE:
         ends = _overdelete(wiring, lists, given, state, report)
     if ends != DONE:
-        return ends  # type: ignore[no-any-return]
+        return ends
     report[LOSING] = state[MATCHES] - before
     before = state[MATCHES]
     own = _add_own(stratum, inserted, wiring, lists, state)
     if own < 0:
-        return int64(GAVE_UP)  # type: ignore[no-any-return]
+        return int64(GAVE_UP)
     report[IS_TOUCHED] |= own > 0
     state[PHASE] = INSERT
     state[FRESH] = 0
@@ -608,7 +608,7 @@ def _change(
         report[GAINING] += state[MATCHES] - before
         if state[FRESH] > 0 and ends == DONE:
             ends = int64(HAS_FRESH)
-    return ends  # type: ignore[no-any-return]
+    return ends
 
 
 @kernel(f"int64({_wiring}, {_lists}, {_given}, {_numbers}, {_table})")
@@ -643,4 +643,4 @@ def maintain(
             return ends
         state[STRATUM] += 1
         state[PHASE] = LOSE
-    return int64(DONE)  # type: ignore[no-any-return]
+    return int64(DONE)

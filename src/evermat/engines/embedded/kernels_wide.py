@@ -132,7 +132,7 @@ def count_pieces(
                 counts[m] = 0
                 m += 1
             counts[same] += times[low + source] if times.size > 0 else 1
-    return int64(m - bounds[0])  # type: ignore[no-any-return]
+    return int64(m - bounds[0])
 
 
 @kernel("void(int64, int64, int64, uint64[::1], uint32[:, ::1], int32[::1])")
