@@ -9,7 +9,7 @@ import numpy as np
 from evermat.engines.embedded.kernels import kernel
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows, Status
 
 
 @kernel("int64(uint64[::1], int32[::1], int64)")
@@ -62,6 +62,22 @@ def without_bit(status: Status, rows: Rows, bit: int, found: Rows) -> int:
     for row in rows:
         found[n] = row
         n += (status[row] & bit) == 0
+    return n
+
+
+@kernel("int64(uint16[::1], int32[::1], uint8[::1], boolean, int32[::1])")
+def choose(
+    status: Status,
+    rows: Rows,
+    visible: Flags,
+    present: bool,  # noqa: FBT001  kernels have no keywords
+    found: Rows,
+) -> int:
+    """The rows whose status is visible, or is not; returns how many there are."""
+    n = 0
+    for row in rows:
+        found[n] = row
+        n += (visible[status[row]] != 0) == present
     return n
 
 
