@@ -98,3 +98,26 @@ def compare(
     for row in members:
         status[row] &= ~bit
     return n
+
+
+@kernel("int64(uint16[::1], int32[::1], uint16[::1], int32[::1], uint16, int32[::1])")
+def lost(
+    status: Status, rows: Rows, twin_status: Status, twins: Rows, bit: int, found: Rows
+) -> int:
+    """The rows that have a bit, and whose twin has it not; returns how many there are.
+
+    Args:
+        status: of rows.
+        rows: the rows to look at.
+        twin_status: of twins.
+        twins: for each row one elsewhere that holds the same, or -1.
+        bit: the bit.
+        found: is given the rows.
+    """
+    n = 0
+    for at in range(rows.size):
+        found[n] = rows[at]
+        if (status[rows[at]] & bit) != 0:
+            twin = twins[at]
+            n += twin < 0 or (twin_status[twin] & bit) == 0
+    return n

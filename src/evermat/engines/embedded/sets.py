@@ -308,20 +308,24 @@ class Sets:
                     self.describe()
                     return Settled(together.choose(visible, present=present))
 
-        def keep(name: str, rows: Rows) -> Rows:
-            if not self.sees_any(facts, name):
-                return NO_ROWS if present else rows
-            if not present and isinstance(facts, (Growing, Stored)):
-                return _without_bit(self.relations[name].status, rows, facts.bit)
-            if isinstance(facts, Settled):
-                return self._compared(facts, name, rows, wanted=present)
-            if self.is_marked(facts):
-                visible, status = self._marked(facts, name), self.relations[name].status
-                return _with_status(status, rows, visible, present=present)
-            mask = self.test(facts, name, rows)
-            return rows[mask if present else ~mask]
+        return _filtered(
+            found, lambda n, r: self._kept_rows(facts, n, r, present=present)
+        )
 
-        return _filtered(found, keep)
+    def _kept_rows(self, facts: Facts, name: str, rows: Rows, *, present: bool) -> Rows:
+        """Those of some rows of a relation that a view has, or has not."""
+        if not self.sees_any(facts, name):
+            return NO_ROWS if present else rows
+        status = self.relations[name].status
+        if not present and isinstance(facts, (Growing, Stored)):
+            return _without_bit(status, rows, facts.bit)
+        if isinstance(facts, Settled):
+            return self._compared(facts, name, rows, wanted=present)
+        if self.is_marked(facts):
+            visible = self._marked(facts, name)
+            return _with_status(status, rows, visible, present=present)
+        mask = self.test(facts, name, rows)
+        return rows[mask if present else ~mask]
 
     def is_flat(self, facts: Settled) -> bool:
         """Whether facts are best handled one relation after the other."""
