@@ -156,6 +156,30 @@ def test_parts_that_reach_far_are_given_up(
         watch.round(4, 900)
 
 
+@pytest.mark.parametrize(
+    ("limit", "is_patient"),
+    [
+        (350.0, True),  # as much as expected may be matched, and some more
+        (100.0, False),  # it was not worth going on, but it was too late to say so
+    ],
+)
+def test_a_part_tells_how_long_to_go_on(limit: float, *, is_patient: bool) -> None:
+    forecast = Forecast(
+        instances=1_000.0, facts=1_000, limit=limit, until=0.0, seconds=1e9
+    )
+    watch = Watch(patience=Patience(50, 0.0, forecast=forecast))
+    watch.phase = "overdelete"
+    watch.working("rule", 5)
+    with watch.judging(parts=16):
+        watch.round(1, 60)
+    expected = forecast.expected(16, 60)
+    assert 50 < expected < 350
+    with nullcontext() if is_patient else pytest.raises(OutOfPatience):
+        watch.working("rule", int(expected))
+    with pytest.raises(OutOfPatience):
+        watch.working("rule", int(expected))
+
+
 def test_no_times_are_known() -> None:
     """Nothing is given up at once where facts were taken up from elsewhere."""
     taken_up = History(given=1_000, facts=100_000, instances=200_000.0)

@@ -85,12 +85,12 @@ class Store:
     def missing_from(self, other: Store) -> dict[str, Rows | None]:
         """The materialised rows that another store does not have; None for all rows."""
         return {
-            name: _missing(relation, other.relations.get(name))
+            name: missing_rows(relation, other.relations.get(name))
             for name, relation in self.relations.items()
         }
 
 
-def _missing(relation: Relation, twin: Relation | None) -> Rows | None:
+def missing_rows(relation: Relation, twin: Relation | None) -> Rows | None:
     """The materialised rows of a relation that its twin does not have."""
     if twin is None or not twin.alive:
         if relation.alive == relation.count:
