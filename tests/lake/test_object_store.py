@@ -19,13 +19,19 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    "name", ["embedded", pytest.param("spark", marks=pytest.mark.spark)]
+    ("name", "gathered"),
+    [
+        ("embedded", "0"),
+        pytest.param("spark", "0", marks=pytest.mark.spark),
+        pytest.param("spark", "1000000", marks=pytest.mark.spark),
+    ],
 )
 def test_a_state_is_opened_again_followed_and_vacuumed(
-    bucket: str, name: str, monkeypatch: pytest.MonkeyPatch
+    bucket: str, name: str, gathered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What is spread over a cluster needs a library of Hadoop that speaks S3.
-    monkeypatch.setenv("EVERMAT_SPARK_GATHERED", "1000000")
+    monkeypatch.setenv("EVERMAT_SPARK_GATHERED", gathered)
+    monkeypatch.setenv("EVERMAT_SPARK_SMALL", "2")
+    monkeypatch.setattr("evermat.lake.on_spark.MANY", 2)
     place = f"{bucket}/state"
     kb = evermat.KnowledgeBase(REACH, engine=name, state=place)
     kb.load({"edge": [(1, 2), (2, 3), ("ä", 1)]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -30,7 +31,7 @@ from evermat.lake.errors import (
 from evermat.lake.layout import NARROWEST, PART, RELATION, schema, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 WRITER = "evermat"
@@ -69,9 +70,12 @@ class StateTable:
         place: where the table is, as it was given.
     """
 
-    def __init__(self, table: DeltaTable, place: str) -> None:
+    def __init__(
+        self, table: DeltaTable, place: str, options: Mapping[str, str]
+    ) -> None:
         self._table = table
         self.place = place
+        self._options = options
         self._number = self._committed = table.transaction_version(WRITER) or 0
         self._storage = pyarrow.fs.PyFileSystem(
             DeltaStorageHandler.from_table(table._table)  # noqa: SLF001  the only way to get it
@@ -101,20 +105,22 @@ class StateTable:
             except TableNotFoundError:
                 return None
             if version is None:
-                return cls(table, name)
+                return cls(table, name, options)
             latest = table.version()
             if not 0 <= version <= latest:
                 raise MissingVersionError(
                     f"the state at `{name}` has no version {version}",
                     help=f"versions go from 0 to {latest}",
                 )
-            return cls(DeltaTable(place, version, storage_options=options), name)
+            old = DeltaTable(place, version, storage_options=options)
+            return cls(old, name, options)
 
     @classmethod
     def create(
         cls, place: str | Path, options: Mapping[str, str] | None = None
     ) -> StateTable:
         """An empty table at a place where there is none."""
+        options = dict(options or {})
         name = str(place)
         with step(f"create a state at `{name}`"):
             try:
@@ -123,13 +129,13 @@ class StateTable:
                     Schema.from_arrow(schema(NARROWEST)),
                     partition_by=[PART],
                     configuration=_SETTINGS,
-                    storage_options=dict(options or {}),
+                    storage_options=options,
                 )
             except DeltaError as error:
                 if StateTable.open(place, options=options) is not None:
                     raise StateConflictError(name) from error
                 raise
-            return cls(table, name)
+            return cls(table, name, options)
 
     @property
     def delta(self) -> DeltaTable:
@@ -137,9 +143,9 @@ class StateTable:
         return self._table
 
     @property
-    def uri(self) -> str:
-        """Where the table is, as a URI that ends in a slash."""
-        return self._table.table_uri.rstrip("/") + "/"
+    def storage(self) -> Callable[[], pyarrow.fs.FileSystem]:
+        """What opens the folder of the table, in other processes too."""
+        return partial(_opened, self._table.table_uri, self._options)
 
     @property
     def width(self) -> int:
@@ -173,22 +179,6 @@ class StateTable:
     def new_path(self, part: str) -> str:
         """A path in a part that nobody has used."""
         return f"{PART}={part}/{uuid4().hex}"
-
-    def written(self, part: str, folder: str, *, is_change: bool) -> list[DataFile]:
-        """The Parquet files that somebody else wrote into a folder of the table."""
-        with step(f"list `{folder}` of the state at `{self.place}`"):
-            selector = pyarrow.fs.FileSelector(folder, recursive=True)
-            found = self._storage.get_file_info(selector)
-            files = []
-            for info in found:
-                if info.path.endswith(".parquet"):
-                    with self._storage.open_input_file(info.path) as file:
-                        rows = pq.read_metadata(file).num_rows
-                    stats = json.dumps({"numRecords": rows})
-                    files.append(
-                        DataFile(info.path, part, rows, info.size, stats, is_change)
-                    )
-        return files
 
     # --------------------------------------------------------------------- commits
 
@@ -279,6 +269,10 @@ class StateTable:
                 self.version = self._table.version()
 
 
+def _opened(uri: str, options: Mapping[str, str]) -> pyarrow.fs.FileSystem:
+    return pyarrow.fs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
+
+
 def _listed(table: DeltaTable) -> list[DataFile]:
     actions = pa.table(table.get_add_actions(flatten=True))
     names = ("path", f"partition.{PART}", "num_records", "size_bytes")
@@ -313,6 +307,11 @@ def _actions(
         for file in remove
     ]
     return actions
+
+
+def row_count(rows: int) -> str:
+    """What Delta is told about a file of which nothing else is known."""
+    return json.dumps({"numRecords": rows})
 
 
 def _stats(table: pa.Table) -> str:
