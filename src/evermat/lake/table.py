@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -77,9 +78,7 @@ class StateTable:
         self.place = place
         self._options = options
         self._number = self._committed = table.transaction_version(WRITER) or 0
-        self._storage = pyarrow.fs.PyFileSystem(
-            DeltaStorageHandler.from_table(table._table)  # noqa: SLF001  the only way to get it
-        )
+        self._storage = self.storage()
         self._files = {file.path: file for file in _listed(table)}
         self.version = table.version()
 
@@ -172,6 +171,7 @@ class StateTable:
         """Write rows to a new file, which nobody sees before it is committed."""
         path = self.new_path(part) + ".parquet"
         with step(f"write `{path}` of the state at `{self.place}`"):
+            self._storage.create_dir(f"{PART}={part}")
             pq.write_table(table, path, filesystem=self._storage, compression="zstd")
             size = self._storage.get_file_info(path).size
         return DataFile(path, part, table.num_rows, size, _stats(table), is_change)
@@ -270,6 +270,13 @@ class StateTable:
 
 
 def _opened(uri: str, options: Mapping[str, str]) -> pyarrow.fs.FileSystem:
+    """The folder of a table, with the access that the options give."""
+    address = urlsplit(uri)
+    if address.scheme == "file":
+        # On a disk, `deltalake` writes to files whose names `vacuum` does not list,
+        # where they stay if the writer is killed.
+        folder = unquote(address.path)
+        return pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
     return pyarrow.fs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
 
 

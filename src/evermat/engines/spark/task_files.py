@@ -117,6 +117,7 @@ def write_task(
     for table in _groups(batches):
         if writer is None:
             system = storage()
+            system.create_dir(folder, recursive=True)
             writer = pq.ParquetWriter(
                 path, table.schema, filesystem=system, compression="zstd"
             )
