@@ -361,6 +361,7 @@ def test_vacuum_keeps_what_it_is_told_to_keep(tmp_path: Path) -> None:
 
 def test_what_a_killed_writer_leaves_is_vacuumed(tmp_path: Path) -> None:
     kb = made(tmp_path / "ä b")
+    kb.insert("edge", EDGES)
     table = StateTable.open(kb.state or "")
     assert table is not None
     stream = table.storage().open_output_stream(f"{PART}={FACTS}/half.parquet")
