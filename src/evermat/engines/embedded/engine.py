@@ -26,6 +26,7 @@ from evermat.engines.embedded.heads import (
     find_or_append,
     intern_rows,
 )
+from evermat.engines.embedded.memory import keep_freed
 from evermat.engines.embedded.plan import describe
 from evermat.engines.embedded.plans import Plans
 from evermat.engines.embedded.proving import Proofs
@@ -101,6 +102,7 @@ class EmbeddedEngine:
     name = "embedded"
 
     def __init__(self, inline: InlineTables | None = None) -> None:
+        keep_freed()
         self.monitor: Monitor | None = None
         self.matches = 0
         self.journal: Journal | None = None

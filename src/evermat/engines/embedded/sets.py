@@ -176,7 +176,7 @@ class Marker:
         bit = self._bit_of(settled)
         if (settled, name) not in self._marked:
             self._marked.add((settled, name))
-            self._sets.relations[name].status[settled.rows[name]] |= bit
+            self._sets.relations[name].flip(settled.rows[name], bit, present=True)
         return bit
 
     def bit_everywhere(self, settled: Settled) -> int:
@@ -196,8 +196,8 @@ class Marker:
     def clear(self) -> None:
         """Give the bits back."""
         for settled, name in self._marked:
-            status = self._sets.relations[name].status
-            status[settled.rows[name]] &= ~np.uint16(self._bits[settled])
+            bit = self._bits[settled]
+            self._sets.relations[name].flip(settled.rows[name], bit, present=False)
         for settled in self._whole:
             self._sets.mark(settled, self._bits[settled], present=False)
         for bit in reversed(self._bits.values()):
@@ -308,17 +308,24 @@ class Sets:
                     self.describe()
                     return Settled(together.choose(visible, present=present))
 
-        def keep(name: str, rows: Rows) -> Rows:
-            if not self.sees_any(facts, name):
-                return NO_ROWS if present else rows
-            if not present and isinstance(facts, (Growing, Stored)):
-                return _without_bit(self.relations[name].status, rows, facts.bit)
-            if isinstance(facts, Settled):
-                return self._compared(facts, name, rows, wanted=present)
-            mask = self.test(facts, name, rows)
-            return rows[mask if present else ~mask]
+        return _filtered(
+            found, lambda n, r: self._kept_rows(facts, n, r, present=present)
+        )
 
-        return _filtered(found, keep)
+    def _kept_rows(self, facts: Facts, name: str, rows: Rows, *, present: bool) -> Rows:
+        """Those of some rows of a relation that a view has, or has not."""
+        if not self.sees_any(facts, name):
+            return NO_ROWS if present else rows
+        status = self.relations[name].status
+        if not present and isinstance(facts, (Growing, Stored)):
+            return _without_bit(status, rows, facts.bit)
+        if isinstance(facts, Settled):
+            return self._compared(facts, name, rows, wanted=present)
+        if self.is_marked(facts):
+            visible = self._marked(facts, name)
+            return _with_status(status, rows, visible, present=present)
+        mask = self.test(facts, name, rows)
+        return rows[mask if present else ~mask]
 
     def is_flat(self, facts: Settled) -> bool:
         """Whether facts are best handled one relation after the other."""
@@ -602,6 +609,13 @@ def _without_bit(status: Status, rows: Rows, bit: int) -> Rows:
     rows = np.ascontiguousarray(rows)
     found = np.empty_like(rows)
     return found[: kernels_rows.without_bit(status, rows, bit, found)]
+
+
+def _with_status(status: Status, rows: Rows, visible: Flags, *, present: bool) -> Rows:
+    """The rows whose status is visible, or those whose status is not."""
+    rows = np.ascontiguousarray(rows)
+    found = np.empty_like(rows)
+    return found[: kernels_rows.choose(status, rows, visible, present, found)]
 
 
 def _seen_rows(visible: Flags, status: Status) -> Rows:
