@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.engines.embedded import at_once, engine, whole_updates, wiring
+from evermat.engines.embedded import (
+    at_once,
+    engine,
+    one_update,
+    whole_updates,
+    wiring,
+)
 from evermat.engines.embedded.engine import EmbeddedEngine
 from paper_examples import Example
 
@@ -92,7 +98,7 @@ def test_as_from_scratch(seed: int, carried_out: list[bool]) -> None:
 def test_what_is_given_up_leaves_no_trace(
     limit: str, value: int, monkeypatch: pytest.MonkeyPatch, carried_out: list[bool]
 ) -> None:
-    monkeypatch.setattr(whole_updates, limit, value)
+    monkeypatch.setattr(one_update, limit, value)
     monkeypatch.setattr(whole_updates, "LESS", 1)  # the next one is tried again
     for seed in range(3):
         play(seed)

@@ -191,6 +191,21 @@ def test_lines_are_read_once_however_files_are_cut(
     assert all(data[at:].startswith(line.encode()) for at, line in read)
 
 
+@pytest.mark.parametrize("size", [1, 300, 100_000])
+def test_row_groups_are_read_once_however_files_are_cut(
+    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "SPLIT_BYTES", size)
+    ends = [f"n{at}" if at % 9 else None for at in range(100)]
+    table = pa.table({"from": range(100), "to": ends})
+    pq.write_table(table, tmp_path / "edge.parquet", row_group_size=7)
+    config = source(tmp_path, SHORT, 'path = "edge.parquet"\nmax_rejected = 12')
+    finished = run(config)
+    assert len(rows(tmp_path / "out/reach")) == 88
+    aside = rejected(config, finished, "edge")
+    assert [row["position"] for row in aside] == list(range(0, 100, 9))
+
+
 def test_quoted_texts_over_several_lines(tmp_path: Path) -> None:
     text = 'from,to\n"a\nb","c"\n'
     (tmp_path / "edge.csv").write_text(text, encoding="utf-8")

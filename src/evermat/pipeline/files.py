@@ -49,11 +49,16 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A piece of a file: the lines that begin between two places."""
+    """A piece of a file: the lines or row groups that begin between two places."""
 
     file: File
     start: int
     end: int | None
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return (self.file.size if self.end is None else self.end) - self.start
 
 
 def file_system(place: str) -> tuple[arrow_fs.FileSystem, str]:

@@ -85,7 +85,7 @@ def plan_files(source: Source, paths: Sequence[str]) -> Plan:
         check_columns(source, dict.fromkeys(names, "string"))
     elif source.format == "parquet":
         names = _parquet_names(source, files)
-    can_split = source.format in LINE_FORMATS and not source.multiline
+    can_split = source.format in {*LINE_FORMATS, "parquet"} and not source.multiline
     return Plan(source, tuple(splits_of(files, whole=not can_split)), tuple(names))
 
 
@@ -189,23 +189,46 @@ def _rows(plan: Plan, split: Split) -> Iterator[Rows | pa.Table]:
         case "json":
             return json_rows(plan.source, split)
         case _:
-            return _parquet_rows(split.file, plan.names)
+            return _parquet_rows(split, plan.names)
 
 
-def _parquet_rows(file: File, names: Sequence[str]) -> Iterator[Rows]:
-    start = 0
+def _parquet_rows(split: Split, names: Sequence[str]) -> Iterator[Rows]:
+    file = split.file
     try:
-        for batch in opened_parquet(file).iter_batches(
-            batch_size=_ROWS_AT_ONCE, columns=list(names)
-        ):
-            positions = pa.array(range(start, start + batch.num_rows), pa.int64())
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            yield Rows(columns, batch.num_rows, file.name, positions)
-            start += batch.num_rows
+        parquet = opened_parquet(file)
+        for group, start in _row_groups(parquet.metadata, split):
+            at = start
+            for batch in parquet.iter_batches(
+                batch_size=_ROWS_AT_ONCE, row_groups=[group], columns=list(names)
+            ):
+                positions = pa.array(range(at, at + batch.num_rows), pa.int64())
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield Rows(columns, batch.num_rows, file.name, positions)
+                at += batch.num_rows
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, SourceError):
             raise
         raise damaged(file, error) from error
+
+
+def _row_groups(
+    metadata: arrow_parquet.FileMetaData, split: Split
+) -> Iterator[tuple[int, int]]:
+    """The row groups that begin in a split, each with the number of its first row."""
+    row = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        begin = _begin(group) if group.num_columns else 0
+        if split.start <= begin and (split.end is None or begin < split.end):
+            yield number, row
+        row += group.num_rows
+
+
+def _begin(group: arrow_parquet.RowGroupMetaData) -> int:
+    """The byte at which a row group begins."""
+    column = group.column(0)
+    begin: int = column.data_page_offset
+    return min(column.dictionary_page_offset or begin, begin)
 
 
 class LocalIntake:

@@ -94,7 +94,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.store = Store(self._dictionary)
         self._plans = Plans(self.store, self.inline)
         self._at_once = AtOnce(self._plans)
-        self._whole_updates: WholeUpdates | None = None
+        self._whole_updates: dict[bool, WholeUpdates] = {}
+        """By whether facts are proved, where derivations are not counted."""
         self._updates_so_far = 0
 
     # ------------------------------------------------------------------- relations
@@ -175,19 +176,22 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
         )
 
-    def maintain_counting(
+    def maintain(
         self,
         strata: CountedStrata,
-        withdrawn: SettledFacts,
-        given: SettledFacts,
+        changes: tuple[SettledFacts, SettledFacts],
         sets: tuple[GrowingFacts, GrowingFacts],
+        explicit: Facts | None,
     ) -> list[StratumWork] | None:
         """Bring facts and both counters up to date, where that is little work."""
-        if self._whole_updates is None and self._is_too_early():
+        proofs = explicit is not None
+        if proofs not in self._whole_updates and self._is_too_early():
             return None
-        changes = cast("tuple[Settled, Settled]", (withdrawn, given))
+        withdrawn_and_given = cast("tuple[Settled, Settled]", changes)
         growing = cast("tuple[Growing, Growing]", sets)
-        done = self._updates().run(strata, self.store, changes, growing)
+        done = self._updates(proofs=proofs).run(
+            strata, self.store, withdrawn_and_given, growing, explicit
+        )
         if done is None:
             return None
         work, matches = done
@@ -197,7 +201,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
     def get_ready(self, strata: CountedStrata) -> None:
         """Make what updates will need, if that costs little beside the first facts."""
         if is_worth_it(strata, self.store.relations.values()):
-            self._updates().get_ready(strata)
+            self._updates(proofs=False).get_ready(strata)
 
     def _is_too_early(self) -> bool:
         """Whether loading what updates need would take longer than it is worth."""
@@ -205,14 +209,15 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         is_loaded = WHOLE_UPDATES in sys.modules
         return not is_loaded and self._updates_so_far <= STEPWISE_UPDATES
 
-    def _updates(self) -> WholeUpdates:
-        if self._whole_updates is None:
+    def _updates(self, *, proofs: bool) -> WholeUpdates:
+        known = self._whole_updates
+        if proofs not in known:
             from evermat.engines.embedded.whole_updates import (  # noqa: PLC0415
                 WholeUpdates,
             )
 
-            self._whole_updates = WholeUpdates(self._plans, self._at_once)
-        return self._whole_updates
+            known[proofs] = WholeUpdates(self._plans, self._at_once, proofs=proofs)
+        return known[proofs]
 
     # -------------------------------------------------------------------- closures
 
@@ -391,8 +396,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
     def _forget_programs(self) -> None:
         """Make programs anew: they may mention relations that are no more."""
         self._plans.forget_programs()
-        if self._whole_updates is not None:
-            self._whole_updates.forget()
+        for updates in self._whole_updates.values():
+            updates.forget()
 
     def _end(self) -> None:
         self.store.sets.release_all()

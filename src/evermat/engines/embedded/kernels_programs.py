@@ -233,15 +233,25 @@ def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
 # ---------------------------------------------------------------------------- runs
 
 
-@kernel("int64(int64, int64, int64, int64, int32[::1], uint32[::1], int64[::1])")
+@kernel(
+    "int64(int64, int64, int64, int64, int32[::1], uint8[::1], uint32[::1], int64[::1])"
+)
 def _warm_up(
-    scan: int, step: int, low: int, high: int, rows: Rows, values: Ids, places: Numbers
+    scan: int,
+    step: int,
+    low: int,
+    high: int,
+    rows: Rows,
+    proved: Flags,
+    values: Ids,
+    places: Numbers,
 ) -> int:
-    """Read what the first steps for some rows are likely to read.
+    """Read what the first steps for some rows, unless proved, are likely to read.
 
     Relations are larger than the cache. Reads that do not wait for each other overlap,
     and those of a step for one row after the other do not.
     """
+    is_proof = proved.size > 0
     seen = int64(0)
     relation = read_number(scan, RELATION)
     table = read_number(relation, TABLE)
@@ -250,7 +260,8 @@ def _warm_up(
     for _ in range(read_number(scan, BINDS) + read_number(scan, CHECKS)):
         column = table + 4 * room * read_number(scan, at)
         for i in range(low, high):
-            seen ^= int64(read_id(column, int64(rows[i])))
+            if not (is_proof and proved[i]):
+                seen ^= int64(read_id(column, int64(rows[i])))
         at += 2
     if read_number(step, KIND) == HEAD:
         return seen
@@ -258,6 +269,8 @@ def _warm_up(
     index = read_number(step, INDEX)
     for i in range(low, high):
         places[i - low] = -1
+        if is_proof and proved[i]:
+            continue
         if _take(scan, int64(rows[i]), uint64(0), values):
             places[i - low] = _bucket_start(index, _goal(step, values, ids))
     for i in range(low, high):
@@ -354,7 +367,9 @@ def match_programs(
         for i in range(low, high):
             if (i - low) % BLOCK == 0:
                 end = min(i + BLOCK, high)
-                ids[0] = uint32(_warm_up(scan, first, i, end, rows, values, block))
+                ids[0] = uint32(
+                    _warm_up(scan, first, i, end, rows, proved, values, block)
+                )
             if is_proof and proved[i]:
                 continue
             if not _take(scan, int64(rows[i]), uint64(0), values):

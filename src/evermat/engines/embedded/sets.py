@@ -90,20 +90,19 @@ class Growing(GrowingFacts):
         if new.is_empty():
             return
         self._sets.mark(new, self.bit, present=True)
-        known = self.rows
-        if not known:
-            self._settled = new
-        elif self._settled is not None and known.keys().isdisjoint(new.names()):
-            self._settled = Settled(self._settled.rows | new.rows)
-        else:
-            self._settled = None
-        for name, rows in new.rows.items():
-            known.setdefault(name, []).append(rows)
+        self.take_over(new)
 
     def take_over(self, facts: Settled) -> None:
-        """Have facts, which have the bit already; the set was empty."""
-        self._settled = facts
-        self.rows = {name: [rows] for name, rows in facts.rows.items()}
+        """Have more facts, which have the bit already."""
+        known = self.rows
+        if not known:
+            self._settled = facts
+        elif self._settled is not None and known.keys().isdisjoint(facts.names()):
+            self._settled = Settled(self._settled.rows | facts.rows)
+        else:
+            self._settled = None
+        for name, rows in facts.rows.items():
+            known.setdefault(name, []).append(rows)
 
     def discard(self, facts: Facts) -> None:
         """Take facts out; what is not there is no error."""
@@ -233,6 +232,10 @@ class Sets:
         # In order, so that updates take the same bits, and find tables made for them.
         self._free.append(bit)
         self._free.sort(reverse=True)
+
+    def has_bits(self, count: int) -> bool:
+        """Whether so many bits are free."""
+        return len(self._free) >= count
 
     def take_bit(self) -> int:
         """A bit that no row has."""
