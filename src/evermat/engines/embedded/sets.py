@@ -32,23 +32,19 @@ from evermat.algebra import (
     require_bounded,
 )
 from evermat.engines.embedded import flat, kernels_rows
-from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
-from evermat.engines.embedded.index import HALF
+from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS, in_sorted
+from evermat.engines.embedded.regions import Regions
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.settled import Settled
-from evermat.values import Constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
-    import numpy.typing as npt
-
-    from evermat.engines.embedded.arrays import Flags, Keys, Rows, Status
+    from evermat.engines.embedded.arrays import Flags, Mask, Rows, Status
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Clock, Relation
 
-    Mask = npt.NDArray[np.bool_]
 
 Names = frozenset[str] | None
 """The relations that are asked for; without them, all."""
@@ -211,13 +207,10 @@ class Sets:
     ) -> None:
         self.relations = relations
         self._clock = clock
-        self._dictionary = dictionary
         self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
         self._growing: WeakSet[Growing] = WeakSet()
         self._sights: dict[Code, Flags] = {}
-        self._regions: dict[
-            int, tuple[Region, dict[str, list[tuple[tuple[int, ...], Keys]]]]
-        ] = {}
+        self._regions = Regions(relations, dictionary)
         self.nothing = Sight(NO_FLAGS, 0, 0)
 
     # ------------------------------------------------------------------------ bits
@@ -360,7 +353,7 @@ class Sets:
         if not members.size:
             return NO_ROWS if wanted else rows
         if members.size > FEW_TIMES * rows.size or not self._free:
-            mask = _in_sorted(rows, facts.ordered(name))
+            mask = in_sorted(rows, facts.ordered(name))
             return rows[mask if wanted else ~mask]
         bit = self._free[-1]
         rows = np.ascontiguousarray(rows)
@@ -373,12 +366,12 @@ class Sets:
     def _outside(self, region: Region, name: str, rows: Rows) -> Rows:
         if not region.touches(name):
             return rows
-        return rows[~self._in_region(region, name, rows)]
+        return rows[~self._regions.test(region, name, rows)]
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
         if name in region.relations:
             return rows
-        return rows[self._in_region(region, name, rows)]
+        return rows[self._regions.test(region, name, rows)]
 
     def stored_rows(self, facts: Facts, name: str) -> Rows:
         """All rows of any view, found by looking at every row of the relation."""
@@ -433,7 +426,7 @@ class Sets:
             case Difference(left=left, right=right):
                 return self.test(left, name, rows) & ~self.test(right, name, rows)
             case Within(facts=inner, region=region):
-                return self.test(inner, name, rows) & self._in_region(
+                return self.test(inner, name, rows) & self._regions.test(
                     region, name, rows
                 )
             case _:
@@ -443,62 +436,13 @@ class Sets:
         """Which of some rows a set has: it is marked for a moment if it is small."""
         members = facts.rows.get(name, NO_ROWS)
         if members.size > rows.size or not self._free:
-            return _in_sorted(rows, facts.ordered(name))
+            return in_sorted(rows, facts.ordered(name))
         status, bit = self.relations[name].status, self.take_bit()
         status[members] |= bit
         mask: Mask = (status[rows] & bit).astype(np.bool_)
         status[members] &= ~np.uint16(bit)
         self.give_back(bit)
         return mask
-
-    def _in_region(self, region: Region, name: str, rows: Rows) -> Mask:
-        if name in region.relations:
-            return np.ones(rows.size, np.bool_)
-        inside = np.zeros(rows.size, np.bool_)
-        table = self.relations[name].table
-        for positions, wanted in self._shapes(region, name):
-            key = np.zeros(rows.size, np.uint64)
-            for position in positions:
-                key = (key << HALF) | table[position, rows]
-            inside |= _in_sorted(key, wanted)
-        return inside
-
-    def _shapes(self, region: Region, name: str) -> list[tuple[tuple[int, ...], Keys]]:
-        """What a region says of a relation: positions, and keys of constants there.
-
-        A region can have a shape for every class of an ontology, so this is done once.
-        """
-        known = self._regions.get(id(region))
-        if known is None or known[0] is not region:
-            known = self._regions[id(region)] = (region, {})
-        by_name = known[1]
-        if name not in by_name:
-            by_name[name] = self._pack_shapes(region, name)
-        return by_name[name]
-
-    def _pack_shapes(
-        self, region: Region, name: str
-    ) -> list[tuple[tuple[int, ...], Keys]]:
-        groups: dict[tuple[int, ...], list[int]] = {}
-        shapes = [shape for shape in region.shapes if shape.relation == name]
-        self._dictionary.remember(
-            operand
-            for shape in shapes
-            for operand in shape.operands
-            if isinstance(operand, Constant)
-        )
-        for shape in shapes:
-            packed = 0
-            positions = []
-            for position, operand in enumerate(shape.operands):
-                if isinstance(operand, Constant):
-                    positions.append(position)
-                    packed = (packed << 32) | self._dictionary.id_of(operand)
-            groups.setdefault(tuple(positions), []).append(packed)
-        return [
-            (positions, np.sort(np.array(keys, np.uint64)))
-            for positions, keys in groups.items()
-        ]
 
     # ----------------------------------------------------------------------- sights
 
@@ -690,13 +634,3 @@ def _union(left: Rows, right: Rows) -> Rows:
     keep = np.ones(both.size, np.bool_)
     keep[1:] = both[1:] != both[:-1]
     return both[keep]
-
-
-def _in_sorted(values: Rows | Keys, sorted_values: Rows | Keys) -> Mask:
-    """Which values occur in a sorted array."""
-    if not sorted_values.size:
-        return np.zeros(values.size, np.bool_)
-    places = np.searchsorted(sorted_values, values)
-    places[places == sorted_values.size] = 0
-    mask: Mask = sorted_values[places] == values
-    return mask
