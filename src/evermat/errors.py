@@ -349,6 +349,10 @@ def gist(text: str) -> str:
         if raised:
             return _short(raised[-1])
     text = _COLOUR.sub("", text)
+    told = re.search("<Message>(.+?)</Message>", text)
+    if told:
+        # A store of objects that speaks the protocol of S3 refused.
+        return _short(told[1])
     # What the innermost part said, what Java said to Python, or before it ended.
     causes = re.findall(
         r"^(?:Caused by: |: |\s*↳ |Exception in thread \"main\" )(?:[\w.$]+: )?(.+)$",

@@ -74,6 +74,11 @@ def test_the_second_of_two_writers_is_told_so(bucket: str) -> None:
     assert evermat.KnowledgeBase.open(place).count("edge") == 2
 
 
+def test_what_the_store_says_is_told(bucket: str) -> None:
+    with pytest.raises(StateError, match="The specified bucket does not exist"):
+        evermat.KnowledgeBase(REACH, state=f"{bucket}-not/state")
+
+
 def test_access_may_be_an_argument(
     bucket: str, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:

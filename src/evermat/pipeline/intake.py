@@ -13,8 +13,12 @@ from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS
 from evermat.pipeline.conversions import TAKES, family
 from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
 from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows, holes
-from evermat.pipeline.problems import SchemaMismatchError, SourceError
-from evermat.pipeline.records import csv_names, csv_rows, json_rows
+from evermat.pipeline.problems import (
+    SchemaMismatchError,
+    SourceError,
+    plain_output_errors,
+)
+from evermat.pipeline.records import csv_names, csv_rows, json_rows, other_columns
 from evermat.pipeline.sections import advice_for
 from evermat.pipeline.triples import mapped_file, mapped_lines
 
@@ -90,6 +94,7 @@ def plan_files(source: Source, paths: Sequence[str]) -> Plan:
 
 
 def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
+    """The columns to read: those of the configuration, or all of them."""
     names: list[str] = []
     for file in files:
         schema = opened_parquet(file).schema_arrow
@@ -99,7 +104,9 @@ def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
             where=f" in `{file.name}`",
         )
         names = names or list(schema.names)
-    return names
+        if not source.columns and set(schema.names) != set(names):
+            raise other_columns(file, schema.names, files[0], names)
+    return [column.name for column in source.columns] or names
 
 
 def opened_parquet(file: File) -> arrow_parquet.ParquetFile:
@@ -270,7 +277,8 @@ SAMPLE = 20
 
 def write_rejected(table: pa.Table, folder: str, name: str) -> None:
     """Write rejected rows of a source to a folder of Parquet files."""
-    system, path = file_system(folder)
-    system.create_dir(path, recursive=True)
-    with system.open_output_stream(f"{path}/{name}.parquet") as sink:
-        arrow_parquet.write_table(table, sink)
+    with plain_output_errors(folder, "[rejected]"):
+        system, path = file_system(folder)
+        system.create_dir(path, recursive=True)
+        with system.open_output_stream(f"{path}/{name}.parquet") as sink:
+            arrow_parquet.write_table(table, sink)

@@ -29,7 +29,7 @@ from evermat.pipeline.intake import (
     plan_files,
 )
 from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows
-from evermat.pipeline.problems import SourceError
+from evermat.pipeline.problems import SourceError, plain_output_errors
 from evermat.pipeline.spark_session import plain_spark_errors
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ class SparkIntake:
             aside = staged.where(f.col("tag") == _REJECTED).select(
                 f.lit(source.name).alias("source"), *REJECTED.names[1:]
             )
-            _write_rejected(aside, f"{rejected}/{source.name}.parquet")
+            with plain_output_errors(rejected, "[rejected]"):
+                _write_rejected(aside, f"{rejected}/{source.name}.parquet")
             sample = aside.limit(SAMPLE).toArrow().cast(REJECTED)
         facts: dict[str, EncodedFrame] = {}
         counts: dict[str, int] = {}

@@ -8,6 +8,7 @@ import numpy as np
 
 from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.bits import Stored
 from evermat.engines.embedded.cores import chosen_rows
 from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
@@ -19,7 +20,7 @@ from evermat.engines.embedded.relation import (
     Clock,
     Relation,
 )
-from evermat.engines.embedded.sets import Sets, Stored
+from evermat.engines.embedded.sets import Sets
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Rows
