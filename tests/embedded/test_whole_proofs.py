@@ -32,8 +32,11 @@ RULES = """
     near(?x, ?y) :- edge(?x, ?y), not back(?x, ?y) .
     near(?x, ?y) :- near(?y, ?x), not lonely(?x) .
     near(?x, ?z) :- near(?x, ?y), near(?y, ?z), free(?y) .
+    twin(?x, ?y) :- edge(?z, ?x), edge(?z, ?y), ?x != ?y, ?z != 3 .
+    turn(?x, ?y) :- twin(?x, ?y), edge(?x, ?z), ?y = ?z .
 """
-RELATIONS = ("edge", "node", "reach", "back", "path", "free", "lonely", "near")
+DERIVED = ("reach", "back", "path", "free", "lonely", "near", "twin", "turn")
+RELATIONS = ("edge", "node", *DERIVED)
 ALL_GIVEN = ("edge", "node", "reach", "free", "near")
 NODES = 9
 

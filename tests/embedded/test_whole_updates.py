@@ -30,8 +30,9 @@ RULES = """
     free(?x) :- node(?x), not back(?x, ?x) .
     lonely(?x) :- free(?x), not edge(?x, ?x) .
     sure() :- reach(?x, ?y), lonely(?y) .
+    twin(?x, ?y) :- edge(?z, ?x), edge(?z, ?y), ?x != ?y, ?z != 3 .
 """
-DERIVED = ("reach", "back", "path", "free", "lonely", "sure")
+DERIVED = ("reach", "back", "path", "free", "lonely", "sure", "twin")
 NODES = 12
 
 

@@ -18,6 +18,8 @@ import numpy as np
 
 from evermat.algebra import Role
 from evermat.engines.embedded.arrays import NO_FLAGS
+from evermat.engines.embedded.bits import Marker
+from evermat.engines.embedded.codes import mark_visible
 from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import new_rows
 from evermat.engines.embedded.kernels_heads import find_records
@@ -30,7 +32,6 @@ from evermat.engines.embedded.kernels_programs import (
     run_programs,
 )
 from evermat.engines.embedded.programs import ROLES, fact_line
-from evermat.engines.embedded.sets import Marker, mark_visible
 from evermat.engines.embedded.settled import RowCounts, Settled
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Query, QuerySet, Views
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
+    from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.layout import Numbers
     from evermat.engines.embedded.plans import Plans
     from evermat.engines.embedded.programs import Program
-    from evermat.engines.embedded.sets import Code, Sets
+    from evermat.engines.embedded.sets import Sets
     from evermat.engines.embedded.settled import Derived
 
     Line = tuple[int, int, int, int]
@@ -329,7 +331,7 @@ class AtOnce:
             return found
         relations = [self._plans.relations[name] for name in names]
         arities = np.array([relation.arity for relation in relations], np.int64)
-        facts = _by_number(self._fresh[:written], arities)
+        facts = by_number(self._fresh[:written], arities)
         more = {
             names[number]: new_rows(relations[number], table)
             for number, table in facts.items()
@@ -337,7 +339,7 @@ class AtOnce:
         return joined(found, more)
 
 
-def _by_number(fresh: Ids, arities: Numbers) -> dict[int, Ids]:
+def by_number(fresh: Ids, arities: Numbers) -> dict[int, Ids]:
     """The facts without a row of each relation, by column."""
     starts = np.empty(fresh.size, np.int64)
     starts = starts[: find_records(fresh, arities, starts)]

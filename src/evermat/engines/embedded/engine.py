@@ -17,6 +17,7 @@ from evermat.algebra import STORED_NUMBERS, EngineUseError, SettledFacts, Within
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.at_once import AtOnce
+from evermat.engines.embedded.bits import Growing, Stored
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.equality import EqualityOperators
@@ -35,7 +36,6 @@ from evermat.engines.embedded.relation import (
     Relation,
 )
 from evermat.engines.embedded.rules import RuleOperators
-from evermat.engines.embedded.sets import Growing, Stored
 from evermat.engines.embedded.settled import RowCounts, Settled
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.store import Store

@@ -4,6 +4,10 @@ An update of few facts is carried out stratum by stratum and round by round with
 step of Python between them: by counts (`kernels_updates`), or by looking for proofs
 (`kernels_proofs`). Facts are keys: the number of a relation in the upper half, a row in
 the lower one.
+
+Rules run as programs of `kernels_programs`. Numba keeps compiled code for each file and
+does not see when one that it calls has changed: after a change there, remove the cached
+code of this file and of those that import it.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ RELATION, INDEX, SEEN_BY, KIND, KEY_SIZE, BINDS, CHECKS, OPERANDS = range(8)
 every row), its kind and three numbers. Then the slots of the key, and pairs of a
 position and a slot: values to take from a row, and values that it must have."""
 
-SCAN, BY_HALF, BY_KEY, REQUIRE, EXCLUDE, HEAD = range(6)
-"""Kinds of records."""
+SCAN, BY_HALF, BY_KEY, REQUIRE, EXCLUDE, AGREE, DIFFER, HEAD = range(8)
+"""Kinds of records. The key of the two before the last is two values to compare."""
 
 IN_KEY = -1
 """Stands for the position that is the lower half of a key."""
@@ -230,6 +230,18 @@ def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     return True
 
 
+@kernel("boolean(int64, int64, uint8[::1], uint32[::1], uint32[::1])")
+def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool:
+    """Whether a test is passed; `ids` is room."""
+    if kind >= AGREE:
+        left = values[read_number(step, OPERANDS)]
+        right = values[read_number(step, OPERANDS + 1)]
+        return bool((left == right) == (kind == AGREE))
+    row = _find_fact(step, _goal(step, values, ids), ids, 0)
+    there = row >= 0 and _is_seen(step, row, visible)
+    return bool(there == (kind == REQUIRE))
+
+
 # ---------------------------------------------------------------------------- runs
 
 
@@ -263,7 +275,7 @@ def _warm_up(
             if not (is_proof and proved[i]):
                 seen ^= int64(read_id(column, int64(rows[i])))
         at += 2
-    if read_number(step, KIND) == HEAD:
+    if read_number(step, KIND) >= AGREE:
         return seen
     ids = np.empty(MOST_SLOTS, np.uint32)
     index = read_number(step, INDEX)
@@ -413,13 +425,10 @@ def match_programs(
                     # Passed at most once: whoever comes back goes further back.
                     is_new = runs[depth] < 0
                     runs[depth] = 0
-                    if is_new:
-                        row = _find_fact(step, _goal(step, values, ids), ids, 0)
-                        there = row >= 0 and _is_seen(step, row, visible)
-                        if there == (kind == REQUIRE):
-                            depth += 1
-                            runs[depth] = -1
-                            continue
+                    if is_new and _passes(step, kind, visible, values, ids):
+                        depth += 1
+                        runs[depth] = -1
+                        continue
                     depth -= 1
                     continue
                 by_half = kind == BY_HALF

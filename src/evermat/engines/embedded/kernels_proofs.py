@@ -1,7 +1,7 @@
 """The part of a whole small update that deletes facts in the manner of B/F.
 
 See `evermat.maintenance.backward_forward` for the algorithm; here it is once more for
-few facts. Its growing sets are status bits, and lists to clear these bits by.
+few facts. Its growing sets are status bits, and lists by which these bits are cleared.
 """
 
 from __future__ import annotations

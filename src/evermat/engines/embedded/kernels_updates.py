@@ -1,7 +1,7 @@
 """The compiled loop that carries out a whole small update.
 
-Where derivations are counted it is DRed^c, see `evermat.maintenance.dred_counting` for
-the algorithm; otherwise facts are deleted in the manner of B/F (`kernels_proofs`).
+Where derivations are counted it is DRed^c: see `evermat.maintenance.dred_counting` for
+the algorithm. Otherwise facts are deleted in the manner of B/F (`kernels_proofs`).
 
 Facts that are derived for the first time have no row yet. Then the call returns, rows
 are given to them, and another call goes on where the first one stopped.

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, cast
 from evermat.algebra import Role
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.at_once import joined
+from evermat.engines.embedded.bits import Marker
 from evermat.engines.embedded.evaluate import Evaluation, Prepared
 from evermat.engines.embedded.heads import Heads, find_or_append
 from evermat.engines.embedded.plan import describe
 from evermat.engines.embedded.relation import Relation
-from evermat.engines.embedded.sets import Marker
 from evermat.engines.embedded.settled import RowCounts
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source

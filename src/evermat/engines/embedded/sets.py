@@ -1,8 +1,7 @@
 """Sets of facts as rows of relations, and views as masks over their status bits.
 
-A settled set is, for each relation, an array of rows. A stored or growing set is
-a bit in the status of the rows; a growing set also remembers its rows, so that it can
-be walked through and wiped out at a cost that follows its size.
+A settled set is, for each relation, an array of rows (`settled`); a stored or growing
+set is a bit in the status of the rows (`bits`).
 
 A view is worked out in one of two ways. *Settling* starts from the settled and growing
 parts and tests their rows one array at a time. A *sight* is for rule evaluation: a
@@ -22,10 +21,8 @@ from evermat.algebra import (
     Difference,
     EngineUseError,
     Facts,
-    GrowingFacts,
     Intersection,
     Region,
-    StoredFacts,
     Union,
     Within,
     is_bounded,
@@ -33,113 +30,29 @@ from evermat.algebra import (
 )
 from evermat.engines.embedded import flat, kernels_rows
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS, in_sorted
+from evermat.engines.embedded.bits import Growing, Marker, Stored
+from evermat.engines.embedded.codes import mark_visible
+from evermat.engines.embedded.cores import chosen_rows
 from evermat.engines.embedded.regions import Regions
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Self
+    from collections.abc import Callable
 
     from evermat.engines.embedded.arrays import Flags, Mask, Rows, Status
+    from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Clock, Relation
-
 
 Names = frozenset[str] | None
 """The relations that are asked for; without them, all."""
 
-Code = int | tuple[str, "Code", "Code"]
-"""A view in one relation: a status bit, or a set operation on two codes."""
-
-STATUSES = np.arange(1 << 16, dtype=np.uint16)
 FIRST_FREE_BIT = 2
 """The two bits below mark the stored sets."""
 
 FEW_TIMES = 16
 """A set is marked for a moment unless it is this much larger than what is compared."""
-
-
-class Stored(StoredFacts):
-    """A set that is a status bit and nothing else."""
-
-    __slots__ = ("bit",)
-
-    def __init__(self, bit: int) -> None:
-        self.bit = bit
-
-
-class Growing(GrowingFacts):
-    """A set that is a status bit, and remembers which rows have it.
-
-    There are few bits, so a set gives its bit back as soon as nobody holds it.
-    """
-
-    __slots__ = ("__weakref__", "_sets", "_settled", "bit", "rows")
-
-    def __init__(self, sets: Sets, bit: int) -> None:
-        self._sets = sets
-        self.bit = bit
-        self.rows: dict[str, list[Rows]] = {}
-        self._settled: Settled | None = None
-        """What is in the set, unless it has changed since somebody asked."""
-
-    def add(self, facts: Facts) -> None:
-        """Add facts; what is already there is no error."""
-        new = self._sets.settled(facts - self)
-        if new.is_empty():
-            return
-        self._sets.mark(new, self.bit, present=True)
-        self.take_over(new)
-
-    def take_over(self, facts: Settled) -> None:
-        """Have more facts, which have the bit already."""
-        known = self.rows
-        if not known:
-            self._settled = facts
-        elif self._settled is not None and known.keys().isdisjoint(facts.names()):
-            self._settled = Settled(self._settled.rows | facts.rows)
-        else:
-            self._settled = None
-        for name, rows in facts.rows.items():
-            known.setdefault(name, []).append(rows)
-
-    def discard(self, facts: Facts) -> None:
-        """Take facts out; what is not there is no error."""
-        for name, rows in self._sets.rows_of(facts).items():
-            if name in self.rows:
-                status = self._sets.relations[name].status
-                status[rows] &= ~np.uint16(self.bit)
-                kept = self.current(name)
-                self.rows[name] = [kept[(status[kept] & self.bit) != 0]]
-                self._settled = None
-
-    def settled(self) -> Settled:
-        """What is in the set now."""
-        if self._settled is None:
-            self._settled = Settled({name: self.current(name) for name in self.rows})
-        return self._settled
-
-    def current(self, name: str) -> Rows:
-        """The rows of a relation."""
-        parts = self.rows.get(name)
-        if not parts:
-            return NO_ROWS
-        if len(parts) > 1:
-            parts[:] = [np.concatenate(parts)]
-        return parts[0]
-
-    def release(self) -> None:
-        """Clear the bit everywhere and give it back; the set is empty for good."""
-        self._sets.mark(self.settled(), self.bit, present=False)
-        self.rows.clear()
-        self._settled = None
-        self._sets.give_back(self.bit)
-        self.bit = 0
-
-    def __del__(self) -> None:
-        if self.bit:
-            self.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,54 +62,6 @@ class Sight:
     visible: Flags
     low: int
     high: int
-
-
-class Marker:
-    """Gives settled sets a status bit for the time of one rule evaluation."""
-
-    def __init__(self, sets: Sets) -> None:
-        self._sets = sets
-        self._bits: dict[Settled, int] = {}
-        self._marked: set[tuple[Settled, str]] = set()
-        self._whole: list[Settled] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-    def bit(self, settled: Settled, name: str) -> int:
-        """The bit of a set, which its rows in a relation then have."""
-        bit = self._bit_of(settled)
-        if (settled, name) not in self._marked:
-            self._marked.add((settled, name))
-            self._sets.relations[name].flip(settled.rows[name], bit, present=True)
-        return bit
-
-    def bit_everywhere(self, settled: Settled) -> int:
-        """The bit of a set, which its rows in all relations then have."""
-        bit = self._bit_of(settled)
-        if settled not in self._whole:
-            self._whole.append(settled)
-            self._sets.mark(settled, bit, present=True)
-        return bit
-
-    def _bit_of(self, settled: Settled) -> int:
-        bit = self._bits.get(settled)
-        if bit is None:
-            bit = self._bits[settled] = self._sets.take_bit()
-        return bit
-
-    def clear(self) -> None:
-        """Give the bits back."""
-        for settled, name in self._marked:
-            bit = self._bits[settled]
-            self._sets.relations[name].flip(settled.rows[name], bit, present=False)
-        for settled in self._whole:
-            self._sets.mark(settled, self._bits[settled], present=False)
-        for bit in reversed(self._bits.values()):
-            self._sets.give_back(bit)
 
 
 class Sets:
@@ -554,15 +419,21 @@ def _filtered(facts: Settled, keep: Callable[[str, Rows], Rows]) -> Settled:
 def _without_bit(status: Status, rows: Rows, bit: int) -> Rows:
     """The rows whose status lacks a bit."""
     rows = np.ascontiguousarray(rows)
-    found = np.empty_like(rows)
-    return found[: kernels_rows.without_bit(status, rows, bit, found)]
+
+    def choose(part: slice, found: Rows) -> int:
+        return kernels_rows.without_bit(status, rows[part], bit, found)
+
+    return chosen_rows(rows.size, choose)
 
 
 def _with_status(status: Status, rows: Rows, visible: Flags, *, present: bool) -> Rows:
     """The rows whose status is visible, or those whose status is not."""
     rows = np.ascontiguousarray(rows)
-    found = np.empty_like(rows)
-    return found[: kernels_rows.choose(status, rows, visible, present, found)]
+
+    def choose(part: slice, found: Rows) -> int:
+        return kernels_rows.choose(status, rows[part], visible, present, found)
+
+    return chosen_rows(rows.size, choose)
 
 
 def _seen_rows(visible: Flags, status: Status) -> Rows:
@@ -584,38 +455,6 @@ def _operation(facts: Facts) -> tuple[str, Facts, Facts]:
 
 def _foreign(facts: Facts) -> TypeError:
     return TypeError(f"not a set of this engine: {type(facts).__name__}")
-
-
-def mark_visible(codes: Mapping[int, Code]) -> Flags:
-    """For every possible status the numbers of the views that have rows with it.
-
-    Args:
-        codes: views by number, which is one bit.
-    """
-    # Bits above all those that are mentioned do not matter: what is seen recurs.
-    statuses = STATUSES[: 1 << max(map(_width, codes.values()))]
-    seen = np.zeros(statuses.size, np.uint8)
-    for number, code in codes.items():
-        seen |= _evaluate(code, statuses) * np.uint8(number)
-    return np.tile(seen, STATUSES.size // statuses.size)
-
-
-def _width(code: Code) -> int:
-    """How many of the lowest bits of a status tell whether it is in a set."""
-    if isinstance(code, int):
-        return code.bit_length()
-    return max(_width(code[1]), _width(code[2]))
-
-
-def _evaluate(code: Code, statuses: Status) -> Mask:
-    """Which statuses are in the set that a code describes."""
-    if isinstance(code, int):
-        return (statuses & code).astype(np.bool_)
-    word, left, right = code
-    a, b = _evaluate(left, statuses), _evaluate(right, statuses)
-    if word == "|":
-        return a | b
-    return a & b if word == "&" else a & ~b
 
 
 def _united(left: Settled, right: Settled) -> Settled:

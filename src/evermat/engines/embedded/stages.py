@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.sets import Sight
 
-
 BATCH = 1 << 17
 """About how many bindings a step hands on at a time, so that they stay in the cache."""
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded import at_once
+from evermat.engines.embedded.bits import Marker
+from evermat.engines.embedded.codes import mark_visible
 from evermat.engines.embedded.one_update import (
     Changes,
     CountedUpdate,
@@ -20,7 +22,6 @@ from evermat.engines.embedded.one_update import (
     Room,
 )
 from evermat.engines.embedded.relation import MATERIALISED
-from evermat.engines.embedded.sets import Marker, mark_visible
 from evermat.engines.embedded.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from evermat.engine_abilities import CountedStrata, StratumWork
     from evermat.engines.embedded.arrays import Flags
     from evermat.engines.embedded.at_once import AtOnce
+    from evermat.engines.embedded.bits import Growing
+    from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.plans import Plans
-    from evermat.engines.embedded.sets import Code, Growing
     from evermat.engines.embedded.settled import Settled
     from evermat.engines.embedded.store import Store
 
