@@ -6,7 +6,8 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 WARM    := $(VENV)/.warm
 SPARK   := $(VENV)/.spark
-KERNELS := $(wildcard src/evermat/engines/embedded/*.py)
+ENGINE  := src/evermat/engines/embedded
+KERNELS := $(wildcard $(ENGINE)/kernels*.py) $(ENGINE)/layout.py $(ENGINE)/raw.py
 WORKERS ?= 2
 SECONDS ?= 60
 BENCH   ?= materialise
@@ -91,8 +92,9 @@ $(SPARK): $(READY)
 	@touch $@
 
 # Compiled kernels are cached on disk, so this is felt once per change of a kernel.
+# What was compiled before goes: Numba does not see that a kernel which another one calls has changed.
 $(WARM): $(READY) $(KERNELS)
-	@if [ -f src/evermat/engines/embedded/warm_up.py ]; then \
-		echo "compiling the kernels (once)"; \
-		$(BIN)/python -m evermat.engines.embedded.warm_up; fi
+	@echo "compiling the kernels (once)"
+	@rm -f $(ENGINE)/__pycache__/*.nb[ic]
+	@$(BIN)/python -m evermat.engines.embedded.warm_up
 	@touch $@

@@ -6,8 +6,7 @@ step of Python between them: by counts (`kernels_updates`), or by looking for pr
 the lower one.
 
 Rules run as programs of `kernels_programs`. Numba keeps compiled code for each file and
-does not see when one that it calls has changed: after a change there, remove the cached
-code of this file and of those that import it.
+does not see when one that it calls has changed; `make setup` compiles all of it anew.
 """
 
 from __future__ import annotations

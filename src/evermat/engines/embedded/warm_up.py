@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from evermat.engines.embedded import (
-    kernels,
-    kernels_changes,
-    kernels_closure,
-    kernels_heads,
-    kernels_programs,
-    kernels_proofs,
-    kernels_reach,
-    kernels_rows,
-    kernels_sets,
-    kernels_texts,
-    kernels_updates,
-    kernels_wide,
-)
+from importlib import import_module
+from pathlib import Path
 
 if __name__ == "__main__":
     # Importing compiles, or finds what was compiled before.
-    compiled = [
-        name
-        for module in (
-            kernels,
-            kernels_changes,
-            kernels_closure,
-            kernels_heads,
-            kernels_programs,
-            kernels_proofs,
-            kernels_reach,
-            kernels_rows,
-            kernels_sets,
-            kernels_texts,
-            kernels_updates,
-            kernels_wide,
-        )
-        for name, item in vars(module).items()
+    package = "evermat.engines.embedded"
+    compiled = {
+        id(item)
+        for file in Path(__file__).parent.glob("kernels*.py")
+        for item in vars(import_module(f"{package}.{file.stem}")).values()
         if hasattr(item, "py_func")
-    ]
+    }
     print(f"{len(compiled)} kernels are ready")  # noqa: T201  what the command is for
