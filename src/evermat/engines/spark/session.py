@@ -40,6 +40,19 @@ SETTINGS = {
 }
 """Settings of the engine's session; those of the session it was given stay."""
 
+FOR_FEW_ROWS = {
+    # Compiling a plan takes longer than interpreting it for a few thousand rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What is in one partition is never shuffled again.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    # Of caches that nobody read so far Spark assumes that they are huge, and shuffles
+    # them for the sake of more tasks.
+    "spark.sql.maxSinglePartitionBytes": str((1 << 63) - 1),
+}
+"""Settings for plans that read few rows."""
+
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -122,6 +135,22 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
 
 
 _numbers = count()
+
+
+@contextmanager
+def for_few_rows(session: SparkSession) -> Iterator[bool]:
+    """Run plans that read few rows in here; yields true."""
+    before = {name: session.conf.get(name, None) for name in FOR_FEW_ROWS}
+    for name, value in FOR_FEW_ROWS.items():
+        session.conf.set(name, value)
+    try:
+        yield True
+    finally:
+        for name, known in before.items():
+            if known is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, known)
 
 
 @contextmanager
