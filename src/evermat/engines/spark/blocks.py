@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
@@ -33,8 +33,7 @@ from evermat.engines.spark.summaries import MOST_TAGS, TRIPLE, Summary, observed
 from evermat.engines.spark.terms import SpreadTerms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -159,10 +158,8 @@ class Cluster:
         """The result of a plan, its name, and what is known about it."""
         self.clean()
         self.jobs += 1
-        with self._suited(sql) as few:
-            return self._written_now(
-                f"{IN_ONE_TASK if few else ''} * FROM ({sql})", width, tags
-            )
+        with self._suited(sql) as hint:
+            return self._written_now(f"{hint} * FROM ({sql})", width, tags)
 
     def _written_now(
         self, rows: str, width: int, tags: Iterable[int] | None
@@ -181,18 +178,23 @@ class Cluster:
         # what is read: scans of it are several times as fast.
         with without_constraints(frame):
             frame = frame.checkpoint(eager=True).cache()
-        view = self.register(read_from_cache(frame))
         summary = None if counted is None else counted.summary()
+        size = None if summary is None else sum(summary.sizes.values())
+        view = self.register(read_from_cache(frame, size))
         if summary is None:
             summary = self._summed_up(view, frame.columns)
         self._view_sizes[view] = sum(summary.sizes.values())
         return frame, view, summary
 
-    def _suited(self, sql: str) -> AbstractContextManager[bool]:
-        """Settings that suit a plan; whether it reads few rows."""
+    @contextmanager
+    def _suited(self, sql: str) -> Iterator[str]:
+        """Settings and a hint that suit a plan, by how many rows it reads."""
         views = set(_VIEW.findall(sql))
-        read = sum(self._view_sizes.get(view, _MANY) for view in views)
-        return for_few_rows(self.session) if read <= FEW_ROWS else nullcontext(False)
+        if sum(self._view_sizes.get(view, _MANY) for view in views) > FEW_ROWS:
+            yield ""
+            return
+        with for_few_rows(self.session):
+            yield IN_ONE_TASK
 
     def _summed_up(self, view: str, columns: list[str]) -> Summary:
         """What is known about rows, found out by a job of its own."""
