@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evermat.algebra import Apply, Column, Compute, Require
-from evermat.engines.spark.blocks import united, width_of
+from evermat.engines.spark.blocks import FEW_ROWS, united, width_of
 from evermat.engines.spark.computations import (
     VALUE_TYPE,
     columns_in,
@@ -234,6 +234,9 @@ class Planner:
             hint, how = "/*+ BROADCAST(r) */", "broadcast"
         elif estimate <= SMALL_CHANGE and not few:
             hint, how = "/*+ BROADCAST(l) */", "broadcast what was found"
+        elif max(leaf.bound, estimate) <= FEW_ROWS:
+            # Spark would shuffle what a join yields, although there is one partition.
+            hint, how = "/*+ SHUFFLE_HASH(r), COALESCE(1) */", "shuffle"
         else:
             hint, how = "/*+ SHUFFLE_HASH(r) */", "shuffle"
         columns = sorted(self._bound | leaf.columns)
