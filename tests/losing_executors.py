@@ -36,7 +36,14 @@ def tree() -> list[tuple[int, int]]:
 
 def executors() -> list[psutil.Process]:
     children = psutil.Process().children(recursive=True)
-    return [each for each in children if EXECUTOR in " ".join(each.cmdline())]
+    return [each for each in children if EXECUTOR in _command(each)]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended in the meantime
+        return ""
 
 
 class Killer:

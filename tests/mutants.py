@@ -18,7 +18,7 @@ class Mutant:
     """A mistake somebody could make.
 
     Attributes:
-        module: where, below `evermat.maintenance`.
+        module: where, below `evermat.maintenance`, or else below `evermat.engines`.
         old, new: the text that is replaced, which occurs exactly once, and by what.
         algorithm: the algorithm that goes wrong.
     """
@@ -32,7 +32,8 @@ class Mutant:
 
 def plant(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the changed source text in place of the module's functions and methods."""
-    module = importlib.import_module(f"evermat.maintenance.{mutant.module}")
+    place = "engines" if "." in mutant.module else "maintenance"
+    module = importlib.import_module(f"evermat.{place}.{mutant.module}")
     source = inspect.getsource(module)
     assert source.count(mutant.old) == 1, "the code has changed: adapt the mutant"
     changed: dict[str, object] = {"__name__": module.__name__}

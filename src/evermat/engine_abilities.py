@@ -288,11 +288,23 @@ def reads_many(engine: Engine) -> TypeGuard[ManyReadingEngine]:
 
 
 class ChangeQueries(Protocol):
-    """Rules, as queries that read a change."""
+    """Rules, as queries that read a change; see `rule_plans.RuleSet`."""
+
+    @property
+    def rules(self) -> Sequence[object]:
+        """The rules."""
 
     @property
     def delta(self) -> QuerySet:
         """The instances that touch a change, each exactly once."""
+
+    @property
+    def rederive(self) -> QuerySet:
+        """The instances whose head is one of the changed facts."""
+
+    @property
+    def backward(self) -> QuerySet:
+        """For the instances whose head is a changed fact: their local body facts."""
 
 
 class CountedStratum(Protocol):
@@ -343,6 +355,7 @@ class StratumWork:
         position: of the stratum; -1 stands for facts of no stratum.
         losing, gaining: rule instances matched until all that must go is deleted, and
             from then on.
+        searching: rule instances matched from head to body, which are not among these.
     """
 
     position: int
@@ -352,28 +365,33 @@ class StratumWork:
     overdeleted: int
     rederived: int
     inserted: int
+    proved: int
+    searching: int
 
 
-class CountingEngine(Engine, Protocol):
-    """An engine that carries out some updates by itself, in the manner of DRed^c."""
+class MaintainingEngine(Engine, Protocol):
+    """An engine that carries out some updates by itself."""
 
     def get_ready(self, strata: CountedStrata) -> None:
         """Make what updates will need, if that costs little beside the first facts."""
 
-    def maintain_counting(
+    def maintain(
         self,
         strata: CountedStrata,
-        withdrawn: SettledFacts,
-        given: SettledFacts,
+        changes: tuple[SettledFacts, SettledFacts],
         sets: tuple[GrowingFacts, GrowingFacts],
+        explicit: Facts | None,
     ) -> list[StratumWork] | None:
-        """Bring facts and both counters up to date.
+        """Bring facts up to date, and both counters where they are kept.
 
         Args:
             strata: the rules, which are those of the last materialisation.
-            withdrawn: facts that are given no longer; this is counted already.
-            given: facts that are given from now on, likewise.
-            sets: are given the facts that are deleted and added; both are empty.
+            changes: facts that are given no longer, and facts that are given from now
+                on; this is counted already.
+            sets: are given the facts that are deleted and added, beside those that
+                they have; both are empty where there are counters.
+            explicit: the facts that are given after the update, if facts are to be
+                deleted in the manner of B/F; otherwise it is done in that of DRed^c.
 
         Returns:
             The work in each stratum that the update reaches, in order. None if the
@@ -381,9 +399,9 @@ class CountingEngine(Engine, Protocol):
         """
 
 
-def can_maintain(engine: Engine) -> TypeGuard[CountingEngine]:
+def can_maintain(engine: Engine) -> TypeGuard[MaintainingEngine]:
     """Whether an engine carries out some updates by itself."""
-    return hasattr(engine, "maintain_counting")
+    return hasattr(engine, "maintain")
 
 
 class DividingEngine(Engine, Protocol):

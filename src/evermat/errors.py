@@ -348,15 +348,23 @@ def gist(text: str) -> str:
         )
         if raised:
             return _short(raised[-1])
+    text = _COLOUR.sub("", text)
+    told = re.search("<Message>(.+?)</Message>", text)
+    if told:
+        # A store of objects that speaks the protocol of S3 refused.
+        return _short(told[1])
     # What the innermost part said, what Java said to Python, or before it ended.
     causes = re.findall(
-        r"^(?:Caused by: |: |Exception in thread \"main\" )(?:[\w.$]+: )?(.+)$",
+        r"^(?:Caused by: |: |\s*↳ |Exception in thread \"main\" )(?:[\w.$]+: )?(.+)$",
         text,
         re.MULTILINE,
     )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = causes[-1] if causes else next(iter(lines), "no reason was given")
     return _short(chosen)
+
+
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
 def _short(text: str) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import evermat
+import failing_tasks
 from evermat import lake
 from evermat.engines.spark.engine import SparkEngine
 from evermat.lake.layout import FACTS
 from evermat.lake.table import StateTable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evermat import KnowledgeBase
 
 pytestmark = pytest.mark.spark
@@ -69,3 +71,20 @@ def test_either_engine_opens_what_the_other_wrote(
     feed = list(lake.changes(tmp_path, since=0))
     held = sum(1 if change.sign == "+" else -1 for change in feed)
     assert held == sum(twin.count(name) for name in twin.predicates)
+
+
+@pytest.mark.slow
+def test_files_of_attempts_that_fail_are_not_committed(tmp_path: Path) -> None:
+    script = Path(failing_tasks.__file__)
+    subprocess.run([sys.executable, script, tmp_path], check=True)
+    kb = evermat.KnowledgeBase.open(tmp_path)
+    assert set(kb.facts("edge")) == set(failing_tasks.EDGES)
+    assert kb.count("pair") == len(failing_tasks.EDGES) - 1
+    table = StateTable.open(tmp_path)
+    assert table is not None
+    committed = {file.path for file in table.files(FACTS)}
+    left = lake.vacuum(tmp_path)
+    # Every task wrote a file that counts, and another one before that does not.
+    assert len(left) == len(committed) > 0
+    assert not committed & set(left)
+    assert evermat.KnowledgeBase.open(tmp_path).count("edge") == len(kb.facts("edge"))

@@ -22,7 +22,7 @@ from evermat.lake.errors import (
     StateError,
     StateSettingsError,
 )
-from evermat.lake.layout import FACTS
+from evermat.lake.layout import FACTS, PART
 from evermat.lake.merging import SEVERAL
 from evermat.lake.state import open_state
 from evermat.lake.table import StateTable
@@ -357,6 +357,32 @@ def test_vacuum_keeps_what_it_is_told_to_keep(tmp_path: Path) -> None:
     assert contents(opened(tmp_path)) == contents(kb)
     with pytest.raises(StateSettingsError):
         lake.vacuum(tmp_path, keep=0)
+
+
+def test_what_a_killed_writer_leaves_is_vacuumed(tmp_path: Path) -> None:
+    kb = made(tmp_path / "ä b")
+    kb.insert("edge", EDGES)
+    table = StateTable.open(kb.state or "")
+    assert table is not None
+    stream = table.storage().open_output_stream(f"{PART}={FACTS}/half.parquet")
+    stream.write(b"the first half")
+    stream.flush()
+    assert lake.vacuum(kb.state or "") == [f"{PART}={FACTS}/half.parquet"]
+    stream.close()
+    assert contents(evermat.KnowledgeBase.open(kb.state or "")) == contents(kb)
+
+
+def test_a_place_that_does_not_answer_is_named() -> None:
+    place = "hdfs://127.0.0.1:9/folder/state"
+    with pytest.raises(StateError, match="refused") as caught:
+        evermat.KnowledgeBase(RULES, state=place)
+    assert caught.value.step == f"open the state at `{place}`"
+    assert "\x1b" not in caught.value.message
+
+
+def test_a_sort_of_place_that_nobody_knows_is_named() -> None:
+    with pytest.raises(StateError, match="Unknown scheme: nowhere"):
+        evermat.KnowledgeBase(RULES, state="nowhere://folder/state")
 
 
 def test_settings_are_those_of_the_state(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from evermat.pipeline import files
 from evermat.pipeline.problems import (
+    OutputError,
     RejectedRowsError,
     SchemaMismatchError,
     SourceError,
@@ -189,6 +190,40 @@ def test_lines_are_read_once_however_files_are_cut(
     assert [line for _, line in read] == [line for line in text.split("\n") if line]
     data = text.encode()
     assert all(data[at:].startswith(line.encode()) for at, line in read)
+
+
+@pytest.mark.parametrize("size", [1, 300, 100_000])
+def test_row_groups_are_read_once_however_files_are_cut(
+    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "SPLIT_BYTES", size)
+    ends = [f"n{at}" if at % 9 else None for at in range(100)]
+    table = pa.table({"from": range(100), "to": ends})
+    pq.write_table(table, tmp_path / "edge.parquet", row_group_size=7)
+    config = source(tmp_path, SHORT, 'path = "edge.parquet"\nmax_rejected = 12')
+    finished = run(config)
+    assert len(rows(tmp_path / "out/reach")) == 88
+    aside = rejected(config, finished, "edge")
+    assert [row["position"] for row in aside] == list(range(0, 100, 9))
+
+
+def test_files_of_parquet_have_the_same_columns(tmp_path: Path) -> None:
+    parquet(tmp_path, "a.parquet")
+    pq.write_table(pa.table({"to": ["c"], "other": ["d"]}), tmp_path / "b.parquet")
+    with pytest.raises(SchemaMismatchError, match="are `to`, `other`, and"):
+        run(source(tmp_path, SHORT, 'path = "*.parquet"'))
+    facts = 'arguments = ["to", "to"]\ncolumns = { to = "string" }'
+    run(source(tmp_path, SHORT, 'path = "*.parquet"', facts))
+    assert rows(tmp_path / "out/reach") == [("b", "b"), ("c", "c")]
+
+
+def test_rejected_rows_that_cannot_be_written(tmp_path: Path) -> None:
+    csv(tmp_path, header="from,to\na,\n")
+    (tmp_path / "file").touch()
+    aside = 'max_rejected = 1\n[rejected]\npath = "file/rejected"'
+    with pytest.raises(OutputError, match="cannot write") as caught:
+        run(source(tmp_path, SHORT, 'path = "edge.csv"', aside))
+    assert "[rejected]" in (caught.value.help or "")
 
 
 def test_quoted_texts_over_several_lines(tmp_path: Path) -> None:

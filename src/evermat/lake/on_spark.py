@@ -1,27 +1,31 @@
-"""Large sets of facts: Spark reads, writes and merges their files, the driver commits.
+"""Large sets of facts: tasks read, write and merge their files, the driver commits.
 
-Nothing here needs Spark before a Spark engine is at work.
+Tasks open the storage with the client that the driver has, so that Spark needs no
+library of Hadoop for it. Nothing here needs Spark before a Spark engine is at work.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeGuard
 
+import pyarrow as pa
+
 from evermat.algebra import STORED_NUMBERS
+from evermat.engines.spark.task_files import read_parquet, write_parquet
 from evermat.lake.errors import step
-from evermat.lake.layout import FACTS, RELATION, TERMS, arguments, width_of
+from evermat.lake.layout import FACTS, RELATION, TERMS, arguments, schema, width_of
+from evermat.lake.table import DataFile, row_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.algebra import Engine, StoredChange
     from evermat.engines.spark.dictionary import Dictionary
     from evermat.engines.spark.engine import SparkEngine
     from evermat.engines.spark.stored import Difference
-    from evermat.lake.table import DataFile, StateTable
+    from evermat.lake.table import StateTable
 
 MANY = 1_000_000
 """Rows from which on Spark merges files, not the driver."""
@@ -80,8 +84,11 @@ def _written(
 ) -> list[DataFile]:
     folder = table.new_path(part)
     with step(f"write `{folder}` of the state at `{table.place}` with Spark"):
-        frame.write.option("compression", "zstd").parquet(table.uri + folder)
-    return table.written(part, folder, is_change=is_change)
+        written = write_parquet(frame, table.storage, folder)
+    return [
+        DataFile(path, part, rows, size, row_count(rows), is_change)
+        for path, rows, size in written
+    ]
 
 
 def should_read_terms(engine: Engine, files: Sequence[DataFile]) -> bool:
@@ -106,8 +113,20 @@ def restore_terms(engine: Engine, table: StateTable, files: Sequence[DataFile]) 
 def _terms(
     session: SparkSession, table: StateTable, files: Sequence[DataFile]
 ) -> DataFrame:
-    paths = [table.uri + file.path for file in files]
-    return session.read.schema("id bigint, kind int, text string").parquet(*paths)
+    return _read(session, table, files, ["id", "kind", "text"])
+
+
+def _read(
+    session: SparkSession,
+    table: StateTable,
+    files: Sequence[DataFile],
+    names: Sequence[str],
+) -> DataFrame:
+    columns = schema(table.width)
+    wanted = pa.schema([columns.field(name) for name in names])
+    return read_parquet(
+        session, table.storage, [(file.path, file.rows) for file in files], wanted
+    )
 
 
 def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
@@ -155,13 +174,8 @@ def _summed(
     session: SparkSession, table: StateTable, files: Sequence[DataFile]
 ) -> DataFrame:
     """Each fact of some files once, with the sums of its numbers."""
-    width = table.width
-    types = [(RELATION, "string")]
-    types += [(name, "bigint") for name in (*arguments(width), *STORED_NUMBERS)]
-    schema = ", ".join(f"{name} {kind}" for name, kind in types)
-    paths = [table.uri + file.path for file in files]
-    rows = session.read.schema(schema).parquet(*paths).fillna(0)
-    keys = [RELATION, *arguments(width)]
+    keys = [RELATION, *arguments(table.width)]
+    rows = _read(session, table, files, [*keys, *STORED_NUMBERS]).fillna(0)
     sums = rows.groupBy(*keys).sum(*STORED_NUMBERS)
     renamed = sums.toDF(*keys, *STORED_NUMBERS)
     return renamed.where(" OR ".join(f"{name} <> 0" for name in STORED_NUMBERS))

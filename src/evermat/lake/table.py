@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -30,7 +32,7 @@ from evermat.lake.errors import (
 from evermat.lake.layout import NARROWEST, PART, RELATION, schema, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 WRITER = "evermat"
@@ -69,13 +71,14 @@ class StateTable:
         place: where the table is, as it was given.
     """
 
-    def __init__(self, table: DeltaTable, place: str) -> None:
+    def __init__(
+        self, table: DeltaTable, place: str, options: Mapping[str, str]
+    ) -> None:
         self._table = table
         self.place = place
+        self._options = options
         self._number = self._committed = table.transaction_version(WRITER) or 0
-        self._storage = pyarrow.fs.PyFileSystem(
-            DeltaStorageHandler.from_table(table._table)  # noqa: SLF001  the only way to get it
-        )
+        self._storage = self.storage()
         self._files = {file.path: file for file in _listed(table)}
         self.version = table.version()
 
@@ -101,20 +104,22 @@ class StateTable:
             except TableNotFoundError:
                 return None
             if version is None:
-                return cls(table, name)
+                return cls(table, name, options)
             latest = table.version()
             if not 0 <= version <= latest:
                 raise MissingVersionError(
                     f"the state at `{name}` has no version {version}",
                     help=f"versions go from 0 to {latest}",
                 )
-            return cls(DeltaTable(place, version, storage_options=options), name)
+            old = DeltaTable(place, version, storage_options=options)
+            return cls(old, name, options)
 
     @classmethod
     def create(
         cls, place: str | Path, options: Mapping[str, str] | None = None
     ) -> StateTable:
         """An empty table at a place where there is none."""
+        options = dict(options or {})
         name = str(place)
         with step(f"create a state at `{name}`"):
             try:
@@ -123,13 +128,13 @@ class StateTable:
                     Schema.from_arrow(schema(NARROWEST)),
                     partition_by=[PART],
                     configuration=_SETTINGS,
-                    storage_options=dict(options or {}),
+                    storage_options=options,
                 )
             except DeltaError as error:
                 if StateTable.open(place, options=options) is not None:
                     raise StateConflictError(name) from error
                 raise
-            return cls(table, name)
+            return cls(table, name, options)
 
     @property
     def delta(self) -> DeltaTable:
@@ -137,9 +142,9 @@ class StateTable:
         return self._table
 
     @property
-    def uri(self) -> str:
-        """Where the table is, as a URI that ends in a slash."""
-        return self._table.table_uri.rstrip("/") + "/"
+    def storage(self) -> Callable[[], pyarrow.fs.FileSystem]:
+        """What opens the folder of the table, in other processes too."""
+        return partial(_opened, self._table.table_uri, self._options)
 
     @property
     def width(self) -> int:
@@ -166,6 +171,7 @@ class StateTable:
         """Write rows to a new file, which nobody sees before it is committed."""
         path = self.new_path(part) + ".parquet"
         with step(f"write `{path}` of the state at `{self.place}`"):
+            self._storage.create_dir(f"{PART}={part}")
             pq.write_table(table, path, filesystem=self._storage, compression="zstd")
             size = self._storage.get_file_info(path).size
         return DataFile(path, part, table.num_rows, size, _stats(table), is_change)
@@ -173,22 +179,6 @@ class StateTable:
     def new_path(self, part: str) -> str:
         """A path in a part that nobody has used."""
         return f"{PART}={part}/{uuid4().hex}"
-
-    def written(self, part: str, folder: str, *, is_change: bool) -> list[DataFile]:
-        """The Parquet files that somebody else wrote into a folder of the table."""
-        with step(f"list `{folder}` of the state at `{self.place}`"):
-            selector = pyarrow.fs.FileSelector(folder, recursive=True)
-            found = self._storage.get_file_info(selector)
-            files = []
-            for info in found:
-                if info.path.endswith(".parquet"):
-                    with self._storage.open_input_file(info.path) as file:
-                        rows = pq.read_metadata(file).num_rows
-                    stats = json.dumps({"numRecords": rows})
-                    files.append(
-                        DataFile(info.path, part, rows, info.size, stats, is_change)
-                    )
-        return files
 
     # --------------------------------------------------------------------- commits
 
@@ -279,6 +269,17 @@ class StateTable:
                 self.version = self._table.version()
 
 
+def _opened(uri: str, options: Mapping[str, str]) -> pyarrow.fs.FileSystem:
+    """The folder of a table, with the access that the options give."""
+    address = urlsplit(uri)
+    if address.scheme == "file":
+        # On a disk, `deltalake` writes to files whose names `vacuum` does not list,
+        # where they stay if the writer is killed.
+        folder = unquote(address.path)
+        return pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
+    return pyarrow.fs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
+
+
 def _listed(table: DeltaTable) -> list[DataFile]:
     actions = pa.table(table.get_add_actions(flatten=True))
     names = ("path", f"partition.{PART}", "num_records", "size_bytes")
@@ -313,6 +314,11 @@ def _actions(
         for file in remove
     ]
     return actions
+
+
+def row_count(rows: int) -> str:
+    """What Delta is told about a file of which nothing else is known."""
+    return json.dumps({"numRecords": rows})
 
 
 def _stats(table: pa.Table) -> str:

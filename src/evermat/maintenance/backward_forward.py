@@ -13,6 +13,9 @@ Notation (left: the paper; right: this file)
 Unlike DRed, nothing is deleted that still holds: before a fact goes, B/F looks
 backwards for facts it could follow from, and forwards from those of them that certainly
 hold. A search costs more for each fact, and pays where overdeletion would run far.
+
+Some engines do all of it by themselves where it is little work; they know the algorithm
+from here.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from evermat.maintenance.affected import gained, lost
 from evermat.maintenance.derivations import holding
 from evermat.maintenance.modules import Stage
 from evermat.maintenance.seminaive import insert
+from evermat.maintenance.whole_updates import is_carried_out
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 def maintain(run: Run) -> None:
     """Bring the facts up to date, stratum by stratum (l. 52 to 55)."""
+    if is_carried_out(run, counting=False):
+        return
     for stratum in run.touched_strata():
         changes = run.changes()
         with run.forwards("delete"):

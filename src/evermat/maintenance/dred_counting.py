@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def maintain(run: Run) -> None:
     """Bring facts and both counters up to date, stratum by stratum (l. 22 to 25)."""
-    if is_carried_out(run):
+    if is_carried_out(run, counting=True):
         return
     for stratum in run.touched_strata():
         changes = run.changes()

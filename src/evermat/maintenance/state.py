@@ -480,9 +480,11 @@ class Run:
 
     def finish(self, reports: list[StratumReport]) -> None:
         """Take note that an engine has filled both sets by itself."""
-        self.reports = reports
+        self.reports += reports
         self._is_stale = True
-        self.watch.instances += sum(report.forward_instances for report in reports)
+        self.watch.instances += sum(
+            report.forward_instances + report.backward_instances for report in reports
+        )
 
     def return_to(self, stratum: Stratum) -> None:
         """Go on with the report on a stratum that was visited before."""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from evermat.maintenance.state import Run
 
 
-def is_carried_out(run: Run) -> bool:
-    """Have the engine do the work of DRed^c, if it can; whether it has.
+def is_carried_out(run: Run, *, counting: bool) -> bool:
+    """Have the engine do the work of DRed^c or of B/F, if it can; whether it has.
 
     Not where rules change, or where somebody wants to be told of every round.
     """
@@ -24,8 +24,10 @@ def is_carried_out(run: Run) -> bool:
     if strata.changed or not run.undermined.is_empty():
         return False
     start = perf_counter()
+    changes = run.withdrawn, run.given
     sets = run.deleted, run.added
-    work = engine.maintain_counting(strata, run.withdrawn, run.given, sets)
+    explicit = None if counting else run.explicit
+    work = engine.maintain(strata, changes, sets, explicit)
     if work is None:
         return False
     run.finish(_reports(run, work, perf_counter() - start))
@@ -35,21 +37,28 @@ def is_carried_out(run: Run) -> bool:
 def _reports(run: Run, work: list[StratumWork], seconds: float) -> list[StratumReport]:
     """A report for each stratum; time is divided as the work is."""
     each = [_efforts(one) for one in work]
-    unit = seconds / max(1, sum(map(sum, each)))
+    unit = seconds / max(1, sum(sum(efforts.values()) for efforts in each))
     return [
         StratumReport(
             index=0 if one.position < 0 else run.strata.strata[one.position].index,
             rounds=one.rounds,
             forward_instances=one.losing + one.gaining,
+            backward_instances=one.searching,
             overdeleted=one.overdeleted,
             rederived=one.rederived,
+            proved=one.proved,
             inserted=one.inserted,
-            seconds={"overdelete": losing * unit, "insert": gaining * unit},
+            seconds={phase: unit * effort for phase, effort in efforts.items()},
         )
-        for one, (losing, gaining) in zip(work, each, strict=True)
+        for one, efforts in zip(work, each, strict=True)
     ]
 
 
-def _efforts(work: StratumWork) -> tuple[int, int]:
-    """The two halves of the work: rule instances that were matched, and facts."""
-    return work.losing + work.overdeleted, work.gaining + work.inserted
+def _efforts(work: StratumWork) -> dict[str, int]:
+    """The phases of the work: rule instances that were matched, and facts."""
+    efforts = {
+        "delete": work.losing + work.overdeleted,
+        "check": work.searching + work.proved,
+        "insert": work.gaining + work.inserted,
+    }
+    return {phase: effort for phase, effort in efforts.items() if effort}

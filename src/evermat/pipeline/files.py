@@ -49,11 +49,16 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A piece of a file: the lines that begin between two places."""
+    """A piece of a file: the lines or row groups that begin between two places."""
 
     file: File
     start: int
     end: int | None
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return (self.file.size if self.end is None else self.end) - self.start
 
 
 def file_system(place: str) -> tuple[arrow_fs.FileSystem, str]:
@@ -68,9 +73,17 @@ def file_system(place: str) -> tuple[arrow_fs.FileSystem, str]:
 
 def _unreachable(place: str, error: Exception) -> SourceError:
     reason = gist(str(error))
+    advice = "check the address, the network and the credentials"
+    if "libhdfs" in str(error) or "libjvm" in str(error):
+        advice = (
+            "Arrow needs the libraries of Hadoop for hdfs://, here and on workers: set "
+            "JAVA_HOME, HADOOP_HOME, and CLASSPATH to what `hadoop classpath --glob` "
+            "says"
+        )
+    elif "Unrecognized filesystem" in str(error):
+        advice = "places are paths, or begin with s3://, gs://, abfss:// or hdfs://"
     return SourceError(
-        f"cannot reach `{place}`: {reason[:1].lower()}{reason[1:]}",
-        help="check the address, the network and the credentials",
+        f"cannot reach `{place}`: {reason[:1].lower()}{reason[1:]}", help=advice
     )
 
 
@@ -90,7 +103,9 @@ def find_files(places: Iterable[str], folder: str = "") -> list[File]:
         if not here:
             raise SourceError(
                 f"there is no file `{place}`",
-                help="check `path`; it is relative to the configuration file",
+                help="check the address: the store, and the path in it"
+                if "://" in place
+                else "check `path`; it is relative to the configuration file",
             )
         found.update({file.uri: file for file in here})
     return [found[uri] for uri in sorted(found)]

@@ -13,8 +13,12 @@ from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS
 from evermat.pipeline.conversions import TAKES, family
 from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
 from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows, holes
-from evermat.pipeline.problems import SchemaMismatchError, SourceError
-from evermat.pipeline.records import csv_names, csv_rows, json_rows
+from evermat.pipeline.problems import (
+    SchemaMismatchError,
+    SourceError,
+    plain_output_errors,
+)
+from evermat.pipeline.records import csv_names, csv_rows, json_rows, other_columns
 from evermat.pipeline.sections import advice_for
 from evermat.pipeline.triples import mapped_file, mapped_lines
 
@@ -85,11 +89,12 @@ def plan_files(source: Source, paths: Sequence[str]) -> Plan:
         check_columns(source, dict.fromkeys(names, "string"))
     elif source.format == "parquet":
         names = _parquet_names(source, files)
-    can_split = source.format in LINE_FORMATS and not source.multiline
+    can_split = source.format in {*LINE_FORMATS, "parquet"} and not source.multiline
     return Plan(source, tuple(splits_of(files, whole=not can_split)), tuple(names))
 
 
 def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
+    """The columns to read: those of the configuration, or all of them."""
     names: list[str] = []
     for file in files:
         schema = opened_parquet(file).schema_arrow
@@ -99,7 +104,9 @@ def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
             where=f" in `{file.name}`",
         )
         names = names or list(schema.names)
-    return names
+        if not source.columns and set(schema.names) != set(names):
+            raise other_columns(file, schema.names, files[0], names)
+    return [column.name for column in source.columns] or names
 
 
 def opened_parquet(file: File) -> arrow_parquet.ParquetFile:
@@ -189,23 +196,46 @@ def _rows(plan: Plan, split: Split) -> Iterator[Rows | pa.Table]:
         case "json":
             return json_rows(plan.source, split)
         case _:
-            return _parquet_rows(split.file, plan.names)
+            return _parquet_rows(split, plan.names)
 
 
-def _parquet_rows(file: File, names: Sequence[str]) -> Iterator[Rows]:
-    start = 0
+def _parquet_rows(split: Split, names: Sequence[str]) -> Iterator[Rows]:
+    file = split.file
     try:
-        for batch in opened_parquet(file).iter_batches(
-            batch_size=_ROWS_AT_ONCE, columns=list(names)
-        ):
-            positions = pa.array(range(start, start + batch.num_rows), pa.int64())
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            yield Rows(columns, batch.num_rows, file.name, positions)
-            start += batch.num_rows
+        parquet = opened_parquet(file)
+        for group, start in _row_groups(parquet.metadata, split):
+            at = start
+            for batch in parquet.iter_batches(
+                batch_size=_ROWS_AT_ONCE, row_groups=[group], columns=list(names)
+            ):
+                positions = pa.array(range(at, at + batch.num_rows), pa.int64())
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield Rows(columns, batch.num_rows, file.name, positions)
+                at += batch.num_rows
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, SourceError):
             raise
         raise damaged(file, error) from error
+
+
+def _row_groups(
+    metadata: arrow_parquet.FileMetaData, split: Split
+) -> Iterator[tuple[int, int]]:
+    """The row groups that begin in a split, each with the number of its first row."""
+    row = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        begin = _begin(group) if group.num_columns else 0
+        if split.start <= begin and (split.end is None or begin < split.end):
+            yield number, row
+        row += group.num_rows
+
+
+def _begin(group: arrow_parquet.RowGroupMetaData) -> int:
+    """The byte at which a row group begins."""
+    column = group.column(0)
+    begin: int = column.data_page_offset
+    return min(column.dictionary_page_offset or begin, begin)
 
 
 class LocalIntake:
@@ -247,7 +277,8 @@ SAMPLE = 20
 
 def write_rejected(table: pa.Table, folder: str, name: str) -> None:
     """Write rejected rows of a source to a folder of Parquet files."""
-    system, path = file_system(folder)
-    system.create_dir(path, recursive=True)
-    with system.open_output_stream(f"{path}/{name}.parquet") as sink:
-        arrow_parquet.write_table(table, sink)
+    with plain_output_errors(folder, "[rejected]"):
+        system, path = file_system(folder)
+        system.create_dir(path, recursive=True)
+        with system.open_output_stream(f"{path}/{name}.parquet") as sink:
+            arrow_parquet.write_table(table, sink)

@@ -7,7 +7,6 @@ change feed has one file for each version, so that writing a version twice is ha
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from evermat.pipeline.feeds import (
     last_version,
     signed,
 )
-from evermat.pipeline.problems import OutputError
+from evermat.pipeline.problems import plain_output_errors
 from evermat.pipeline.written_files import replace_folder, write_file
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class Publisher:
             new = f"{place.rstrip('/')}.new"
             write_parts(terms_frame(rows), new, output.format, rows.columns, what)
 
-        with _plain_errors(place):
+        with plain_output_errors(place, "the output"):
             replace_folder(place, fill)
         return Written(output, what, place, len(rows))
 
@@ -150,7 +149,7 @@ class Publisher:
             frame.write.mode("append").saveAsTable(name)
             return Written(output, predicate, name, count)
         place, kind = _named(output.path, predicate), output.format
-        with _plain_errors(place):
+        with plain_output_errors(place, "the output"):
             for version, missed in self._missed(predicate, place):
                 add_version(place, kind, version, missed, predicate)
             if came.distant is None and left.distant is None:
@@ -168,17 +167,6 @@ class Publisher:
 
         names = feed_names(came.columns)
         return natural_feed(self._version, came, left, names, self._spark())
-
-
-@contextmanager
-def _plain_errors(place: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"cannot write `{place}`: {error}",
-            help="check `path` of the output, and who may write there",
-        ) from error
 
 
 def _named(pattern: str | None, what: str) -> str:

@@ -47,6 +47,19 @@ class OutputError(EvermatError, OSError):
     code: ClassVar[str] = "EM806"
 
 
+@contextmanager
+def plain_output_errors(place: str, entry: str) -> Iterator[None]:
+    """Say what cannot be written where it was asked for."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.message if isinstance(error, SourceError) else str(error)
+        raise OutputError(
+            f"cannot write `{place}`: {reason}",
+            help=f"check `path` of {entry}, and who may write there",
+        ) from error
+
+
 class PipelineStateError(EvermatError, RuntimeError):
     """A command that needs a state that is not there, or not asked for."""
 

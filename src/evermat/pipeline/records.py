@@ -72,12 +72,21 @@ def csv_names(source: Source, files: Sequence[File]) -> list[str]:
     for file in files[1:]:
         others = _header(source, file)
         if others != names:
-            raise SchemaMismatchError(
-                f"the columns of `{file.name}` are {_listed(others)}, and those of "
-                f"`{files[0].name}` are {_listed(names)}",
-                law="the files of a source have the same columns in the same order",
-            )
+            raise other_columns(file, others, files[0], names)
     return names
+
+
+def other_columns(
+    file: File, others: Sequence[str], first: File, names: Sequence[str]
+) -> SchemaMismatchError:
+    """The error for a file that has other columns than the first one."""
+    return SchemaMismatchError(
+        f"the columns of `{file.name}` are {_listed(others)}, and those of "
+        f"`{first.name}` are {_listed(names)}",
+        law="the files of a source have the same columns, those of CSV in the same "
+        "order",
+        help="name the columns to read in `columns`, or correct the files",
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

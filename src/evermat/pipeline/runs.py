@@ -26,6 +26,7 @@ from evermat.pipeline.outputs import Publisher
 from evermat.pipeline.problems import (
     PipelineStateError,
     RejectedRowsError,
+    naming,
     notes,
 )
 from evermat.pipeline.program import read_pipeline_program
@@ -202,7 +203,9 @@ class _Work:
 
     def _has_state(self) -> bool:
         """Whether there is a state; a run can do without."""
-        if state_versions(self.config):
+        with naming("look for the state"):
+            versions = state_versions(self.config)
+        if versions:
             return True
         if self.command != "run":
             place = self.config.state

@@ -12,11 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyarrow.fs import FileSelector
 
 from evermat.engines.spark.encoding import FACT, Encoder, arrow_schema, spark_schema
 from evermat.engines.spark.staging import EncodedFrame
+from evermat.engines.spark.task_files import write_parquet
+from evermat.engines.spark.tasks import map_in_tasks
 from evermat.pipeline.config import DATABASE_FORMATS, RDF_FORMATS
+from evermat.pipeline.files import SPLIT_BYTES, file_system
 from evermat.pipeline.intake import (
     SAMPLE,
     Plan,
@@ -26,19 +29,19 @@ from evermat.pipeline.intake import (
     plan_files,
 )
 from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows
-from evermat.pipeline.problems import SourceError
+from evermat.pipeline.problems import SourceError, plain_output_errors
 from evermat.pipeline.spark_session import plain_spark_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.pipeline.config import Database, Source
 
 _REJECTED, _TALLY = -1, -2
 _ROWS_AT_ONCE = 1 << 15
-_FILE, _POSITION = "~file", "~position"
 _TRIPLE = 3
 _FAMILIES = {
     "byte": "integer", "short": "integer", "integer": "integer", "long": "integer",
@@ -76,10 +79,7 @@ class SparkIntake:
             staged, names = self._from_frame(source, self._database(source))
         else:
             plan = plan_files(source, paths)
-            if source.format == "parquet":
-                staged, names = self._from_frame(source, self._parquet(plan))
-            else:
-                staged, names = self._from_splits(plan), plan.names
+            staged, names = self._from_splits(plan), plan.names
         staged = staged.persist(StorageLevel.DISK_ONLY)
         self._kept.append(staged)
         return staged, names
@@ -88,20 +88,12 @@ class SparkIntake:
 
     def _from_splits(self, plan: Plan) -> DataFrame:
         count = len(plan.splits)
-        numbers = self._spark.range(0, count, 1, count)
+        # Of small files, a task reads several.
+        needed = sum(split.size for split in plan.splits) // SPLIT_BYTES
+        usual = 4 * self._spark.sparkContext.defaultParallelism
+        numbers = self._spark.range(0, count, 1, min(count, max(needed, usual)))
         width = max(_arities(plan.source, plan.names))
-        return numbers.mapInArrow(partial(_read_splits, plan, width), _schema(width))
-
-    def _parquet(self, plan: Plan) -> DataFrame:
-        from pyspark.sql import functions as f  # noqa: PLC0415  optional
-
-        uris = [_spark_uri(split.file.uri) for split in plan.splits]
-        frame = self._spark.read.parquet(*uris)
-        return frame.select(
-            *(f.col(f"`{name}`") for name in plan.names if name in frame.columns),
-            f.col("_metadata.file_path").alias(_FILE),
-            f.col("_metadata.row_index").alias(_POSITION),
-        )
+        return map_in_tasks(numbers, partial(_read_splits, plan, width), _schema(width))
 
     def _database(self, source: Source) -> DataFrame:
         database = source.database
@@ -114,23 +106,15 @@ class SparkIntake:
     def _from_frame(
         self, source: Source, frame: DataFrame
     ) -> tuple[DataFrame, Sequence[str]]:
-        from pyspark.sql import functions as f  # noqa: PLC0415  optional
-
-        names = [name for name in frame.columns if name not in {_FILE, _POSITION}]
         types = {
             field.name: _family(field.dataType.typeName()) for field in frame.schema
         }
         check_columns(source, types)
-        if source.columns:
-            names = [column.name for column in source.columns]
-        if _FILE not in frame.columns:
-            nothing = f.lit(None)
-            frame = frame.withColumn(_FILE, nothing.cast("string"))
-            frame = frame.withColumn(_POSITION, nothing.cast("long"))
-        chosen = frame.select(*(f.col(f"`{n}`") for n in (*names, _FILE, _POSITION)))
+        names = [column.name for column in source.columns] or frame.columns
         width = max(_arities(source, names))
         read = partial(_map_batches, source, tuple(names), width)
-        return chosen.mapInArrow(read, _schema(width)), names
+        chosen = frame.select(*(f"`{name}`" for name in names))
+        return map_in_tasks(chosen, read, _schema(width)), names
 
     # ------------------------------------------------------------------ counting
 
@@ -150,8 +134,8 @@ class SparkIntake:
             aside = staged.where(f.col("tag") == _REJECTED).select(
                 f.lit(source.name).alias("source"), *REJECTED.names[1:]
             )
-            place = f"{_spark_uri(rejected)}/{source.name}.parquet"
-            aside.write.mode("overwrite").parquet(place)
+            with plain_output_errors(rejected, "[rejected]"):
+                _write_rejected(aside, f"{rejected}/{source.name}.parquet")
             sample = aside.limit(SAMPLE).toArrow().cast(REJECTED)
         facts: dict[str, EncodedFrame] = {}
         counts: dict[str, int] = {}
@@ -202,8 +186,19 @@ def _family(type_name: str) -> str:
     return _FAMILIES.get(type_name, type_name)
 
 
-def _spark_uri(place: str) -> str:
-    return place if "://" in place else f"file://{place}"
+def _write_rejected(frame: DataFrame, folder: str) -> None:
+    """Have tasks write rejected rows, and nothing else stays in their folder."""
+    system, path = file_system(folder)
+    system.create_dir(path, recursive=True)
+    written = write_parquet(frame, partial(_system, folder), path)
+    names = {file.path for file in written}
+    for info in system.get_file_info(FileSelector(path)):
+        if info.path not in names:
+            system.delete_file(info.path)
+
+
+def _system(place: str) -> FileSystem:
+    return file_system(place)[0]
 
 
 def _arities(source: Source, names: Sequence[str]) -> list[int]:
@@ -240,31 +235,8 @@ def _map_batches(
 ) -> Iterator[pa.RecordBatch]:
     mapper, stager = Mapper(source, names), _Stager(width)
     for batch in batches:
-        for rows in _by_file(source, names, batch):
-            yield from stager.stage(mapper.map(rows))
-
-
-def _by_file(
-    source: Source, names: tuple[str, ...], batch: pa.RecordBatch
-) -> Iterator[Rows]:
-    files = batch.column(batch.num_columns - 2)
-    table = pa.Table.from_batches([batch])
-    for uri in files.unique().to_pylist():
-        part = table if uri is None else table.filter(pc.equal(files, uri))
-        columns = [part.column(at).combine_chunks() for at in range(len(names))]
-        yield Rows(
-            dict(zip(names, columns, strict=True)),
-            part.num_rows,
-            None if uri is None else _file_name(source, uri),
-            None if uri is None else part.column(part.num_columns - 1).combine_chunks(),
-        )
-
-
-def _file_name(source: Source, uri: str) -> str:
-    path = uri
-    for scheme in ("file://", "file:"):
-        path = path.removeprefix(scheme)
-    return path.removeprefix(f"{source.folder}/") if source.folder else path
+        columns = dict(zip(names, batch.columns, strict=True))
+        yield from stager.stage(mapper.map(Rows(columns, batch.num_rows)))
 
 
 class _Stager:

@@ -18,6 +18,7 @@ from evermat.columns import Shape, term_table
 from evermat.engines.spark.decoding import natural_frame, shapes_of
 from evermat.engines.spark.session import moved
 from evermat.engines.spark.staging import spark_terms
+from evermat.engines.spark.tasks import map_in_tasks
 from evermat.pipeline.files import file_system
 from evermat.pipeline.written_files import write_file
 from evermat.values import Kind
@@ -104,7 +105,7 @@ def write_parts(
         # Lines of N-Triples do not depend on other lines.
         shapes = () if suffix == "nt" else tuple(shapes_of(kept))
         parts = Parts(folder, suffix, tuple(names), shapes, what)
-        written = kept.mapInArrow(partial(_write, parts), "rows bigint").collect()
+        written = map_in_tasks(kept, partial(_write, parts), "rows bigint").collect()
     return sum(row["rows"] for row in written)
 
 

@@ -167,6 +167,11 @@ def _is_from_spark(error: Exception) -> bool:
     )
 
 
+def lacks_client(text: str) -> bool:
+    """Whether Spark said that it has no client for a sort of place."""
+    return re.search(_NO_CLIENT, text) is not None
+
+
 def explained(text: str) -> EvermatError:
     """The error for what Spark said."""
     ours = re.search(r"(\w+) \[(EM\d+)\]: (.*)$", text, re.MULTILINE)
@@ -199,7 +204,24 @@ class _Sign:
     advice: str
 
 
+_NO_CLIENT = (
+    r"No FileSystem for scheme|UNSUPPORTED_FILE_SYSTEM|Class \S+FileSystem not found"
+)
+GIVE_CLIENT = (
+    "give Spark the library of Hadoop for it in [engine.conf]: for s3:// that is "
+    '"spark.jars.packages" = "org.apache.hadoop:hadoop-aws:VERSION", of the version of '
+    'Spark\'s Hadoop, and "spark.hadoop.fs.s3.impl" = '
+    '"org.apache.hadoop.fs.s3a.S3AFileSystem"'
+)
+"""What to do where Spark has no client for a sort of place."""
+
 _SIGNS = (
+    _Sign(
+        _NO_CLIENT,
+        SparkStepError,
+        "Spark has no client for this sort of place",
+        GIVE_CLIENT,
+    ),
     _Sign(
         r"OutOfMemory|MemoryError|Cannot allocate memory|failed to map segment"
         r"|ExecutorLostFailure|Connection reset|Python worker exited"

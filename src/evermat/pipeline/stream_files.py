@@ -9,14 +9,20 @@ from __future__ import annotations
 import json
 import os
 import time
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyarrow.fs import FileSelector, FileType
+
+from evermat.pipeline.files import file_system
 from evermat.pipeline.stream import StreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from threading import Event
+
+    from pyarrow.fs import FileInfo, FileSystem
 
     from evermat.pipeline.stream import Batches
 
@@ -44,7 +50,7 @@ def follow_files(
             time.sleep(seconds)
 
 
-def _opened(worker: Batches, checkpoint: str) -> tuple[Path, _Log]:
+def _opened(worker: Batches, checkpoint: str) -> tuple[str, _Log]:
     """The folder of events, and what is known about its batches."""
     source = worker.source
     if source.format not in _FORMATS or source.path is None:
@@ -52,10 +58,14 @@ def _opened(worker: Batches, checkpoint: str) -> tuple[Path, _Log]:
             f"a stream of `{source.format}` needs Spark",
             help="use a folder of json or csv files, or the Spark engine",
         )
-    folder = Path(source.path)
-    if not folder.is_dir():
-        raise StreamError(f"there is no folder of events at `{folder}`")
-    log = _Log(Path(checkpoint), _most_files(source.options.get(MOST_FILES)))
+    folder = source.path.rstrip("/")
+    system, path = file_system(folder)
+    if system.get_file_info(path).type is not FileType.Directory:
+        raise StreamError(
+            f"there is no folder of events at `{folder}`",
+            help="check `path` of the stream",
+        )
+    log = _Log(checkpoint, _most_files(source.options.get(MOST_FILES)))
     last = worker.kb.last_batch(worker.app_id)
     if last is not None and log.count() <= last:
         raise StreamError(
@@ -77,27 +87,31 @@ def _most_files(option: str | None) -> int | None:
 class _Log:
     """The files of each batch, one small file for each in the checkpoint."""
 
-    def __init__(self, checkpoint: Path, most: int | None) -> None:
-        self._folder = checkpoint / "batches"
-        self._folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, checkpoint: str, most: int | None) -> None:
+        self._is_local = "://" not in checkpoint
+        self._system, path = file_system(checkpoint)
+        self._folder = f"{path.rstrip('/')}/batches"
+        self._system.create_dir(self._folder, recursive=True)
         self._most = most
         self._batches: list[list[str]] = []
-        while (file := self._folder / f"{self.count()}.json").exists():
-            self._batches.append(json.loads(file.read_text(encoding="utf-8")))
+        there = {info.base_name for info in _listed(self._system, self._folder)}
+        while (name := f"{self.count()}.json") in there:
+            with self._system.open_input_file(f"{self._folder}/{name}") as file:
+                self._batches.append(json.loads(file.read()))
         self._seen = {name for batch in self._batches for name in batch}
 
     def count(self) -> int:
         """How many batches there are."""
         return len(self._batches)
 
-    def batch(self, number: int, folder: Path) -> list[str]:
+    def batch(self, number: int, folder: str) -> list[str]:
         """The files of a batch; a new batch has those that are new."""
         if number < self.count():
             return self._batches[number]
         files = [
-            (file.stat().st_mtime_ns, file.name)
-            for file in folder.iterdir()
-            if file.name not in self._seen and _is_event_file(file)
+            (info.mtime_ns, info.base_name)
+            for info in _listed(*file_system(folder))
+            if info.base_name not in self._seen and _is_event_file(info)
         ]
         names = [name for _, name in sorted(files)][: self._most]
         if names:
@@ -107,24 +121,38 @@ class _Log:
         return names
 
     def _write(self, number: int, names: list[str]) -> None:
-        target = self._folder / f"{number}.json"
-        draft = target.with_suffix(".draft")
+        target, text = f"{self._folder}/{number}.json", json.dumps(names)
+        if not self._is_local:
+            # Stores of objects show nothing before the end.
+            with self._system.open_output_stream(target) as sink:
+                sink.write(text.encode())
+            return
+        draft = Path(target).with_suffix(".draft")
         with draft.open("w", encoding="utf-8") as file:
-            json.dump(names, file)
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
 
 
-def _is_event_file(file: Path) -> bool:
+def _listed(system: FileSystem, folder: str) -> list[FileInfo]:
+    found: list[FileInfo] = system.get_file_info(FileSelector(folder))
+    return found
+
+
+def _is_event_file(info: FileInfo) -> bool:
     # As for Spark: names that begin so are drafts of somebody else.
-    return file.is_file() and file.name[0] not in "._"
+    return info.type is FileType.File and info.base_name[0] not in "._"
 
 
-def _lines(folder: Path, names: list[str]) -> Iterator[str]:
+def _lines(folder: str, names: list[str]) -> Iterator[str]:
+    system, path = file_system(folder)
     for name in names:
         try:
-            with (folder / name).open(encoding="utf-8", errors="replace") as file:
+            with (
+                system.open_input_stream(f"{path}/{name}") as stream,
+                TextIOWrapper(stream, encoding="utf-8", errors="replace") as file,
+            ):
                 for line in file:
                     if line.strip():
                         yield line.rstrip("\r\n")

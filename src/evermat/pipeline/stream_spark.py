@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from evermat.engines.spark.session import find_session
 from evermat.errors import gist
+from evermat.pipeline.spark_session import GIVE_CLIENT, lacks_client
 from evermat.pipeline.stream import StreamError
 
 if TYPE_CHECKING:
@@ -60,11 +61,21 @@ def follow_spark(
     except Exception as error:
         if run.error is not None:
             raise run.error from None
-        reason = gist(str(error))
         raise StreamError(
-            f"cannot follow the stream `{worker.app_id}`: {reason}",
-            help="check the source, its options and the checkpoint",
+            f"cannot follow the stream `{worker.app_id}`: {gist(str(error))}",
+            help=_advice(error, "check the source, its options and the checkpoint"),
         ) from error
+
+
+def _advice(error: Exception, usual: str) -> str:
+    """What to do; Structured Streaming opens places through Hadoop, and only so."""
+    if not lacks_client(str(error)):
+        return usual
+    return (
+        "put events and checkpoint on a disk that all workers see or on HDFS; or use "
+        '`engine = "embedded"`, which follows json and csv in stores of objects by '
+        f"itself; or {GIVE_CLIENT}"
+    )
 
 
 def _wait(query: StreamingQuery, stop: Event | None) -> None:
@@ -124,10 +135,9 @@ def _events(session: SparkSession, source: StreamSource) -> DataFrame:
     try:
         frame = reader.load(source.path) if source.path is not None else reader.load()
     except Exception as error:
-        reason = gist(str(error))
         raise StreamError(
-            f"cannot read events as `{source.format}`: {reason}",
-            help="check the format, its options and the path",
+            f"cannot read events as `{source.format}`: {gist(str(error))}",
+            help=_advice(error, "check the format, its options and the path"),
         ) from error
     return _ordered_columns(frame, source)
 

@@ -1,4 +1,4 @@
-"""Names for the arrays that the embedded engine is made of."""
+"""Names for the arrays that the embedded engine is made of, and a look-up in them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,19 @@ Places = npt.NDArray[np.int64]
 """Offsets into a text buffer."""
 
 Flags = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
 
 NO_FACTS: Ids = np.empty((0, 0), np.uint32)
 NO_FLAGS: Flags = np.empty(0, np.uint8)
 NO_KEYS: Keys = np.empty(0, np.uint64)
 NO_ROWS: Rows = np.empty(0, np.int32)
+
+
+def in_sorted(values: Rows | Keys, sorted_values: Rows | Keys) -> Mask:
+    """Which values occur in a sorted array."""
+    if not sorted_values.size:
+        return np.zeros(values.size, np.bool_)
+    places = np.searchsorted(sorted_values, values)
+    places[places == sorted_values.size] = 0
+    mask: Mask = sorted_values[places] == values
+    return mask

@@ -18,8 +18,11 @@ import numpy as np
 
 from evermat.algebra import Role
 from evermat.engines.embedded.arrays import NO_FLAGS
+from evermat.engines.embedded.bits import Marker
+from evermat.engines.embedded.codes import mark_visible
 from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import new_rows
+from evermat.engines.embedded.kernels_heads import find_records
 from evermat.engines.embedded.kernels_programs import (
     HIGH,
     LOW,
@@ -29,7 +32,6 @@ from evermat.engines.embedded.kernels_programs import (
     run_programs,
 )
 from evermat.engines.embedded.programs import ROLES, fact_line
-from evermat.engines.embedded.sets import Marker, mark_visible
 from evermat.engines.embedded.settled import RowCounts, Settled
 
 if TYPE_CHECKING:
@@ -39,10 +41,11 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Query, QuerySet, Views
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
+    from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.layout import Numbers
     from evermat.engines.embedded.plans import Plans
     from evermat.engines.embedded.programs import Program
-    from evermat.engines.embedded.sets import Code, Sets
+    from evermat.engines.embedded.sets import Sets
     from evermat.engines.embedded.settled import Derived
 
     Line = tuple[int, int, int, int]
@@ -62,6 +65,13 @@ MOST_FACTS = MOST_FOUND // 2
 
 PATIENCE = 1 << 20
 """How many rows may be looked at."""
+
+SHARES = 16
+"""With fewer queries there is less to save, so a call gives up earlier: for each of
+them one in so many of the derivations and rows."""
+
+LEAST_SHARES = 4
+"""A call may have that many shares however few queries there are."""
 
 
 @dataclass(slots=True)
@@ -221,6 +231,8 @@ class AtOnce:
         """
         matches = np.empty(len(work.jobs), np.int64)
         ends = np.empty(len(work.targets) + 1, np.int64)
+        shares = min(max(len(work.jobs), LEAST_SHARES), SHARES)
+        room = MOST_FOUND * shares // SHARES
         bits = {}
         with Marker(sets) as marker:
             codes = _codes(views, sets, marker)
@@ -241,13 +253,13 @@ class AtOnce:
                     local,
                 ),
                 proved,
-                self._found,
+                self._found[:room],
                 self._spare,
                 self._counts,
-                self._fresh,
+                self._fresh[:room],
                 matches,
                 ends,
-                PATIENCE,
+                PATIENCE * shares // SHARES,
             )
         if size == TOO_MUCH:
             return None
@@ -317,20 +329,27 @@ class AtOnce:
         written = int(ends[-1])
         if not written:
             return found
-        relations = self._plans.relations
-        fresh = self._fresh[:written]
-        place = 0
-        tables: dict[str, list[Ids]] = {}
-        while place < written:
-            name = names[fresh[place]]
-            end = place + 1 + relations[name].arity
-            tables.setdefault(name, []).append(fresh[place + 1 : end])
-            place = end
+        relations = [self._plans.relations[name] for name in names]
+        arities = np.array([relation.arity for relation in relations], np.int64)
+        facts = _by_number(self._fresh[:written], arities)
         more = {
-            name: new_rows(relations[name], np.stack(facts, axis=1))
-            for name, facts in tables.items()
+            names[number]: new_rows(relations[number], table)
+            for number, table in facts.items()
         }
         return joined(found, more)
+
+
+def _by_number(fresh: Ids, arities: Numbers) -> dict[int, Ids]:
+    """The facts without a row of each relation, by column."""
+    starts = np.empty(fresh.size, np.int64)
+    starts = starts[: find_records(fresh, arities, starts)]
+    numbers = fresh[starts]
+    return {
+        number: fresh[
+            starts[numbers == number] + np.arange(1, arities[number] + 1)[:, np.newaxis]
+        ]
+        for number in np.unique(numbers).tolist()
+    }
 
 
 def _codes(views: Views, sets: Sets, marker: Marker) -> tuple[Code, Code, Code] | None:

@@ -1,8 +1,8 @@
 """The embedded engine: everything in this process, in columns.
 
 See `evermat.algebra.Engine` for the methods. Facts are rows of relations (`relation`),
-sets are rows and status bits (`sets`), rules are run by plans (`plan`, `evaluate`), and
-what they derive is sorted, counted and given rows (`heads`).
+sets are rows and status bits (`sets`), rules are run by plans (`rules`), and what they
+derive is sorted, counted and given rows (`heads`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import STORED_NUMBERS, EngineUseError, Role, SettledFacts, Within
+from evermat.algebra import STORED_NUMBERS, EngineUseError, SettledFacts, Within
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.at_once import AtOnce, joined
+from evermat.engines.embedded.at_once import AtOnce
+from evermat.engines.embedded.bits import Growing, Stored
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
-from evermat.engines.embedded.evaluate import Evaluation, InlineTables, Prepared
+from evermat.engines.embedded.equality import EqualityOperators
+from evermat.engines.embedded.evaluate import InlineTables
 from evermat.engines.embedded.heads import (
-    Heads,
     find_known,
-    find_or_append,
     intern_rows,
 )
-from evermat.engines.embedded.plan import describe
+from evermat.engines.embedded.memory import keep_freed
 from evermat.engines.embedded.plans import Plans
 from evermat.engines.embedded.proving import Proofs
 from evermat.engines.embedded.relation import (
@@ -35,27 +35,15 @@ from evermat.engines.embedded.relation import (
     RECURSIVE,
     Relation,
 )
-from evermat.engines.embedded.representatives import Cliques
-from evermat.engines.embedded.rewriting import (
-    Sought,
-    explicit_behind,
-    images_of,
-    normalise,
-    rewritten,
-    rows_among,
-    rows_mentioning,
-    shared_ids,
-)
-from evermat.engines.embedded.sets import Growing, Marker, Stored
+from evermat.engines.embedded.rules import RuleOperators
 from evermat.engines.embedded.settled import RowCounts, Settled
 from evermat.engines.embedded.snapshot import Copy
-from evermat.engines.embedded.stages import Source
 from evermat.engines.embedded.store import Store
 from evermat.engines.embedded.stored import committed, reinstate, replaced
 from evermat.engines.embedded.wiring import is_worth_it
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from evermat.algebra import (
         Captured,
@@ -67,21 +55,14 @@ if TYPE_CHECKING:
         Journal,
         Monitor,
         Pattern,
-        Query,
-        QuerySet,
-        Views,
     )
     from evermat.engine_abilities import (
         CountedStrata,
-        Representatives,
         StratumWork,
     )
     from evermat.engines.embedded.arrays import Ids, Rows
-    from evermat.engines.embedded.at_once import Work
     from evermat.engines.embedded.counters import CounterColumn
-    from evermat.engines.embedded.settled import Derived
     from evermat.engines.embedded.whole_updates import WholeUpdates
-    from evermat.values import Kind
 
 MANY_DEAD = 1 << 16
 """Rows that no longer hold are cleared out if there are more than this, and more of
@@ -95,12 +76,13 @@ STEPWISE_UPDATES = 16
 many is taken to make many more."""
 
 
-class EmbeddedEngine:
+class EmbeddedEngine(RuleOperators, EqualityOperators):
     """Columns, sorted indexes and compiled loops on one machine."""
 
     name = "embedded"
 
     def __init__(self, inline: InlineTables | None = None) -> None:
+        keep_freed()
         self.monitor: Monitor | None = None
         self.matches = 0
         self.journal: Journal | None = None
@@ -112,7 +94,8 @@ class EmbeddedEngine:
         self.store = Store(self._dictionary)
         self._plans = Plans(self.store, self.inline)
         self._at_once = AtOnce(self._plans)
-        self._whole_updates: WholeUpdates | None = None
+        self._whole_updates: dict[bool, WholeUpdates] = {}
+        """By whether facts are proved, where derivations are not counted."""
         self._updates_so_far = 0
 
     # ------------------------------------------------------------------- relations
@@ -170,122 +153,6 @@ class EmbeddedEngine:
             return facts.rows.get(name, np.empty(0, np.int32))
         return self.store.sets.stored_rows(facts, name)
 
-    # ----------------------------------------------------------------------- rules
-
-    def derive(self, queries: QuerySet, views: Views) -> Settled:
-        """The facts that the queries yield, each once."""
-        return self._run(queries, views).facts
-
-    def derive_counts(self, queries: QuerySet, views: Views) -> RowCounts:
-        """The facts that the queries yield, with the number of matches of each."""
-        return self._run(queries, views)
-
-    def derivable(self, queries: QuerySet, views: Views) -> Settled:
-        """Those of the changed facts that a query yields."""
-        done = self._at_once.prove(queries, views, self.store.sets)
-        if done is not None:
-            found, work = done
-            self._note(work)
-            return found
-        with Marker(self.store.sets) as marker:
-
-            def run(query: Query, views: Views, heads: Heads) -> None:
-                self._evaluate(self._plans.prepared(query), views, marker, heads)
-
-            return self._proofs.derivable(queries, views, self.store, run)
-
-    def answer(self, query: Query, views: Views) -> pa.Table:
-        """The distinct rows a single query yields."""
-        arity = len(query.head.operands)
-        relation = Relation(query.head.relation, arity)
-        prepared = Prepared(self._plans.new_plan(query), self.inline)
-        heads = Heads(arity)
-        with Marker(self.store.sets) as marker:
-            self._evaluate(prepared, views, marker, heads)
-        found = heads.counted()
-        if found is not None:
-            find_or_append(relation, found)
-        return Copy(self._dictionary, {"": relation.table[:, : relation.count]}).read(
-            ""
-        )
-
-    def explain(self, query: Query, views: Views) -> list[str]:
-        """The steps by which a query would be run."""
-        del views  # the order of steps depends on sizes, not on what is visible
-        return describe(self._plans.new_plan(query))
-
-    def _run(self, queries: QuerySet, views: Views) -> RowCounts:
-        is_update = self._known_before is not None
-        done = self._at_once.run(
-            queries, views, self.store.sets, from_scratch=not is_update
-        )
-        if done is None:
-            every = self._affected(queries, views)
-            return RowCounts(self._run_in_turn(every, views))
-        found, work = done
-        self._note(work)
-        if work.rest:
-            found = joined(found, self._run_in_turn(work.rest, views))
-        return found
-
-    def _note(self, work: Work) -> None:
-        """Tell how many matches there were."""
-        for label, matches in work.matches_by_label():
-            self.matches += matches
-            if self.monitor is not None:
-                self.monitor.working(label, matches)
-
-    def _run_in_turn(self, queries: Iterable[Query], views: Views) -> Derived:
-        gathered: dict[str, Heads] = {}
-        with Marker(self.store.sets) as marker:
-            for query in queries:
-                head = query.head
-                heads = gathered.get(head.relation)
-                if heads is None:
-                    heads = gathered[head.relation] = Heads(len(head.operands))
-                self._evaluate(self._plans.prepared(query), views, marker, heads)
-        counted = ((name, heads.counted()) for name, heads in gathered.items())
-        relations = self.store.relations
-        return {
-            name: (find_or_append(relations[name], some), some.counts)
-            for name, some in counted
-            if some is not None
-        }
-
-    def _affected(self, queries: QuerySet, views: Views) -> Iterator[Query]:
-        """The queries that can yield anything: the change has what they read."""
-        yield from queries.by_change.get(None, ())
-        changes = (
-            (Role.CHANGED, views.delta_positive),
-            (Role.CHANGED_ABSENT, views.delta_negative),
-        )
-        for role, delta in changes:
-            if delta is not None:
-                for name in cast("Settled", delta).rows:
-                    yield from queries.by_change.get((role, name), ())
-
-    def _evaluate(
-        self, prepared: Prepared, views: Views, marker: Marker, heads: Heads
-    ) -> None:
-        evaluation = Evaluation(
-            prepared, lambda pattern: self._source(pattern, views, marker), self.monitor
-        )
-        try:
-            evaluation.run(heads)
-        finally:
-            self.matches += evaluation.matches
-
-    def _source(self, pattern: Pattern, views: Views, marker: Marker) -> Source:
-        name = pattern.relation
-        relation = self.store.relations[name]
-        facts = views.read_by(pattern)
-        if facts is None:
-            return Source(relation, self.store.sets.nothing)
-        if pattern.role is Role.CHANGED or pattern.role is Role.CHANGED_ABSENT:
-            rows = cast("Settled", facts).rows.get(name, NO_ROWS)
-            return Source(relation, self.store.sets.nothing, rows)
-        return Source(relation, self.store.sets.sight(facts, name, marker))
-
     # -------------------------------------------------------------------- counters
 
     @property
@@ -309,19 +176,22 @@ class EmbeddedEngine:
             {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
         )
 
-    def maintain_counting(
+    def maintain(
         self,
         strata: CountedStrata,
-        withdrawn: SettledFacts,
-        given: SettledFacts,
+        changes: tuple[SettledFacts, SettledFacts],
         sets: tuple[GrowingFacts, GrowingFacts],
+        explicit: Facts | None,
     ) -> list[StratumWork] | None:
         """Bring facts and both counters up to date, where that is little work."""
-        if self._whole_updates is None and self._is_too_early():
+        proofs = explicit is not None
+        if proofs not in self._whole_updates and self._is_too_early():
             return None
-        changes = cast("tuple[Settled, Settled]", (withdrawn, given))
+        withdrawn_and_given = cast("tuple[Settled, Settled]", changes)
         growing = cast("tuple[Growing, Growing]", sets)
-        done = self._updates().run(strata, self.store, changes, growing)
+        done = self._updates(proofs=proofs).run(
+            strata, self.store, withdrawn_and_given, growing, explicit
+        )
         if done is None:
             return None
         work, matches = done
@@ -331,7 +201,7 @@ class EmbeddedEngine:
     def get_ready(self, strata: CountedStrata) -> None:
         """Make what updates will need, if that costs little beside the first facts."""
         if is_worth_it(strata, self.store.relations.values()):
-            self._updates().get_ready(strata)
+            self._updates(proofs=False).get_ready(strata)
 
     def _is_too_early(self) -> bool:
         """Whether loading what updates need would take longer than it is worth."""
@@ -339,195 +209,15 @@ class EmbeddedEngine:
         is_loaded = WHOLE_UPDATES in sys.modules
         return not is_loaded and self._updates_so_far <= STEPWISE_UPDATES
 
-    def _updates(self) -> WholeUpdates:
-        if self._whole_updates is None:
+    def _updates(self, *, proofs: bool) -> WholeUpdates:
+        known = self._whole_updates
+        if proofs not in known:
             from evermat.engines.embedded.whole_updates import (  # noqa: PLC0415
                 WholeUpdates,
             )
 
-            self._whole_updates = WholeUpdates(self._plans, self._at_once)
-        return self._whole_updates
-
-    # -------------------------------------------------------------------- equality
-
-    def representatives(self) -> Cliques:
-        """Cliques of equal constants, none of them with two members yet."""
-        return Cliques(self._dictionary)
-
-    def merge(
-        self,
-        representatives: Representatives,
-        equalities: SettledFacts,
-        lost: str,
-        values: frozenset[Kind],
-    ) -> Settled:
-        """Make the two constants of each binary fact equal."""
-        self.declare(lost, 1)
-        cliques = cast("Cliques", representatives)
-        for name, rows in cast("Settled", equalities).rows.items():
-            left, right = self.store.relations[name].table[:, rows]
-            losers = cliques.unite(left, right, values)
-            return self._unary(lost, losers)
-        return self.no_facts()
-
-    def _unary(self, relation: str, ids: Ids) -> Settled:
-        if not ids.size:
-            return self.no_facts()
-        known = self.store.relations[relation]
-        return Settled({relation: intern_rows(known, ids.reshape(1, -1))})
-
-    def restore(
-        self,
-        representatives: Representatives,
-        members: SettledFacts,
-        source: Representatives,
-    ) -> None:
-        """Take the second constants of binary facts to be what `source` says."""
-        for name, rows in cast("Settled", members).rows.items():
-            ids = self.store.relations[name].table[1, rows]
-            cast("Cliques", representatives).assign(ids, cast("Cliques", source))
-
-    def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
-        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
-        cliques = cast("Cliques", representatives)
-        found = {}
-        for name, rows in cast("Settled", nodes).rows.items():
-            relation = self.store.relations[name]
-            ones = relation.table[0, rows]
-            sizes, members = cliques.members(ones)
-            pairs = np.stack([np.repeat(ones, sizes), members])
-            found[name] = intern_rows(relation, pairs)
-        return Settled(found)
-
-    def moved(
-        self, before: Representatives, after: Representatives, relation: str
-    ) -> Settled:
-        """The constants whose representative differs."""
-        self.declare(relation, 1)
-        old, new = cast("Cliques", before), cast("Cliques", after)
-        return self._unary(relation, old.differences(new))
-
-    def rewrite(self, facts: SettledFacts, representatives: Representatives) -> Settled:
-        """The facts with every constant replaced by its representative."""
-        cliques = cast("Cliques", representatives)
-        if cliques.is_identity():
-            return cast("Settled", facts)
-        return Settled(
-            {
-                name: rewritten(self.store.relations[name], rows, cliques)
-                for name, rows in cast("Settled", facts).rows.items()
-            }
-        )
-
-    def shared(self, facts: SettledFacts, representatives: Representatives) -> Settled:
-        """All facts with a constant that is equal to another, and maybe more."""
-        cliques = cast("Cliques", representatives)
-        if cliques.is_identity():
-            return self.no_facts()
-        return Settled(
-            {
-                name: cliques.shared(self.store.relations[name].table, rows)
-                for name, rows in cast("Settled", facts).rows.items()
-            }
-        )
-
-    def rewritten_into(
-        self, facts: SettledFacts, representatives: Representatives, target: Facts
-    ) -> Settled:
-        """Those of the facts that `rewrite` takes to a fact of a view."""
-        cliques = cast("Cliques", representatives)
-        sets = self.store.sets
-        kept = {}
-        for name, rows in cast("Settled", facts).rows.items():
-            images = images_of(self.store.relations[name], rows, cliques)
-            known = images >= 0
-            known[known] = sets.test(target, name, images[known])
-            kept[name] = rows[known]
-        return Settled(kept)
-
-    def mentioning(self, marks: SettledFacts, facts: Facts) -> Settled:
-        """The facts of a view with a constant that begins one of the marks."""
-        parts = [
-            self.store.relations[name].table[0, rows]
-            for name, rows in cast("Settled", marks).rows.items()
-        ]
-        if not parts:
-            return self.no_facts()
-        ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if isinstance(facts, Settled):
-            return Settled(
-                {
-                    name: rows_among(self.store.relations[name], rows, ids)
-                    for name, rows in facts.rows.items()
-                }
-            )
-        sets, sought = self.store.sets, Sought(ids)
-        found = {}
-        for name, relation in self.store.relations.items():
-            if not sets.sees_any(facts, name):
-                continue
-            rows = rows_mentioning(relation, sought)
-            if rows.size:
-                found[name] = rows[sets.test(facts, name, rows)]
-        return Settled(found)
-
-    def nodes_of(
-        self, facts: SettledFacts, representatives: Representatives, relation: str
-    ) -> Settled:
-        """A fact `relation(c, c)` for each clique of two and more of the facts."""
-        cliques = cast("Cliques", representatives)
-        if cliques.is_identity():
-            return self.no_facts()
-        parts = [
-            shared_ids(self.store.relations[name], rows, cliques)
-            for name, rows in cast("Settled", facts).rows.items()
-        ]
-        ids = np.concatenate(parts) if parts else np.empty(0, np.uint32)
-        known = self.store.relations[relation]
-        return Settled({relation: intern_rows(known, np.stack([ids, ids]))})
-
-    def normalise(self, representatives: Representatives) -> Settled:
-        """Let representatives of given facts hold in their place."""
-        cliques = cast("Cliques", representatives)
-        if cliques.is_identity():
-            return self.no_facts()
-        return Settled(
-            {
-                name: normalise(relation, cliques)
-                for name, relation in self.store.relations.items()
-            }
-        )
-
-    def marked(self) -> Settled:
-        """The explicit facts with a recursive count above zero."""
-        return Settled(
-            {
-                name: relation.marked_rows()
-                for name, relation in self.store.relations.items()
-            }
-        )
-
-    def originals(
-        self, facts: SettledFacts, representatives: Representatives
-    ) -> Settled:
-        """The explicit facts that `rewrite` takes to one of the facts."""
-        cliques = cast("Cliques", representatives)
-        return Settled(
-            {
-                name: explicit_behind(self.store.relations[name], rows, cliques)
-                for name, rows in cast("Settled", facts).rows.items()
-            }
-        )
-
-    def expanded_count(self, relation: str, representatives: Representatives) -> int:
-        """How many facts the materialised facts of a relation stand for."""
-        known = self.store.relations.get(relation)
-        if known is None:
-            return 0
-        if representatives.is_identity() or not known.arity:
-            return known.alive
-        rows = self._rows(self.store.materialised, relation)
-        return cast("Cliques", representatives).weight(known.table[:, rows])
+            known[proofs] = WholeUpdates(self._plans, self._at_once, proofs=proofs)
+        return known[proofs]
 
     # -------------------------------------------------------------------- closures
 
@@ -706,8 +396,8 @@ class EmbeddedEngine:
     def _forget_programs(self) -> None:
         """Make programs anew: they may mention relations that are no more."""
         self._plans.forget_programs()
-        if self._whole_updates is not None:
-            self._whole_updates.forget()
+        for updates in self._whole_updates.values():
+            updates.forget()
 
     def _end(self) -> None:
         self.store.sets.release_all()

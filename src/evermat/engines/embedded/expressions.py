@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.algebra import Expression, Pattern
-    from evermat.engines.embedded.arrays import Ids
+    from evermat.engines.embedded.arrays import Ids, Mask
     from evermat.engines.embedded.dictionary import Dictionary
 
     Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
-    Mask = npt.NDArray[np.bool_]
 
 LARGEST_FACTOR = 1 << 31
 """Products of two numbers below this fit into 64 bits."""

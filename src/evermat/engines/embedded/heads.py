@@ -10,6 +10,7 @@ from evermat.engines.embedded import kernels, kernels_heads, kernels_rows
 from evermat.engines.embedded.arrays import NO_FACTS, NO_KEYS, NO_ROWS
 from evermat.engines.embedded.cores import core_count
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
+from evermat.engines.embedded.memory import make_room
 from evermat.engines.embedded.wide import Counted, count_wide
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _count_keys(keys: Keys) -> Counted:
 
 
 def _merge(left: Counted, right: Counted) -> Counted:
+    make_room(left.keys.nbytes + right.keys.nbytes)
     keys = np.empty(left.keys.size + right.keys.size, np.uint64)
     counts = np.empty(keys.size, np.int32)
     size = kernels.merge_counts(

@@ -1,4 +1,4 @@
-"""Compiled loops over heads that need no sorting to be counted."""
+"""Compiled loops over heads that are not sorted, or need not be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from evermat.engines.embedded.kernels import kernel
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Keys, Rows
+    from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.layout import Numbers
 
 _HALF = np.uint64(32)
 
@@ -28,3 +29,18 @@ def tally_ids(keys: Keys, least: int, tally: Rows) -> None:
     """Count each of the ids in the upper halves."""
     for key in keys:
         tally[np.int64(key >> _HALF) - least] += 1
+
+
+@kernel("int64(uint32[::1], int64[::1], int64[::1])")
+def find_records(stream: Ids, arities: Numbers, starts: Numbers) -> int:
+    """Where the records of a stream begin; returns how many there are.
+
+    A record is the number of a relation and as many ids as the relation has columns.
+    """
+    count = 0
+    place = 0
+    while place < stream.size:
+        starts[count] = place
+        count += 1
+        place += 1 + arities[stream[place]]
+    return count

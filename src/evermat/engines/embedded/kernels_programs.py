@@ -59,8 +59,8 @@ RELATION, INDEX, SEEN_BY, KIND, KEY_SIZE, BINDS, CHECKS, OPERANDS = range(8)
 every row), its kind and three numbers. Then the slots of the key, and pairs of a
 position and a slot: values to take from a row, and values that it must have."""
 
-SCAN, BY_HALF, BY_KEY, REQUIRE, EXCLUDE, HEAD = range(6)
-"""Kinds of records."""
+SCAN, BY_HALF, BY_KEY, REQUIRE, EXCLUDE, AGREE, DIFFER, HEAD = range(8)
+"""Kinds of records. The key of the two before the last is two values to compare."""
 
 IN_KEY = -1
 """Stands for the position that is the lower half of a key."""
@@ -230,18 +230,40 @@ def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     return True
 
 
+@kernel("boolean(int64, int64, uint8[::1], uint32[::1], uint32[::1])")
+def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool:
+    """Whether a test is passed; `ids` is room."""
+    if kind >= AGREE:
+        left = values[read_number(step, OPERANDS)]
+        right = values[read_number(step, OPERANDS + 1)]
+        return bool((left == right) == (kind == AGREE))
+    row = _find_fact(step, _goal(step, values, ids), ids, 0)
+    there = row >= 0 and _is_seen(step, row, visible)
+    return bool(there == (kind == REQUIRE))
+
+
 # ---------------------------------------------------------------------------- runs
 
 
-@kernel("int64(int64, int64, int64, int64, int32[::1], uint32[::1], int64[::1])")
+@kernel(
+    "int64(int64, int64, int64, int64, int32[::1], uint8[::1], uint32[::1], int64[::1])"
+)
 def _warm_up(
-    scan: int, step: int, low: int, high: int, rows: Rows, values: Ids, places: Numbers
+    scan: int,
+    step: int,
+    low: int,
+    high: int,
+    rows: Rows,
+    proved: Flags,
+    values: Ids,
+    places: Numbers,
 ) -> int:
-    """Read what the first steps for some rows are likely to read.
+    """Read what the first steps for some rows, unless proved, are likely to read.
 
     Relations are larger than the cache. Reads that do not wait for each other overlap,
     and those of a step for one row after the other do not.
     """
+    is_proof = proved.size > 0
     seen = int64(0)
     relation = read_number(scan, RELATION)
     table = read_number(relation, TABLE)
@@ -250,14 +272,17 @@ def _warm_up(
     for _ in range(read_number(scan, BINDS) + read_number(scan, CHECKS)):
         column = table + 4 * room * read_number(scan, at)
         for i in range(low, high):
-            seen ^= int64(read_id(column, int64(rows[i])))
+            if not (is_proof and proved[i]):
+                seen ^= int64(read_id(column, int64(rows[i])))
         at += 2
-    if read_number(step, KIND) == HEAD:
+    if read_number(step, KIND) >= AGREE:
         return seen
     ids = np.empty(MOST_SLOTS, np.uint32)
     index = read_number(step, INDEX)
     for i in range(low, high):
         places[i - low] = -1
+        if is_proof and proved[i]:
+            continue
         if _take(scan, int64(rows[i]), uint64(0), values):
             places[i - low] = _bucket_start(index, _goal(step, values, ids))
     for i in range(low, high):
@@ -354,7 +379,9 @@ def match_programs(
         for i in range(low, high):
             if (i - low) % BLOCK == 0:
                 end = min(i + BLOCK, high)
-                ids[0] = uint32(_warm_up(scan, first, i, end, rows, values, block))
+                ids[0] = uint32(
+                    _warm_up(scan, first, i, end, rows, proved, values, block)
+                )
             if is_proof and proved[i]:
                 continue
             if not _take(scan, int64(rows[i]), uint64(0), values):
@@ -398,13 +425,10 @@ def match_programs(
                     # Passed at most once: whoever comes back goes further back.
                     is_new = runs[depth] < 0
                     runs[depth] = 0
-                    if is_new:
-                        row = _find_fact(step, _goal(step, values, ids), ids, 0)
-                        there = row >= 0 and _is_seen(step, row, visible)
-                        if there == (kind == REQUIRE):
-                            depth += 1
-                            runs[depth] = -1
-                            continue
+                    if is_new and _passes(step, kind, visible, values, ids):
+                        depth += 1
+                        runs[depth] = -1
+                        continue
                     depth -= 1
                     continue
                 by_half = kind == BY_HALF

@@ -9,7 +9,7 @@ import numpy as np
 from evermat.engines.embedded.kernels import kernel
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows, Status
 
 
 @kernel("int64(uint64[::1], int32[::1], int64)")
@@ -65,6 +65,22 @@ def without_bit(status: Status, rows: Rows, bit: int, found: Rows) -> int:
     return n
 
 
+@kernel("int64(uint16[::1], int32[::1], uint8[::1], boolean, int32[::1])")
+def choose(
+    status: Status,
+    rows: Rows,
+    visible: Flags,
+    present: bool,  # noqa: FBT001  kernels have no keywords
+    found: Rows,
+) -> int:
+    """The rows whose status is visible, or is not; returns how many there are."""
+    n = 0
+    for row in rows:
+        found[n] = row
+        n += (visible[status[row]] != 0) == present
+    return n
+
+
 @kernel("int64(uint16[::1], int32[::1], int32[::1], uint16, uint8, int32[::1])")
 def compare(
     status: Status, members: Rows, rows: Rows, bit: int, wanted: int, found: Rows
@@ -81,4 +97,27 @@ def compare(
         n += ((status[row] & bit) != 0) == (wanted != 0)
     for row in members:
         status[row] &= ~bit
+    return n
+
+
+@kernel("int64(uint16[::1], int32[::1], uint16[::1], int32[::1], uint16, int32[::1])")
+def lost(
+    status: Status, rows: Rows, twin_status: Status, twins: Rows, bit: int, found: Rows
+) -> int:
+    """The rows that have a bit, and whose twin has it not; returns how many there are.
+
+    Args:
+        status: of rows.
+        rows: the rows to look at.
+        twin_status: of twins.
+        twins: for each row one elsewhere that holds the same, or -1.
+        bit: the bit.
+        found: is given the rows.
+    """
+    n = 0
+    for at in range(rows.size):
+        found[n] = rows[at]
+        if (status[rows[at]] & bit) != 0:
+            twin = twins[at]
+            n += twin < 0 or (twin_status[twin] & bit) == 0
     return n

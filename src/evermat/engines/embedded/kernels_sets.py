@@ -60,6 +60,20 @@ def forget_counts(lines: Numbers, rows: Rows) -> None:
                         write_row(counter, int64(rows[i]), int32(0))
 
 
+@kernel(f"int64({_lines}, int64, int64, int64, {_lines}, int64)")
+def _keep_line(
+    lines: Numbers, line: int, low: int, high: int, kept_lines: Numbers, at: int
+) -> int:
+    """Write down where the rows are that are left of a line; zero if there are none."""
+    if low == high:
+        return 0
+    kept_lines[at, RELATION] = lines[line, RELATION]
+    kept_lines[at, LOW] = low
+    kept_lines[at, HIGH] = high
+    kept_lines[at, ORIGIN] = line
+    return 1
+
+
 @kernel(f"int64({_lines}, int32[::1], uint8[::1], boolean, int32[::1], {_lines})")
 def choose(
     lines: Numbers,
@@ -78,12 +92,7 @@ def choose(
         for i in range(lines[line, LOW], lines[line, HIGH]):
             kept[size] = rows[i]
             size += (visible[read_status(status, int64(rows[i]))] != 0) == present
-        if size > start:
-            kept_lines[found, RELATION] = lines[line, RELATION]
-            kept_lines[found, LOW] = start
-            kept_lines[found, HIGH] = size
-            kept_lines[found, ORIGIN] = line
-            found += 1
+        found += _keep_line(lines, line, start, size, kept_lines, found)
     return found
 
 
@@ -106,12 +115,7 @@ def choose_counted(
             kept[size] = rows[i]
             counted = counter != 0 and read_row(counter, int64(rows[i])) > 0
             size += counted == positive
-        if size > start:
-            kept_lines[found, RELATION] = lines[line, RELATION]
-            kept_lines[found, LOW] = start
-            kept_lines[found, HIGH] = size
-            kept_lines[found, ORIGIN] = line
-            found += 1
+        found += _keep_line(lines, line, start, size, kept_lines, found)
     return found
 
 

@@ -198,7 +198,9 @@ class _Planner:
             return 0.0
         if not key:
             # Nothing in common with what is bound: all pairs, unless it comes first.
-            return float(self.size(pattern.relation)) * (1e6 if self.bound else 1.0)
+            size = float(self.size(pattern.relation))
+            # What is empty now need not stay so, and programs scan but once.
+            return 1e6 * max(size, 1.0) if self.bound else size
         constants = {
             at: operand
             for at, operand in enumerate(pattern.operands)

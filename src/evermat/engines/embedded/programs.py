@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.algebra import Column, Role
+from evermat.algebra import Apply, Column, Role
 from evermat.engines.embedded.index import SPREAD, WIDEST_EXACT_KEY
 from evermat.engines.embedded.kernels_programs import (
+    AGREE,
     BY_HALF,
     BY_KEY,
+    DIFFER,
     EXCLUDE,
     FIRST_OFFSET,
     HEAD,
@@ -27,12 +29,12 @@ from evermat.engines.embedded.kernels_programs import (
     SCAN,
 )
 from evermat.engines.embedded.layout import address
-from evermat.engines.embedded.plan import Probe, ProbeInline, Scan, Test
+from evermat.engines.embedded.plan import Check, Probe, ProbeInline, Scan, Test
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evermat.algebra import Operand, Pattern, Query
+    from evermat.algebra import Operand, Pattern, Query, Require
     from evermat.engines.embedded.evaluate import InlineTables
     from evermat.engines.embedded.index import Index
     from evermat.engines.embedded.plan import Plan, Step
@@ -53,6 +55,9 @@ MANY_SEARCHES = 64
 
 EVERYBODY = 0
 """Stands for rows that all may see."""
+
+COMPARISONS = {"=": AGREE, "!=": DIFFER}
+"""Constants are the same if their ids are."""
 
 
 class Program:
@@ -119,8 +124,10 @@ def can_be_programmed(plan: Plan) -> bool:
 
 
 def _constant_count(query: Query) -> int:
+    """At least as many as there are constants in a query."""
     patterns = (query.head, *query.positive, *query.negative)
-    return sum(len(pattern.operands) for pattern in patterns)
+    compared = 2 * len(query.computations)
+    return compared + sum(len(pattern.operands) for pattern in patterns)
 
 
 def _is_simple(step: Step) -> bool:
@@ -129,8 +136,18 @@ def _is_simple(step: Step) -> bool:
             return True
         case ProbeInline(key=key):
             return bool(key)
+        case Check(require=require):
+            return _compared(require) is not None
         case _:
             return False
+
+
+def _compared(require: Require) -> tuple[Operand, ...] | None:
+    """The columns and constants that are compared, if that is all."""
+    function, sides = require.expression.function, require.expression.arguments
+    operands = tuple(side for side in sides if not isinstance(side, Apply))
+    is_simple = function in COMPARISONS and len(operands) == len(sides)
+    return operands if is_simple else None
 
 
 class _Writer:
@@ -192,6 +209,13 @@ class _Writer:
                 slots = self._slots(pattern.operands)
                 kind = REQUIRE if present else EXCLUDE
                 return self._test(relation, slots, _role(pattern), kind)
+            case Check(require=require):
+                # No relation is looked at; the record has room for one.
+                relation = self.relations[self.query.head.relation]
+                slots = self._slots(_compared(require) or ())
+                kind = COMPARISONS[require.expression.function]
+                what = (relation, relation.primary, EVERYBODY, kind)
+                return _numbers(what, slots, [], [])
             case _:
                 raise TypeError(step)
 

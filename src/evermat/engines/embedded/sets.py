@@ -1,8 +1,7 @@
 """Sets of facts as rows of relations, and views as masks over their status bits.
 
-A settled set is, for each relation, an array of rows. A stored or growing set is
-a bit in the status of the rows; a growing set also remembers its rows, so that it can
-be walked through and wiped out at a cost that follows its size.
+A settled set is, for each relation, an array of rows (`settled`); a stored or growing
+set is a bit in the status of the rows (`bits`).
 
 A view is worked out in one of two ways. *Settling* starts from the settled and growing
 parts and tests their rows one array at a time. A *sight* is for rule evaluation: a
@@ -22,129 +21,37 @@ from evermat.algebra import (
     Difference,
     EngineUseError,
     Facts,
-    GrowingFacts,
     Intersection,
     Region,
-    StoredFacts,
     Union,
     Within,
     is_bounded,
     require_bounded,
 )
 from evermat.engines.embedded import flat, kernels_rows
-from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
-from evermat.engines.embedded.index import HALF
+from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS, in_sorted
+from evermat.engines.embedded.bits import Growing, Marker, Stored
+from evermat.engines.embedded.codes import mark_visible
+from evermat.engines.embedded.regions import Regions
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.settled import Settled
-from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Self
+    from collections.abc import Callable
 
-    import numpy.typing as npt
-
-    from evermat.engines.embedded.arrays import Flags, Keys, Rows, Status
+    from evermat.engines.embedded.arrays import Flags, Mask, Rows, Status
+    from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Clock, Relation
-
-    Mask = npt.NDArray[np.bool_]
 
 Names = frozenset[str] | None
 """The relations that are asked for; without them, all."""
 
-Code = int | tuple[str, "Code", "Code"]
-"""A view in one relation: a status bit, or a set operation on two codes."""
-
-STATUSES = np.arange(1 << 16, dtype=np.uint16)
 FIRST_FREE_BIT = 2
 """The two bits below mark the stored sets."""
 
 FEW_TIMES = 16
 """A set is marked for a moment unless it is this much larger than what is compared."""
-
-
-class Stored(StoredFacts):
-    """A set that is a status bit and nothing else."""
-
-    __slots__ = ("bit",)
-
-    def __init__(self, bit: int) -> None:
-        self.bit = bit
-
-
-class Growing(GrowingFacts):
-    """A set that is a status bit, and remembers which rows have it.
-
-    There are few bits, so a set gives its bit back as soon as nobody holds it.
-    """
-
-    __slots__ = ("__weakref__", "_sets", "_settled", "bit", "rows")
-
-    def __init__(self, sets: Sets, bit: int) -> None:
-        self._sets = sets
-        self.bit = bit
-        self.rows: dict[str, list[Rows]] = {}
-        self._settled: Settled | None = None
-        """What is in the set, unless it has changed since somebody asked."""
-
-    def add(self, facts: Facts) -> None:
-        """Add facts; what is already there is no error."""
-        new = self._sets.settled(facts - self)
-        if new.is_empty():
-            return
-        self._sets.mark(new, self.bit, present=True)
-        known = self.rows
-        if not known:
-            self._settled = new
-        elif self._settled is not None and known.keys().isdisjoint(new.names()):
-            self._settled = Settled(self._settled.rows | new.rows)
-        else:
-            self._settled = None
-        for name, rows in new.rows.items():
-            known.setdefault(name, []).append(rows)
-
-    def take_over(self, facts: Settled) -> None:
-        """Have facts, which have the bit already; the set was empty."""
-        self._settled = facts
-        self.rows = {name: [rows] for name, rows in facts.rows.items()}
-
-    def discard(self, facts: Facts) -> None:
-        """Take facts out; what is not there is no error."""
-        for name, rows in self._sets.rows_of(facts).items():
-            if name in self.rows:
-                status = self._sets.relations[name].status
-                status[rows] &= ~np.uint16(self.bit)
-                kept = self.current(name)
-                self.rows[name] = [kept[(status[kept] & self.bit) != 0]]
-                self._settled = None
-
-    def settled(self) -> Settled:
-        """What is in the set now."""
-        if self._settled is None:
-            self._settled = Settled({name: self.current(name) for name in self.rows})
-        return self._settled
-
-    def current(self, name: str) -> Rows:
-        """The rows of a relation."""
-        parts = self.rows.get(name)
-        if not parts:
-            return NO_ROWS
-        if len(parts) > 1:
-            parts[:] = [np.concatenate(parts)]
-        return parts[0]
-
-    def release(self) -> None:
-        """Clear the bit everywhere and give it back; the set is empty for good."""
-        self._sets.mark(self.settled(), self.bit, present=False)
-        self.rows.clear()
-        self._settled = None
-        self._sets.give_back(self.bit)
-        self.bit = 0
-
-    def __del__(self) -> None:
-        if self.bit:
-            self.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,54 +63,6 @@ class Sight:
     high: int
 
 
-class Marker:
-    """Gives settled sets a status bit for the time of one rule evaluation."""
-
-    def __init__(self, sets: Sets) -> None:
-        self._sets = sets
-        self._bits: dict[Settled, int] = {}
-        self._marked: set[tuple[Settled, str]] = set()
-        self._whole: list[Settled] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-    def bit(self, settled: Settled, name: str) -> int:
-        """The bit of a set, which its rows in a relation then have."""
-        bit = self._bit_of(settled)
-        if (settled, name) not in self._marked:
-            self._marked.add((settled, name))
-            self._sets.relations[name].status[settled.rows[name]] |= bit
-        return bit
-
-    def bit_everywhere(self, settled: Settled) -> int:
-        """The bit of a set, which its rows in all relations then have."""
-        bit = self._bit_of(settled)
-        if settled not in self._whole:
-            self._whole.append(settled)
-            self._sets.mark(settled, bit, present=True)
-        return bit
-
-    def _bit_of(self, settled: Settled) -> int:
-        bit = self._bits.get(settled)
-        if bit is None:
-            bit = self._bits[settled] = self._sets.take_bit()
-        return bit
-
-    def clear(self) -> None:
-        """Give the bits back."""
-        for settled, name in self._marked:
-            status = self._sets.relations[name].status
-            status[settled.rows[name]] &= ~np.uint16(self._bits[settled])
-        for settled in self._whole:
-            self._sets.mark(settled, self._bits[settled], present=False)
-        for bit in reversed(self._bits.values()):
-            self._sets.give_back(bit)
-
-
 class Sets:
     """Hands out status bits, works out views and turns them into sights."""
 
@@ -212,13 +71,10 @@ class Sets:
     ) -> None:
         self.relations = relations
         self._clock = clock
-        self._dictionary = dictionary
         self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
         self._growing: WeakSet[Growing] = WeakSet()
         self._sights: dict[Code, Flags] = {}
-        self._regions: dict[
-            int, tuple[Region, dict[str, list[tuple[tuple[int, ...], Keys]]]]
-        ] = {}
+        self._regions = Regions(relations, dictionary)
         self.nothing = Sight(NO_FLAGS, 0, 0)
 
     # ------------------------------------------------------------------------ bits
@@ -240,6 +96,10 @@ class Sets:
         # In order, so that updates take the same bits, and find tables made for them.
         self._free.append(bit)
         self._free.sort(reverse=True)
+
+    def has_bits(self, count: int) -> bool:
+        """Whether so many bits are free."""
+        return len(self._free) >= count
 
     def take_bit(self) -> int:
         """A bit that no row has."""
@@ -308,17 +168,24 @@ class Sets:
                     self.describe()
                     return Settled(together.choose(visible, present=present))
 
-        def keep(name: str, rows: Rows) -> Rows:
-            if not self.sees_any(facts, name):
-                return NO_ROWS if present else rows
-            if not present and isinstance(facts, (Growing, Stored)):
-                return _without_bit(self.relations[name].status, rows, facts.bit)
-            if isinstance(facts, Settled):
-                return self._compared(facts, name, rows, wanted=present)
-            mask = self.test(facts, name, rows)
-            return rows[mask if present else ~mask]
+        return _filtered(
+            found, lambda n, r: self._kept_rows(facts, n, r, present=present)
+        )
 
-        return _filtered(found, keep)
+    def _kept_rows(self, facts: Facts, name: str, rows: Rows, *, present: bool) -> Rows:
+        """Those of some rows of a relation that a view has, or has not."""
+        if not self.sees_any(facts, name):
+            return NO_ROWS if present else rows
+        status = self.relations[name].status
+        if not present and isinstance(facts, (Growing, Stored)):
+            return _without_bit(status, rows, facts.bit)
+        if isinstance(facts, Settled):
+            return self._compared(facts, name, rows, wanted=present)
+        if self.is_marked(facts):
+            visible = self._marked(facts, name)
+            return _with_status(status, rows, visible, present=present)
+        mask = self.test(facts, name, rows)
+        return rows[mask if present else ~mask]
 
     def is_flat(self, facts: Settled) -> bool:
         """Whether facts are best handled one relation after the other."""
@@ -350,7 +217,7 @@ class Sets:
         if not members.size:
             return NO_ROWS if wanted else rows
         if members.size > FEW_TIMES * rows.size or not self._free:
-            mask = _in_sorted(rows, facts.ordered(name))
+            mask = in_sorted(rows, facts.ordered(name))
             return rows[mask if wanted else ~mask]
         bit = self._free[-1]
         rows = np.ascontiguousarray(rows)
@@ -363,12 +230,12 @@ class Sets:
     def _outside(self, region: Region, name: str, rows: Rows) -> Rows:
         if not region.touches(name):
             return rows
-        return rows[~self._in_region(region, name, rows)]
+        return rows[~self._regions.test(region, name, rows)]
 
     def _inside(self, region: Region, name: str, rows: Rows) -> Rows:
         if name in region.relations:
             return rows
-        return rows[self._in_region(region, name, rows)]
+        return rows[self._regions.test(region, name, rows)]
 
     def stored_rows(self, facts: Facts, name: str) -> Rows:
         """All rows of any view, found by looking at every row of the relation."""
@@ -423,7 +290,7 @@ class Sets:
             case Difference(left=left, right=right):
                 return self.test(left, name, rows) & ~self.test(right, name, rows)
             case Within(facts=inner, region=region):
-                return self.test(inner, name, rows) & self._in_region(
+                return self.test(inner, name, rows) & self._regions.test(
                     region, name, rows
                 )
             case _:
@@ -433,62 +300,13 @@ class Sets:
         """Which of some rows a set has: it is marked for a moment if it is small."""
         members = facts.rows.get(name, NO_ROWS)
         if members.size > rows.size or not self._free:
-            return _in_sorted(rows, facts.ordered(name))
+            return in_sorted(rows, facts.ordered(name))
         status, bit = self.relations[name].status, self.take_bit()
         status[members] |= bit
         mask: Mask = (status[rows] & bit).astype(np.bool_)
         status[members] &= ~np.uint16(bit)
         self.give_back(bit)
         return mask
-
-    def _in_region(self, region: Region, name: str, rows: Rows) -> Mask:
-        if name in region.relations:
-            return np.ones(rows.size, np.bool_)
-        inside = np.zeros(rows.size, np.bool_)
-        table = self.relations[name].table
-        for positions, wanted in self._shapes(region, name):
-            key = np.zeros(rows.size, np.uint64)
-            for position in positions:
-                key = (key << HALF) | table[position, rows]
-            inside |= _in_sorted(key, wanted)
-        return inside
-
-    def _shapes(self, region: Region, name: str) -> list[tuple[tuple[int, ...], Keys]]:
-        """What a region says of a relation: positions, and keys of constants there.
-
-        A region can have a shape for every class of an ontology, so this is done once.
-        """
-        known = self._regions.get(id(region))
-        if known is None or known[0] is not region:
-            known = self._regions[id(region)] = (region, {})
-        by_name = known[1]
-        if name not in by_name:
-            by_name[name] = self._pack_shapes(region, name)
-        return by_name[name]
-
-    def _pack_shapes(
-        self, region: Region, name: str
-    ) -> list[tuple[tuple[int, ...], Keys]]:
-        groups: dict[tuple[int, ...], list[int]] = {}
-        shapes = [shape for shape in region.shapes if shape.relation == name]
-        self._dictionary.remember(
-            operand
-            for shape in shapes
-            for operand in shape.operands
-            if isinstance(operand, Constant)
-        )
-        for shape in shapes:
-            packed = 0
-            positions = []
-            for position, operand in enumerate(shape.operands):
-                if isinstance(operand, Constant):
-                    positions.append(position)
-                    packed = (packed << 32) | self._dictionary.id_of(operand)
-            groups.setdefault(tuple(positions), []).append(packed)
-        return [
-            (positions, np.sort(np.array(keys, np.uint64)))
-            for positions, keys in groups.items()
-        ]
 
     # ----------------------------------------------------------------------- sights
 
@@ -604,6 +422,13 @@ def _without_bit(status: Status, rows: Rows, bit: int) -> Rows:
     return found[: kernels_rows.without_bit(status, rows, bit, found)]
 
 
+def _with_status(status: Status, rows: Rows, visible: Flags, *, present: bool) -> Rows:
+    """The rows whose status is visible, or those whose status is not."""
+    rows = np.ascontiguousarray(rows)
+    found = np.empty_like(rows)
+    return found[: kernels_rows.choose(status, rows, visible, present, found)]
+
+
 def _seen_rows(visible: Flags, status: Status) -> Rows:
     """The rows whose status is visible."""
     return np.flatnonzero(visible[status].view(np.bool_)).astype(np.int32)
@@ -625,38 +450,6 @@ def _foreign(facts: Facts) -> TypeError:
     return TypeError(f"not a set of this engine: {type(facts).__name__}")
 
 
-def mark_visible(codes: Mapping[int, Code]) -> Flags:
-    """For every possible status the numbers of the views that have rows with it.
-
-    Args:
-        codes: views by number, which is one bit.
-    """
-    # Bits above all those that are mentioned do not matter: what is seen recurs.
-    statuses = STATUSES[: 1 << max(map(_width, codes.values()))]
-    seen = np.zeros(statuses.size, np.uint8)
-    for number, code in codes.items():
-        seen |= _evaluate(code, statuses) * np.uint8(number)
-    return np.tile(seen, STATUSES.size // statuses.size)
-
-
-def _width(code: Code) -> int:
-    """How many of the lowest bits of a status tell whether it is in a set."""
-    if isinstance(code, int):
-        return code.bit_length()
-    return max(_width(code[1]), _width(code[2]))
-
-
-def _evaluate(code: Code, statuses: Status) -> Mask:
-    """Which statuses are in the set that a code describes."""
-    if isinstance(code, int):
-        return (statuses & code).astype(np.bool_)
-    word, left, right = code
-    a, b = _evaluate(left, statuses), _evaluate(right, statuses)
-    if word == "|":
-        return a | b
-    return a & b if word == "&" else a & ~b
-
-
 def _united(left: Settled, right: Settled) -> Settled:
     if left.is_empty() or right.is_empty():
         return right if left.is_empty() else left
@@ -673,13 +466,3 @@ def _union(left: Rows, right: Rows) -> Rows:
     keep = np.ones(both.size, np.bool_)
     keep[1:] = both[1:] != both[:-1]
     return both[keep]
-
-
-def _in_sorted(values: Rows | Keys, sorted_values: Rows | Keys) -> Mask:
-    """Which values occur in a sorted array."""
-    if not sorted_values.size:
-        return np.zeros(values.size, np.bool_)
-    places = np.searchsorted(sorted_values, values)
-    places[places == sorted_values.size] = 0
-    mask: Mask = sorted_values[places] == values
-    return mask

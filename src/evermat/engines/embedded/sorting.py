@@ -15,6 +15,7 @@ import numpy as np
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import core_count, in_slices, workers
+from evermat.engines.embedded.memory import make_room
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Keys, Rows
@@ -67,6 +68,7 @@ def merge_pairs(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows]:
     before keys are written. (Asking for memory is what may fail, and is done before
     anything is given away.)
     """
+    make_room(left.keys.nbytes + right.keys.nbytes)
     keys, rows = kernels.empty_pairs(left.keys.size + right.keys.size)
 
     def places(mine: slice) -> tuple[slice, slice]:

@@ -14,16 +14,12 @@ from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy.typing as npt
-
     from evermat.algebra import Compute, Require
-    from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Mask, Rows, Status
     from evermat.engines.embedded.expressions import Calculator
     from evermat.engines.embedded.index import Run
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.sets import Sight
-
-    Mask = npt.NDArray[np.bool_]
 
 BATCH = 1 << 17
 """About how many bindings a step hands on at a time, so that they stay in the cache."""
@@ -211,20 +207,7 @@ class ProbeStage:
         parents = np.empty(found.most, np.int32)
         rows = np.empty(found.most, np.int32)
         seconds = np.empty(found.most, np.uint32)
-        sight = self._source.sight
-        size = kernels.expand(
-            found.first,
-            found.last,
-            found.run.keys,
-            found.run.rows,
-            self._relation.status,
-            sight.visible,
-            sight.low,
-            sight.high,
-            parents,
-            rows,
-            seconds,
-        )
+        size = kernels.expand(*self._seen(found), parents, rows, seconds)
         parents, rows = parents[:size], rows[:size]
         if found.start:
             parents += found.start
@@ -261,23 +244,21 @@ class ProbeStage:
 
     def pack(self, batch: Batch, found: Found, packing: Packing) -> Keys:
         """The keys of the heads of bindings with rows that were found for them."""
-        sight = self._source.sight
         ids = np.ascontiguousarray(batch.value(packing.known))
+        ids = ids[found.start : found.start + found.first.size]
         keys = np.empty(found.most, np.uint64)
-        size = kernels.expand_into_keys(
-            found.first,
-            found.last,
-            found.run.keys,
-            found.run.rows,
-            self._relation.status,
-            sight.visible,
-            sight.low,
-            sight.high,
-            ids[found.start : found.start + found.first.size],
-            packing.flipped,
-            keys,
-        )
+        size = kernels.expand_into_keys(*self._seen(found), ids, packing.flipped, keys)
         return keys[:size]
+
+    def _seen(
+        self, found: Found
+    ) -> tuple[Rows, Rows, Keys, Rows, Status, Flags, int, int]:
+        """For kernels: places that were found, and what may be seen of their rows."""
+        run, sight = found.run, self._source.sight
+        return (
+            *(found.first, found.last, run.keys, run.rows),
+            *(self._relation.status, sight.visible, sight.low, sight.high),
+        )
 
     def find(self, batch: Batch, most: int = BATCH) -> Iterator[Found]:
         """Where the index has what the bindings look for, in pieces.

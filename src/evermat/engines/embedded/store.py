@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.bits import Stored
+from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
 from evermat.engines.embedded.relation import (
@@ -17,7 +20,7 @@ from evermat.engines.embedded.relation import (
     Clock,
     Relation,
 )
-from evermat.engines.embedded.sets import Sets, Stored
+from evermat.engines.embedded.sets import Sets
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Rows
@@ -98,14 +101,27 @@ def _missing(relation: Relation, twin: Relation | None) -> Rows | None:
     parts = [NO_ROWS]
     # In the order of the runs' keys, neighbours are looked up next to each other.
     for run in relation.primary.runs:
-        alive = (relation.status[run.rows] & MATERIALISED) != 0
-        keys, rows = run.keys[alive], run.rows[alive]
-        found = (
-            twin.find_sorted(keys)
+        twins = (
+            twin.find_sorted(run.keys)
             if relation.arity <= WIDEST_EXACT_KEY
-            else twin.find_wide_sorted(relation.table[:, rows].T, keys)
+            else twin.find_wide_sorted(relation.table[:, run.rows].T, run.keys)
         )
-        there = found >= 0
-        there[there] = (twin.status[found[there]] & MATERIALISED) != 0
-        parts.append(rows[~there])
+        parts += _lost(relation, run.rows, twin, twins)
     return np.concatenate(parts)
+
+
+def _lost(relation: Relation, rows: Rows, twin: Relation, twins: Rows) -> list[Rows]:
+    """The materialised ones of some rows whose twins are not, in several parts."""
+    found = np.empty_like(rows)
+    parts: dict[int, Rows] = {}
+
+    def find(part: slice) -> int:
+        here = found[part]
+        size = kernels_rows.lost(
+            relation.status, rows[part], twin.status, twins[part], MATERIALISED, here
+        )
+        parts[part.start] = here[:size]
+        return size
+
+    in_slices(rows.size, find)
+    return [parts[start] for start in sorted(parts)]

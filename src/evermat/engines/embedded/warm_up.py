@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from evermat.engines.embedded import (
     kernels,
+    kernels_changes,
     kernels_closure,
     kernels_heads,
     kernels_programs,
+    kernels_proofs,
     kernels_reach,
     kernels_rows,
     kernels_sets,
@@ -21,9 +23,11 @@ if __name__ == "__main__":
         name
         for module in (
             kernels,
+            kernels_changes,
             kernels_closure,
             kernels_heads,
             kernels_programs,
+            kernels_proofs,
             kernels_reach,
             kernels_rows,
             kernels_sets,

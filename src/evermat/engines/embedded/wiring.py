@@ -6,7 +6,7 @@ has plans and programs, and is numbered.
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from evermat.algebra import Query
     from evermat.engine_abilities import CountedStrata, CountedStratum
     from evermat.engines.embedded.index import Index
-    from evermat.engines.embedded.kernels_updates import Wired
+    from evermat.engines.embedded.kernels_changes import Wired
     from evermat.engines.embedded.layout import Numbers
     from evermat.engines.embedded.plans import Plans
     from evermat.engines.embedded.programs import Program
     from evermat.engines.embedded.relation import Relation
 
 SIGNS = (Role.CHANGED, Role.CHANGED_ABSENT)
+
+REDERIVE, BACKWARD, SORTS = 2, 3, 4
+"""Sorts of queries after those of the two sorts of rules; see `kernels_changes`."""
 
 MANY_SEARCHES = 1 << 15
 """After so many look-ups programs are told of them."""
@@ -61,8 +64,12 @@ Reached = dict[str, list[tuple[int, "Program"]]]
 class Wiring:
     """What the relations that updates have reached so far set off.
 
-    Attributes:
+    Args:
         strata: the rules.
+        plans: plans and programs of queries.
+        proofs: whether facts are proved, where derivations are not counted.
+
+    Attributes:
         names: the relations, by number.
         numbers: the number of each relation.
         programs: all programs, by number.
@@ -71,8 +78,9 @@ class Wiring:
             since programs were last told of it.
     """
 
-    def __init__(self, strata: CountedStrata, plans: Plans) -> None:
+    def __init__(self, strata: CountedStrata, plans: Plans, *, proofs: bool) -> None:
         self.strata = strata
+        self._proofs = proofs
         self._plans = plans
         self.names: list[str] = []
         self.numbers: dict[str, int] = {}
@@ -157,7 +165,8 @@ class Wiring:
             found[here] = []
             if any(each.modules for each in self._strata_of(here)):
                 return None
-            for slot, query in self._readers(here):
+            provers = self._provers(here) if self._proofs else ()
+            for slot, query in chain(self._readers(here), provers):
                 program = self._plans.program(query)
                 if program is None:
                     return None
@@ -187,9 +196,19 @@ class Wiring:
                 rules = stratum.recursive if which else stratum.nonrecursive
                 by_change = rules.delta.by_change
                 for sign, role in enumerate(SIGNS):
-                    slot = 4 * (position + 1) + 2 * which + sign
+                    slot = _slot(position, which) + sign
                     for query in by_change.get((role, name), ()):
                         yield slot, query
+
+    def _provers(self, name: str) -> Iterator[tuple[int, Query]]:
+        """Queries that look for proofs of facts of a relation."""
+        change = Role.CHANGED, name
+        for position in self.strata.holders.get(name, ()):
+            stratum = self.strata.strata[position]
+            for query in stratum.nonrecursive.rederive.by_change.get(change, ()):
+                yield _slot(position, REDERIVE), query
+            for query in stratum.recursive.backward.by_change.get(change, ()):
+                yield _slot(position, BACKWARD), query
 
     def _add(self, found: Reached) -> None:
         relations = self._plans.relations
@@ -207,7 +226,8 @@ class Wiring:
                 for _, program in some:
                     self.programs.append(program)
                     self._uses.update(program.uses)
-                    relations[program.target].counter(slot // 2 % 2)
+                    if not self._proofs:
+                        relations[program.target].counter(slot // 2 % SORTS)
                 entry = self.numbers[name], first, len(self.programs)
                 self._entries.setdefault(slot, []).append(entry)
 
@@ -216,7 +236,8 @@ class Wiring:
     def _lay_out(self) -> None:
         relations = self._plans.relations
         addresses = [relations[name].address for name in self.names]
-        slots = range(4 * (len(self.strata.strata) + 1))
+        strata = self.strata.strata
+        slots = range(_slot(len(strata), NONRECURSIVE))
         entries = [self._entries.get(slot, []) for slot in slots]
         every = [entry for some in entries for entry in some]
         programs = [
@@ -230,4 +251,10 @@ class Wiring:
             np.array(every, np.int64).reshape(-1, 3),
             np.array(programs, np.int64).reshape(-1, 2),
             self.work,
+            np.array([0, *(bool(each.recursive.rules) for each in strata)], np.int64),
         )
+
+
+def _slot(position: int, sort: int) -> int:
+    """Where the entries of a stratum are for changes that a sort of queries reads."""
+    return 2 * (SORTS * (position + 1) + sort)

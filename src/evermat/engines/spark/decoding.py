@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from evermat.columns import Shape, as_terms, joined_shapes, shape_of
+from evermat.engines.spark.blocks import key_columns, local_block, width_of
 from evermat.engines.spark.encoding import FACT
 from evermat.engines.spark.ids import FIRST_DIGEST
+from evermat.engines.spark.rows import brought_home, difference, intersection
 from evermat.engines.spark.session import moved
 from evermat.engines.spark.snapshot import decoded
 from evermat.engines.spark.terms import BROADCAST
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.blocks import Block, Cluster
     from evermat.engines.spark.rows import Rows
 
 _SHAPES = "at int, word string, whole int, fraction int"
@@ -68,17 +70,14 @@ class ClusterRows:
         )
         return bool(found.num_rows)
 
-    def tagged(self, tag: int) -> Rows:
-        """The rows as facts of a relation."""
-        columns = ", ".join(f"c{at}" for at in range(self.num_columns))
-        sql = f"SELECT {tag}L AS tag, {columns} FROM ({self._query()})"  # noqa: S608
-        return replace(
-            self._rows,
-            width=self.num_columns,
-            block=None,
-            sql=sql,
-            keeps=self._rows.blocks,
-        )
+    def block(self, tag: int) -> Block:
+        """The rows as facts of a relation, perhaps of another one."""
+        cluster, width = self.cluster, width_of(self.num_columns)
+        ids = ", ".join(key_columns(width)[1:])
+        sql = f"SELECT {tag}L AS tag, {ids} FROM ({self._query()})"  # noqa: S608
+        if self._rows.bound <= cluster.small:
+            return local_block(cluster, cluster.collect(sql))
+        return brought_home(cluster.checkpoint(sql, width, {tag}))
 
     def encoded(self) -> DataFrame:
         """The rows in the layout of `encoding`; their constants are known."""
@@ -91,11 +90,6 @@ class ClusterRows:
 
     def split(self, other: ClusterRows, *, common: bool) -> ClusterRows:
         """The rows that others have as well, or those that they have not."""
-        from evermat.engines.spark.rows import (  # noqa: PLC0415  not at once
-            difference,
-            intersection,
-        )
-
         chosen = intersection if common else difference
         rows = chosen(self._rows, other._rows)
         return ClusterRows(self.cluster, rows, self._tag, self.num_columns)

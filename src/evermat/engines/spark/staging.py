@@ -29,7 +29,7 @@ from evermat.engines.spark.encoding import (
     spark_schema,
 )
 from evermat.engines.spark.ids import constant_id
-from evermat.engines.spark.rows import brought_home, settled_block
+from evermat.engines.spark.rows import brought_home
 from evermat.engines.spark.session import moved
 from evermat.engines.spark.terms import term_structs
 from evermat.values import Constant, Kind
@@ -128,7 +128,7 @@ class KnownRows(StagedRows):
 
     def block(self, tag: int) -> Block:
         """The rows as facts of a relation, perhaps of another one."""
-        return settled_block(self._rows.tagged(tag))
+        return self._rows.block(tag)
 
 
 class EncodedRows(StagedRows):

@@ -1,0 +1,153 @@
+"""Sets of facts that are bits in the status of rows.
+
+Some bits stay for good, as that of all facts that hold. Others are given to sets that
+grow, which also remember their rows, so that they can be walked through and wiped out
+at a cost that follows their size; or to settled sets while rules are evaluated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.algebra import GrowingFacts, StoredFacts
+from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.settled import Settled
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from evermat.algebra import Facts
+    from evermat.engines.embedded.arrays import Rows
+    from evermat.engines.embedded.sets import Sets
+
+
+class Stored(StoredFacts):
+    """A set that is a status bit and nothing else."""
+
+    __slots__ = ("bit",)
+
+    def __init__(self, bit: int) -> None:
+        self.bit = bit
+
+
+class Growing(GrowingFacts):
+    """A set that is a status bit, and remembers which rows have it.
+
+    There are few bits, so a set gives its bit back as soon as nobody holds it.
+    """
+
+    __slots__ = ("__weakref__", "_sets", "_settled", "bit", "rows")
+
+    def __init__(self, sets: Sets, bit: int) -> None:
+        self._sets = sets
+        self.bit = bit
+        self.rows: dict[str, list[Rows]] = {}
+        self._settled: Settled | None = None
+        """What is in the set, unless it has changed since somebody asked."""
+
+    def add(self, facts: Facts) -> None:
+        """Add facts; what is already there is no error."""
+        new = self._sets.settled(facts - self)
+        if new.is_empty():
+            return
+        self._sets.mark(new, self.bit, present=True)
+        self.take_over(new)
+
+    def take_over(self, facts: Settled) -> None:
+        """Have more facts, which have the bit already."""
+        known = self.rows
+        if not known:
+            self._settled = facts
+        elif self._settled is not None and known.keys().isdisjoint(facts.names()):
+            self._settled = Settled(self._settled.rows | facts.rows)
+        else:
+            self._settled = None
+        for name, rows in facts.rows.items():
+            known.setdefault(name, []).append(rows)
+
+    def discard(self, facts: Facts) -> None:
+        """Take facts out; what is not there is no error."""
+        for name, rows in self._sets.rows_of(facts).items():
+            if name in self.rows:
+                status = self._sets.relations[name].status
+                status[rows] &= ~np.uint16(self.bit)
+                kept = self.current(name)
+                self.rows[name] = [kept[(status[kept] & self.bit) != 0]]
+                self._settled = None
+
+    def settled(self) -> Settled:
+        """What is in the set now."""
+        if self._settled is None:
+            self._settled = Settled({name: self.current(name) for name in self.rows})
+        return self._settled
+
+    def current(self, name: str) -> Rows:
+        """The rows of a relation."""
+        parts = self.rows.get(name)
+        if not parts:
+            return NO_ROWS
+        if len(parts) > 1:
+            parts[:] = [np.concatenate(parts)]
+        return parts[0]
+
+    def release(self) -> None:
+        """Clear the bit everywhere and give it back; the set is empty for good."""
+        self._sets.mark(self.settled(), self.bit, present=False)
+        self.rows.clear()
+        self._settled = None
+        self._sets.give_back(self.bit)
+        self.bit = 0
+
+    def __del__(self) -> None:
+        if self.bit:
+            self.release()
+
+
+class Marker:
+    """Gives settled sets a status bit for the time of one rule evaluation."""
+
+    def __init__(self, sets: Sets) -> None:
+        self._sets = sets
+        self._bits: dict[Settled, int] = {}
+        self._marked: set[tuple[Settled, str]] = set()
+        self._whole: list[Settled] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def bit(self, settled: Settled, name: str) -> int:
+        """The bit of a set, which its rows in a relation then have."""
+        bit = self._bit_of(settled)
+        if (settled, name) not in self._marked:
+            self._marked.add((settled, name))
+            self._sets.relations[name].flip(settled.rows[name], bit, present=True)
+        return bit
+
+    def bit_everywhere(self, settled: Settled) -> int:
+        """The bit of a set, which its rows in all relations then have."""
+        bit = self._bit_of(settled)
+        if settled not in self._whole:
+            self._whole.append(settled)
+            self._sets.mark(settled, bit, present=True)
+        return bit
+
+    def _bit_of(self, settled: Settled) -> int:
+        bit = self._bits.get(settled)
+        if bit is None:
+            bit = self._bits[settled] = self._sets.take_bit()
+        return bit
+
+    def clear(self) -> None:
+        """Give the bits back."""
+        for settled, name in self._marked:
+            bit = self._bits[settled]
+            self._sets.relations[name].flip(settled.rows[name], bit, present=False)
+        for settled in self._whole:
+            self._sets.mark(settled, self._bits[settled], present=False)
+        for bit in reversed(self._bits.values()):
+            self._sets.give_back(bit)

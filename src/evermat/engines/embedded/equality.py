@@ -1,0 +1,229 @@
+"""What the embedded engine does for equality by rewriting.
+
+See `evermat.engine_abilities.EqualityEngine` for the methods. Which constants are equal
+is kept in cliques (`representatives`), and facts are taken to those that stand for them
+by arrays (`rewriting`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.representatives import Cliques
+from evermat.engines.embedded.rewriting import (
+    Sought,
+    explicit_behind,
+    images_of,
+    normalise,
+    rewritten,
+    rows_among,
+    rows_mentioning,
+    shared_ids,
+)
+from evermat.engines.embedded.settled import Settled
+
+if TYPE_CHECKING:
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import Representatives
+    from evermat.engines.embedded.arrays import Ids
+    from evermat.engines.embedded.dictionary import Dictionary
+    from evermat.engines.embedded.store import Store
+    from evermat.values import Kind
+
+
+class EqualityOperators(ABC):
+    """The methods of an engine that are about equal constants.
+
+    Attributes:
+        store: the facts.
+    """
+
+    store: Store
+    _dictionary: Dictionary
+
+    @abstractmethod
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known."""
+
+    def representatives(self) -> Cliques:
+        """Cliques of equal constants, none of them with two members yet."""
+        return Cliques(self._dictionary)
+
+    def merge(
+        self,
+        representatives: Representatives,
+        equalities: SettledFacts,
+        lost: str,
+        values: frozenset[Kind],
+    ) -> Settled:
+        """Make the two constants of each binary fact equal."""
+        self.declare(lost, 1)
+        cliques = cast("Cliques", representatives)
+        for name, rows in cast("Settled", equalities).rows.items():
+            left, right = self.store.relations[name].table[:, rows]
+            losers = cliques.unite(left, right, values)
+            return self._unary(lost, losers)
+        return Settled({})
+
+    def _unary(self, relation: str, ids: Ids) -> Settled:
+        if not ids.size:
+            return Settled({})
+        known = self.store.relations[relation]
+        return Settled({relation: intern_rows(known, ids.reshape(1, -1))})
+
+    def restore(
+        self,
+        representatives: Representatives,
+        members: SettledFacts,
+        source: Representatives,
+    ) -> None:
+        """Take the second constants of binary facts to be what `source` says."""
+        for name, rows in cast("Settled", members).rows.items():
+            ids = self.store.relations[name].table[1, rows]
+            cast("Cliques", representatives).assign(ids, cast("Cliques", source))
+
+    def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
+        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+        cliques = cast("Cliques", representatives)
+        found = {}
+        for name, rows in cast("Settled", nodes).rows.items():
+            relation = self.store.relations[name]
+            ones = relation.table[0, rows]
+            sizes, members = cliques.members(ones)
+            pairs = np.stack([np.repeat(ones, sizes), members])
+            found[name] = intern_rows(relation, pairs)
+        return Settled(found)
+
+    def moved(
+        self, before: Representatives, after: Representatives, relation: str
+    ) -> Settled:
+        """The constants whose representative differs."""
+        self.declare(relation, 1)
+        old, new = cast("Cliques", before), cast("Cliques", after)
+        return self._unary(relation, old.differences(new))
+
+    def rewrite(self, facts: SettledFacts, representatives: Representatives) -> Settled:
+        """The facts with every constant replaced by its representative."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return cast("Settled", facts)
+        return Settled(
+            {
+                name: rewritten(self.store.relations[name], rows, cliques)
+                for name, rows in cast("Settled", facts).rows.items()
+            }
+        )
+
+    def shared(self, facts: SettledFacts, representatives: Representatives) -> Settled:
+        """All facts with a constant that is equal to another, and maybe more."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return Settled({})
+        return Settled(
+            {
+                name: cliques.shared(self.store.relations[name].table, rows)
+                for name, rows in cast("Settled", facts).rows.items()
+            }
+        )
+
+    def rewritten_into(
+        self, facts: SettledFacts, representatives: Representatives, target: Facts
+    ) -> Settled:
+        """Those of the facts that `rewrite` takes to a fact of a view."""
+        cliques = cast("Cliques", representatives)
+        sets = self.store.sets
+        kept = {}
+        for name, rows in cast("Settled", facts).rows.items():
+            images = images_of(self.store.relations[name], rows, cliques)
+            known = images >= 0
+            known[known] = sets.test(target, name, images[known])
+            kept[name] = rows[known]
+        return Settled(kept)
+
+    def mentioning(self, marks: SettledFacts, facts: Facts) -> Settled:
+        """The facts of a view with a constant that begins one of the marks."""
+        parts = [
+            self.store.relations[name].table[0, rows]
+            for name, rows in cast("Settled", marks).rows.items()
+        ]
+        if not parts:
+            return Settled({})
+        ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if isinstance(facts, Settled):
+            return Settled(
+                {
+                    name: rows_among(self.store.relations[name], rows, ids)
+                    for name, rows in facts.rows.items()
+                }
+            )
+        sets, sought = self.store.sets, Sought(ids)
+        found = {}
+        for name, relation in self.store.relations.items():
+            if not sets.sees_any(facts, name):
+                continue
+            rows = rows_mentioning(relation, sought)
+            if rows.size:
+                found[name] = rows[sets.test(facts, name, rows)]
+        return Settled(found)
+
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> Settled:
+        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return Settled({})
+        parts = [
+            shared_ids(self.store.relations[name], rows, cliques)
+            for name, rows in cast("Settled", facts).rows.items()
+        ]
+        ids = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+        known = self.store.relations[relation]
+        return Settled({relation: intern_rows(known, np.stack([ids, ids]))})
+
+    def normalise(self, representatives: Representatives) -> Settled:
+        """Let representatives of given facts hold in their place."""
+        cliques = cast("Cliques", representatives)
+        if cliques.is_identity():
+            return Settled({})
+        return Settled(
+            {
+                name: normalise(relation, cliques)
+                for name, relation in self.store.relations.items()
+            }
+        )
+
+    def marked(self) -> Settled:
+        """The explicit facts with a recursive count above zero."""
+        return Settled(
+            {
+                name: relation.marked_rows()
+                for name, relation in self.store.relations.items()
+            }
+        )
+
+    def originals(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> Settled:
+        """The explicit facts that `rewrite` takes to one of the facts."""
+        cliques = cast("Cliques", representatives)
+        return Settled(
+            {
+                name: explicit_behind(self.store.relations[name], rows, cliques)
+                for name, rows in cast("Settled", facts).rows.items()
+            }
+        )
+
+    def expanded_count(self, relation: str, representatives: Representatives) -> int:
+        """How many facts the materialised facts of a relation stand for."""
+        known = self.store.relations.get(relation)
+        if known is None:
+            return 0
+        if representatives.is_identity() or not known.arity:
+            return known.alive
+        rows = self.store.sets.stored_rows(self.store.materialised, relation)
+        return cast("Cliques", representatives).weight(known.table[:, rows])

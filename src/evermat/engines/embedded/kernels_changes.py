@@ -1,0 +1,391 @@
+"""What compiled updates work on, and the steps that all of them are made of.
+
+An update of few facts is carried out stratum by stratum and round by round without a
+step of Python between them: by counts (`kernels_updates`), or by looking for proofs
+(`kernels_proofs`). Facts are keys: the number of a relation in the upper half, a row in
+the lower one.
+
+Rules run as programs of `kernels_programs`. Numba keeps compiled code for each file and
+does not see when one that it calls has changed: after a change there, remove the cached
+code of this file and of those that import it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engines.embedded.kernels import int64, kernel, sort_keys
+from evermat.engines.embedded.kernels_programs import match_programs, tally
+from evermat.engines.embedded.layout import STATUS
+from evermat.engines.embedded.raw import read_number, read_status, write_status
+
+if TYPE_CHECKING:
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
+    from evermat.engines.embedded.layout import Numbers
+
+# -------------------------------------------------------------- what a call works on
+
+DELETED, ADDED, CHANGED, CHANGED_ABSENT, CHECKED, PROVED, DELAYED = range(7)
+"""Status bits: the two sets that an update fills, and the two changes that queries
+read; the rest is for proofs only."""
+
+BEFORE, REMAINING, UPDATED, PROVING, EXPLICIT = range(5)
+"""What queries may see: the facts before the update, those of them that are not known
+to be lost, and the new facts as far as they are known; what they may see while facts of
+a stratum are proved by others. And which facts are given after the update."""
+
+NONRECURSIVE, RECURSIVE, REDERIVE, BACKWARD = range(4)
+"""The sorts of queries that a stratum has: for the changes that two sorts of rules
+read, which have a counter each; for heads of nonrecursive rules; and from heads of
+recursive rules to the facts that they may follow from."""
+
+SORTS = 4
+
+STRATUM, PHASE, DELETIONS, ADDITIONS, CANDIDATES, LOGGED, CHUNKS, FRESH, PATIENCE = (
+    range(9)
+)
+"""Where the update is: the stratum and what is done in it, then how much of each list
+is used, and how many rows may still be looked at."""
+
+FRESH_NONRECURSIVE, MATCHES = 9, 10
+"""How much of `fresh` nonrecursive rules have written, and all matches so far."""
+
+OLD_DELETIONS, OLD_ADDITIONS = 11, 12
+"""How long the lists were when the stratum began."""
+
+HAS_COUNTERS, IS_CHECKED, IS_DELAYED = 13, 14, 15
+"""Whether derivations are counted; if not, how much of two more lists is used."""
+
+STATE_SIZE = 16
+
+LOSE, INSERT = range(2)
+"""What is done in a stratum: facts are deleted, and then added."""
+
+(
+    IS_TOUCHED,
+    ROUNDS,
+    LOSING,
+    GAINING,
+    OVERDELETED,
+    REDERIVED,
+    INSERTED,
+    ARE_PROVED,
+    SEARCHING,
+) = range(9)
+"""What is reported of a stratum: whether it was visited, how often rules were applied,
+rule instances matched in the two halves, numbers of facts, and rule instances matched
+from head to body, which are not among the former."""
+
+REPORT_SIZE = 9
+
+DONE, HAS_FRESH, GAVE_UP, BELOW_ZERO = range(4)
+"""How a call ends."""
+
+(IN_DELETED, IN_ADDED, IN_CANDIDATES, IN_DELTA, IN_FOUND, IN_SPARE, IN_LOG) = range(7)
+"""Lists of facts."""
+
+IN_BATCH, IN_TODO, IN_OPEN, IN_CHECKED, IN_DELAYED = 6, 7, 8, 9, 10
+"""Lists of facts for proofs, which have no log."""
+
+LISTS, NUMBER_LISTS = 11, 3
+"""How many lists there are of each sort."""
+
+IN_ROWS, IN_COUNTS, IN_OLD_COUNTS = range(3)
+"""Lists of numbers."""
+
+Wired = tuple[
+    "Numbers", "Numbers", "Numbers", "Numbers", "Numbers", "Numbers", "Numbers"
+]
+"""What changes set off: addresses of relations; for each relation the stratum that
+derives it, from 1, or 0; where the entries begin that each slot has for positive
+changes, and for negative ones; the entries, each a relation and which programs read its
+change; for each program its address and the relation it derives; what is counted, how
+many rows it has read and how many matches it had; and for each stratum whether it has
+recursive rules. There is a slot for each sort of queries of each stratum."""
+
+Lists = tuple["Keys", "Rows", "Ids", "Numbers", "Numbers"]
+"""Room to work in: lists of facts and of numbers; facts that have no row yet, as
+`run_programs` writes them; ends of parts of the log, with the counter that was changed;
+and for each counter and relation the greatest row that was changed."""
+
+Given = tuple["Numbers", "Flags", "Keys", "Keys"]
+"""The status bits, which no fact has at first, but for the two sets; for each status
+the roles that may see it, by what queries may see; E⁻ and E⁺."""
+
+HALF = np.uint64(32)
+LOWER = np.uint64(0xFFFFFFFF)
+
+KEYS = "uint64[::1]"
+NUMBERS = "int64[::1]"
+TABLE = "int64[:, ::1]"
+WIRED = (
+    f"Tuple(({NUMBERS}, {NUMBERS}, {NUMBERS}, {TABLE}, {TABLE}, {TABLE}, {NUMBERS}))"
+)
+LISTED = f"Tuple((uint64[:, ::1], int32[:, ::1], uint32[::1], {TABLE}, {TABLE}))"
+GIVEN = f"Tuple(({NUMBERS}, uint8[:, ::1], {KEYS}, {KEYS}))"
+
+
+# --------------------------------------------------------------------------- facts
+
+
+@kernel(f"int64({NUMBERS}, uint64)")
+def status_of(relations: Numbers, key: np.uint64) -> int:
+    """The status of a fact."""
+    status = read_number(relations[int64(key >> HALF)], STATUS)
+    return int64(read_status(status, int64(key & LOWER)))
+
+
+@kernel(f"void({NUMBERS}, uint64, int64, int64)")
+def set_status(relations: Numbers, key: np.uint64, ones: int, zeros: int) -> None:
+    """Set some bits of the status of a fact and clear others."""
+    status = read_number(relations[int64(key >> HALF)], STATUS)
+    row = int64(key & LOWER)
+    write_status(status, row, np.uint16((read_status(status, row) | ones) & ~zeros))
+
+
+@kernel(f"void({NUMBERS}, {KEYS}, int64, int64, int64, int64)")
+def mark_keys(
+    relations: Numbers, keys: Keys, size: int, ones: int, zeros: int, unless: int
+) -> None:
+    """Set and clear bits of facts, except those that have another bit."""
+    for i in range(size):
+        if not status_of(relations, keys[i]) & unless:
+            set_status(relations, keys[i], ones, zeros)
+
+
+@kernel(f"int64({NUMBERS}, {KEYS}, int64, int64, int64, {NUMBERS}, int32[::1])")
+def group_rows(
+    relations: Numbers,
+    keys: Keys,
+    size: int,
+    unless: int,
+    first: int,
+    starts: Numbers,
+    rows: Rows,
+) -> int:
+    """Put rows of one relation after those of another, from a place on.
+
+    Args:
+        relations: addresses by number.
+        keys: facts.
+        size: how many.
+        unless: facts with this status bit are left out.
+        first: the place.
+        starts: is given the places where relations begin, and the end.
+        rows: is given the rows.
+
+    Returns:
+        The end.
+    """
+    count = relations.size
+    starts[:] = 0
+    for i in range(size):
+        if not status_of(relations, keys[i]) & unless:
+            starts[int64(keys[i] >> HALF) + 1] += 1
+    starts[0] = first
+    for number in range(count):
+        starts[number + 1] += starts[number]
+    for i in range(size):
+        if not status_of(relations, keys[i]) & unless:
+            number = int64(keys[i] >> HALF)
+            rows[starts[number]] = int64(keys[i] & LOWER)
+            starts[number] += 1
+    for number in range(count, 0, -1):
+        starts[number] = starts[number - 1]
+    starts[0] = first
+    return starts[count]
+
+
+@kernel(f"int64({NUMBERS}, {KEYS}, int64, {KEYS}, int32[::1], {TABLE})")
+def split_keys(
+    relations: Numbers, keys: Keys, size: int, spare: Keys, rows: Rows, lines: Numbers
+) -> int:
+    """Put facts in order, as rows and lines of `kernels_sets`; how many lines."""
+    ordered = sort_keys(keys[:size], spare[:size])
+    found = int64(0)
+    for i in range(size):
+        number = int64(ordered[i] >> HALF)
+        rows[i] = int64(ordered[i] & LOWER)
+        if found == 0 or lines[found - 1, 3] != number:
+            lines[found, 0] = relations[number]
+            lines[found, 1] = i
+            lines[found, 3] = number
+            found += 1
+        lines[found - 1, 2] = i + 1
+    return found
+
+
+# --------------------------------------------------------------------------- rules
+
+
+@kernel(f"Tuple(({TABLE}, {NUMBERS}))(int64, {NUMBERS}, {NUMBERS}, {WIRED})")
+def _list_jobs(
+    slot: int, positive: Numbers, negative: Numbers, wiring: Wired
+) -> tuple[Numbers, Numbers]:
+    """The programs that read what changed, as jobs and by number; see `derive`."""
+    _, _, entry_starts, entries, programs, _, _ = wiring
+    first, middle, last = entry_starts[2 * slot : 2 * slot + 3]
+    total = int64(0)
+    for entry in range(first, last):
+        starts = positive if entry < middle else negative
+        number = entries[entry, 0]
+        if starts[number + 1] > starts[number]:
+            total += entries[entry, 2] - entries[entry, 1]
+    jobs = np.empty((total, 4), np.int64)
+    origins = np.empty(total, np.int64)
+    job = int64(0)
+    for entry in range(first, last):
+        starts = positive if entry < middle else negative
+        number = entries[entry, 0]
+        if starts[number + 1] > starts[number]:
+            for program in range(entries[entry, 1], entries[entry, 2]):
+                jobs[job, 0] = programs[program, 0]
+                jobs[job, 1] = starts[number]
+                jobs[job, 2] = starts[number + 1]
+                jobs[job, 3] = programs[program, 1]
+                origins[job] = program
+                job += 1
+    return jobs, origins
+
+
+@kernel(
+    f"int64({TABLE}, {NUMBERS}, uint8[::1], uint8[::1], {WIRED}, {LISTED}, {NUMBERS})"
+)
+def _run_jobs(
+    jobs: Numbers,
+    origins: Numbers,
+    visible: Flags,
+    proved: Flags,
+    wiring: Wired,
+    lists: Lists,
+    state: Numbers,
+) -> int:
+    """Run programs; how many heads that have a row were found, or -1: no room."""
+    work = wiring[5]
+    keys, numbers, fresh, _, _ = lists
+    matches = np.empty(origins.size, np.int64)
+    known, written, patience = match_programs(
+        jobs,
+        numbers[IN_ROWS],
+        visible,
+        proved,
+        keys[IN_FOUND],
+        fresh,
+        state[FRESH],
+        matches,
+        state[PATIENCE],
+    )
+    if known < 0:
+        return int64(-1)
+    state[FRESH] = written
+    state[PATIENCE] = patience
+    for job in range(origins.size):
+        work[origins[job], 0] += jobs[job, 2] - jobs[job, 1]
+        work[origins[job], 1] += matches[job]
+        state[MATCHES] += matches[job]
+    return known
+
+
+@kernel(f"int64(int64, {NUMBERS}, {NUMBERS}, uint8[::1], {WIRED}, {LISTED}, {NUMBERS})")
+def derive(
+    slot: int,
+    positive: Numbers,
+    negative: Numbers,
+    visible: Flags,
+    wiring: Wired,
+    lists: Lists,
+    state: Numbers,
+) -> int:
+    """Run some queries that read what changed, and count the heads.
+
+    Args:
+        slot: which queries.
+        positive: where the changed rows of each relation begin.
+        negative: the same for rows that are changed the other way.
+        visible: for each status the roles that may see it.
+        wiring: what changes set off.
+        lists: room to work in.
+        state: where the update is.
+
+    Returns:
+        The number of distinct heads that have a row, or -1: there was no room.
+    """
+    jobs, origins = _list_jobs(slot, positive, negative, wiring)
+    if origins.size == 0:
+        return int64(0)
+    no_flags = np.empty(0, np.uint8)
+    known = _run_jobs(jobs, origins, visible, no_flags, wiring, lists, state)
+    if known < 0:
+        return known
+    keys, numbers = lists[0], lists[1]
+    return tally(known, keys[IN_FOUND], keys[IN_SPARE], numbers[IN_COUNTS])
+
+
+@kernel(
+    f"boolean(int64, {NUMBERS}, uint8[::1], uint8[::1], {WIRED}, {LISTED}, {NUMBERS})"
+)
+def prove(
+    slot: int,
+    starts: Numbers,
+    visible: Flags,
+    proved: Flags,
+    wiring: Wired,
+    lists: Lists,
+    state: Numbers,
+) -> bool:
+    """Mark those of some facts that queries yield; whether there was patience.
+
+    Args:
+        slot: queries that yield the facts that they read as changed ones.
+        starts: where the rows of each relation begin.
+        visible: for each status the roles that may see it.
+        proved: is given for each row whether a query yields it; zeros at first.
+        wiring: what changes set off.
+        lists: room to work in.
+        state: where the update is.
+    """
+    nothing = np.zeros(starts.size, np.int64)
+    jobs, origins = _list_jobs(slot, starts, nothing, wiring)
+    if origins.size == 0:
+        return True
+    return _run_jobs(jobs, origins, visible, proved, wiring, lists, state) >= 0
+
+
+@kernel(f"boolean({NUMBERS}, {NUMBERS}, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS})")
+def group_changes(
+    lost: Numbers,
+    gained: Numbers,
+    wiring: Wired,
+    lists: Lists,
+    given: Given,
+    state: Numbers,
+) -> bool:
+    """What lower strata have lost and gained, net: rows by relation.
+
+    That is what was deleted and not added until the stratum began, and the other way
+    round. Returns whether there is room for it.
+    """
+    relations = wiring[0]
+    keys, numbers, _, _, _ = lists
+    deleted, added = given[0][DELETED], given[0][ADDED]
+    rows = numbers[IN_ROWS]
+    deletions, additions = state[OLD_DELETIONS], state[OLD_ADDITIONS]
+    if deletions + additions > rows.size:
+        return False
+    end = group_rows(relations, keys[IN_DELETED], deletions, added, 0, lost, rows)
+    group_rows(relations, keys[IN_ADDED], additions, deleted, end, gained, rows)
+    return True
+
+
+@kernel(f"boolean(int64, {NUMBERS}, {NUMBERS}, {WIRED})")
+def reads(stratum: int, lost: Numbers, gained: Numbers, wiring: Wired) -> bool:
+    """Whether rules of a stratum read something that has changed."""
+    _, _, entry_starts, entries, _, _, _ = wiring
+    first = 2 * SORTS * stratum
+    for entry in range(entry_starts[first], entry_starts[first + 2 * REDERIVE]):
+        number = entries[entry, 0]
+        if lost[number + 1] > lost[number] or gained[number + 1] > gained[number]:
+            return True
+    return False

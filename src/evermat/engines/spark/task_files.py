@@ -1,0 +1,184 @@
+"""Parquet files that tasks write and read by themselves, wherever they are.
+
+Spark's own files need a library of Hadoop for every sort of store. Tasks have Arrow,
+and open the store as the driver does. A file counts once its name comes back to the
+driver: what is left of a task that failed, or that another one overtook, is in no list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evermat.engines.spark.tasks import map_in_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyarrow.fs import FileSystem
+    from pyspark.sql import DataFrame, SparkSession
+
+    Open = Callable[[], FileSystem]
+
+ROWS_IN_A_GROUP = 1 << 19
+BYTES_IN_A_GROUP = 64 << 20
+_ROWS_AT_ONCE = 1 << 16
+_WRITTEN = "path string, rows bigint, size bigint"
+
+
+class WrittenFile(NamedTuple):
+    """A file that a task has finished."""
+
+    path: str
+    rows: int
+    size: int
+
+
+def write_parquet(frame: DataFrame, storage: Open, folder: str) -> list[WrittenFile]:
+    """Have tasks write a frame, each of them a file.
+
+    Args:
+        frame: what to write; tasks without rows write nothing.
+        storage: opens the storage, in a task.
+        folder: where the files are to be, in that storage.
+    """
+    task = partial(write_task, storage, folder)
+    rows = map_in_tasks(frame, task, _WRITTEN).collect()
+    return [WrittenFile(row["path"], row["rows"], row["size"]) for row in rows]
+
+
+def read_parquet(
+    session: SparkSession,
+    storage: Open,
+    files: Sequence[tuple[str, int]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """A frame of the rows of files, which tasks read.
+
+    Args:
+        session: where.
+        storage: opens the storage, in a task.
+        files: their paths, and how many rows they have.
+        schema: the columns to read; those that a file does not have are null.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  optional
+
+    shares = shared_out(pieces(files), session.sparkContext.defaultParallelism)
+    task = partial(read_task, storage, shares, schema)
+    numbers = session.range(0, len(shares), 1, max(len(shares), 1))
+    return map_in_tasks(numbers, task, from_arrow_schema(schema))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The row groups of a file with a number that leaves a remainder.
+
+    Attributes:
+        of: into how many pieces the file is cut.
+        rows: how many there are, about.
+    """
+
+    path: str
+    number: int
+    of: int
+    rows: int
+
+
+def pieces(files: Iterable[tuple[str, int]]) -> list[Piece]:
+    """Files, and of large files pieces, the largest first."""
+    found = []
+    for path, rows in files:
+        of = -(-rows // ROWS_IN_A_GROUP) or 1
+        found += [Piece(path, number, of, rows // of) for number in range(of)]
+    return sorted(found, key=lambda piece: -piece.rows)
+
+
+def shared_out(every: Sequence[Piece], least: int) -> list[list[Piece]]:
+    """Pieces for tasks: as many tasks as the rows need, or as there are cores."""
+    rows = sum(piece.rows for piece in every)
+    count = max(min(least, len(every)), rows // ROWS_IN_A_GROUP)
+    return [list(every[at::count]) for at in range(count)]
+
+
+# ------------------------------------------------------------- what runs in the tasks
+
+
+def write_task(
+    storage: Open, folder: str, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write all rows to a file with a name that no other attempt has."""
+    path = f"{folder}/{uuid4().hex}.parquet"
+    writer, rows = None, 0
+    for table in _groups(batches):
+        if writer is None:
+            system = storage()
+            system.create_dir(folder, recursive=True)
+            writer = pq.ParquetWriter(
+                path, table.schema, filesystem=system, compression="zstd"
+            )
+        writer.write_table(table, row_group_size=table.num_rows)
+        rows += table.num_rows
+    if writer is not None:
+        writer.close()
+        size = system.get_file_info(path).size
+        columns = [[path], [rows], [size]]
+        yield pa.RecordBatch.from_pydict(
+            dict(zip(WrittenFile._fields, columns, strict=True))
+        )
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows, as many at once as make a row group."""
+    some: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows:
+            some.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+        if rows >= ROWS_IN_A_GROUP or size >= BYTES_IN_A_GROUP:
+            yield pa.Table.from_batches(some)
+            some, rows, size = [], 0, 0
+    if some:
+        yield pa.Table.from_batches(some)
+
+
+def read_task(
+    storage: Open,
+    shares: Sequence[Sequence[Piece]],
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Read the pieces of the shares with the numbers in the batches."""
+    for batch in batches:
+        system = storage()
+        for number in batch.column(0).to_pylist():
+            for piece in shares[number]:
+                with system.open_input_file(piece.path) as stream:
+                    yield from _read(pq.ParquetFile(stream), piece, schema)
+
+
+def _read(
+    file: pq.ParquetFile, piece: Piece, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    groups = list(range(piece.number, file.num_row_groups, piece.of))
+    there = set(file.schema_arrow.names)
+    for batch in file.iter_batches(
+        batch_size=_ROWS_AT_ONCE,
+        row_groups=groups,
+        columns=[name for name in schema.names if name in there],
+    ):
+        yield pa.RecordBatch.from_arrays(
+            [
+                batch.column(field.name).cast(field.type)
+                if field.name in there
+                else pa.nulls(batch.num_rows, field.type)
+                for field in schema
+            ],
+            schema=schema,
+        )
