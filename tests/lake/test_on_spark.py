@@ -1,4 +1,4 @@
-"""Large sets of a state: Spark reads, writes and merges the files."""
+"""Large sets of a state: tasks of Spark read, write and merge the files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_either_engine_opens_what_the_other_wrote(
     assert contents(evermat.KnowledgeBase.open(tmp_path)) == contents(twin)
     table = StateTable.open(tmp_path)
     assert table is not None
-    # Spark writes into folders of its own.
+    # Tasks write into folders of their own.
     by_spark = [file for file in table.files(FACTS) if file.path.count("/") > 1]
     assert bool(by_spark) == (small == 4)
     feed = list(lake.changes(tmp_path, since=0))

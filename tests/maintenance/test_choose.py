@@ -156,6 +156,38 @@ def test_parts_that_reach_far_are_given_up(
         watch.round(4, 900)
 
 
+@pytest.mark.parametrize(
+    ("limit", "is_patient"),
+    [
+        (350.0, True),  # as much as expected may be matched, and some more
+        (100.0, False),  # it was not worth going on, but it was too late to say so
+    ],
+)
+def test_a_part_tells_how_long_to_go_on(limit: float, *, is_patient: bool) -> None:
+    forecast = Forecast(
+        instances=1_000.0, facts=1_000, limit=limit, until=0.0, seconds=1e9
+    )
+    watch = Watch(patience=Patience(50, 0.0, forecast=forecast))
+    watch.phase = "overdelete"
+    watch.working("rule", 5)
+    with watch.judging(parts=16):
+        watch.round(1, 60)
+    expected = forecast.expected(16, 60)
+    assert 50 < expected < 350
+    with nullcontext() if is_patient else pytest.raises(OutOfPatience):
+        watch.working("rule", int(expected))
+    with pytest.raises(OutOfPatience):
+        watch.working("rule", int(expected))
+
+
+@pytest.mark.parametrize(("withdrawn", "given"), [(9, 0), (0, 9)])
+def test_little_is_always_maintained(withdrawn: int, given: int) -> None:
+    """To compare prices of next to nothing would only confuse."""
+    little = History(given=10, facts=100).loaded(200, deriving=1e-6)
+    choice = choose(replace(PLAIN, withdrawn=withdrawn, given=given), little)
+    assert (choice.algorithm, choice.patience) == ("dred-c", None)
+
+
 def test_no_times_are_known() -> None:
     """Nothing is given up at once where facts were taken up from elsewhere."""
     taken_up = History(given=1_000, facts=100_000, instances=200_000.0)
@@ -253,7 +285,9 @@ def test_attempt_that_is_given_up(
     example = Example(engine, REACHABILITY, edge=chain)
     monkeypatch.setattr(materialisation, "choose", impatient)
     # What an engine does all by itself is over before patience can run out.
-    monkeypatch.setattr(dred_counting, "is_carried_out", lambda _: False)
+    monkeypatch.setattr(
+        dred_counting, "is_carried_out", lambda _run, counting: not counting
+    )
     outcome = example.update(
         delete={"edge": [(14, 15)]}, insert={"new": [(1, 2)]}, algorithm="auto"
     )
@@ -283,7 +317,9 @@ def test_deletion_that_begins_with_a_part(
     edges = [(i, j) for i in range(30) for j in (i + 1, i + 3)]
     example = Example(engine, REACHABILITY, edge=edges)
     monkeypatch.setattr(materialisation, "choose", doubtful)
-    monkeypatch.setattr(dred_counting, "is_carried_out", lambda _: False)
+    monkeypatch.setattr(
+        dred_counting, "is_carried_out", lambda _run, counting: not counting
+    )
     gone = [(i, i + 1) for i in range(0, 30, 2)] + [(i, i + 3) for i in range(9, 13)]
     outcome = example.update(delete={"edge": gone}, algorithm="auto")
     divides = can_divide(engine)

@@ -16,6 +16,9 @@ when facts were last materialised and when updates were maintained
 - an insertion matches only new instances, which is less than all; but one by one they
   cost more than in a materialisation.
 
+*Small things are maintained.* Where all instances are matched in no time, there is
+nothing to choose.
+
 *When in doubt, try.* Before there is experience with deletions of comparable size,
 nobody knows how far facts reach: assumptions can be wrong by a large factor. Starting
 again is then chosen only where maintaining would cost more even if facts reached far
@@ -64,6 +67,10 @@ _EARLY_SECONDS = 0.2
 _BEGINNING = 0.03
 """What an insertion may cost, in units of starting again, before it is believed to
 multiply the facts."""
+
+_LITTLE = 10_000.0
+"""So many instances are matched in no time. Where there are fewer, facts are always
+maintained, and no attempt is given up before."""
 
 _SEARCH = 10.0
 """Facts of modules that are deleted and come back in the time that finding a proof for
@@ -114,7 +121,7 @@ def choose(situation: Situation, history: History) -> Choice:
     if situation.changes_rules:
         allowed = _PATIENCE * restart_price(history.instances, history)
         return replace(maintain, patience=_patience(allowed, history))
-    if not history.instances:
+    if history.instances < _LITTLE:
         return maintain
     if not situation.withdrawn:
         return _for_insertion(situation, history, maintain)
@@ -142,7 +149,8 @@ def _for_insertion(situation: Situation, history: History, maintain: Choice) -> 
     if new * history.insertion_speed <= _MARGIN_FOR_INSERTIONS * restart:
         return maintain
     allowed = _BEGINNING * restart
-    patience = Patience(allowed / history.insertion_speed, allowed, is_for_adding=True)
+    instances = max(allowed / history.insertion_speed, _LITTLE)
+    patience = Patience(instances, allowed, is_for_adding=True)
     return replace(maintain, patience=patience)
 
 
@@ -244,4 +252,5 @@ def reason_to_give_up(
 
 
 def _patience(seconds: float, history: History) -> Patience:
-    return Patience(instances=seconds / history.deletion_speed, seconds=seconds)
+    instances = max(seconds / history.deletion_speed, _LITTLE)
+    return Patience(instances=instances, seconds=seconds)

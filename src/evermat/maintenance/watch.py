@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -86,6 +86,10 @@ ADDING = frozenset({"insert", "continue"})
 _UNFINISHED = 2
 """A deletion that was given up would have reached so many times as many instances."""
 
+_TRUST = 1.3
+"""A deletion that was worth going on with by its first part may reach so many times as
+many instances as it was expected to."""
+
 _PARTS = 16
 """A deletion begins with one of at most so many parts."""
 
@@ -118,6 +122,13 @@ class Forecast:
     def parts(self, facts: int) -> int:
         """How many parts to divide so many facts into; 1 if it is not worth it."""
         return max(1, min(_PARTS, facts // _TELLING))
+
+    def is_worth_it(self, expected: float, matched: int) -> bool:
+        """Whether to go on with a deletion that has matched some instances already.
+
+        They would have to be matched again when starting again.
+        """
+        return expected <= self.limit + matched / 2
 
     def expected(self, parts: int, facts: int) -> float:
         """Instances that the whole reaches if one of some parts deletes some facts."""
@@ -239,7 +250,21 @@ class Watch:
         """While one of some parts is deleted, watch how far it reaches."""
         self._parts, self._facts_of_part, self._last_facts = parts, 0, 0
         yield
+        self._be_patient()
         self._parts = 1
+
+    def _be_patient(self) -> None:
+        """Give a deletion as long as it is expected to take, now that a part is done.
+
+        What was allowed before is for those of which nothing is known.
+        """
+        patience = self.patience
+        if patience is None or patience.forecast is None:
+            return
+        expected = patience.forecast.expected(self._parts, self._facts_of_part)
+        if patience.forecast.is_worth_it(expected, self.instances):
+            allowed = max(patience.instances, _TRUST * expected)
+            self.patience = replace(patience, instances=allowed)
 
     def working(self, label: str, matches: int) -> None:
         """Take note of matches, and stop if a limit is passed."""

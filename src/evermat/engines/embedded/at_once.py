@@ -331,7 +331,7 @@ class AtOnce:
             return found
         relations = [self._plans.relations[name] for name in names]
         arities = np.array([relation.arity for relation in relations], np.int64)
-        facts = _by_number(self._fresh[:written], arities)
+        facts = by_number(self._fresh[:written], arities)
         more = {
             names[number]: new_rows(relations[number], table)
             for number, table in facts.items()
@@ -339,7 +339,7 @@ class AtOnce:
         return joined(found, more)
 
 
-def _by_number(fresh: Ids, arities: Numbers) -> dict[int, Ids]:
+def by_number(fresh: Ids, arities: Numbers) -> dict[int, Ids]:
     """The facts without a row of each relation, by column."""
     starts = np.empty(fresh.size, np.int64)
     starts = starts[: find_records(fresh, arities, starts)]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from evermat.engines.embedded.arrays import Rows
+
 _T = TypeVar("_T")
 
 ALONE = 1 << 16
@@ -42,6 +44,31 @@ def in_slices(size: int, work: Callable[[slice], int]) -> int:
     step = -(-size // core_count())
     slices = [slice(low, min(low + step, size)) for low in range(0, size, step)]
     return sum(workers().map(work, slices))
+
+
+def chosen_rows(size: int, choose: Callable[[slice, Rows], int]) -> Rows:
+    """Rows that are chosen among as many elements, in their order.
+
+    Args:
+        size: how many elements there are.
+        choose: is called for slices that make up all elements, each with room for as
+            many rows; writes those that it chooses and returns how many.
+    """
+    found = np.empty(size, np.int32)
+    sizes: dict[int, int] = {}
+
+    def work(part: slice) -> int:
+        count = choose(part, found[part])
+        sizes[part.start] = count
+        return count
+
+    total = in_slices(size, work)
+    end = 0
+    for start, count in sorted(sizes.items()):
+        if start > end:
+            found[end : end + count] = found[start : start + count]
+        end += count
+    return found[:total]
 
 
 def equal_shares(ends: npt.NDArray[np.int64], cores: int) -> list[slice]:

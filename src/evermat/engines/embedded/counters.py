@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from evermat.algebra import EngineUseError
+from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.settled import RowCounts, Settled
 
 if TYPE_CHECKING:
@@ -45,9 +48,11 @@ class CounterColumn:
             return
         for name, (rows, numbers) in counts.by_name.items():
             relation = self._relations[name]
+            old = NO_ROWS
             if self._changes is not None:
-                self._changes.append((name, rows, relation.counted(self._which, rows)))
-            if not relation.add_counts(self._which, rows, numbers, sign):
+                old = np.empty(rows.size, np.int32)
+                self._changes.append((name, rows, old))
+            if not relation.add_counts(self._which, rows, numbers, sign, old):
                 relation.add_counts(self._which, rows, numbers, -sign)
                 raise below_zero(name)
 

@@ -546,20 +546,6 @@ def mark_visible(
     return seen
 
 
-# ---------------------------------------------------------------------- counters
-
-
-@kernel(int64(_rows, _rows, _rows, int64))
-def add_counts(counter: Rows, rows: Rows, counts: Rows, sign: int) -> int:
-    """Add or subtract the counts of rows; return the smallest result."""
-    least = int64(0)
-    for i in range(rows.size):
-        value = int64(counter[rows[i]]) + sign * int64(counts[i])
-        counter[rows[i]] = value
-        least = min(least, value)
-    return int64(least)
-
-
 # ---------------------------------------------------------------- keys and hashes
 
 

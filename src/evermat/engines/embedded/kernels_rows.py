@@ -1,4 +1,4 @@
-"""Compiled loops over rows of relations: giving them numbers, and status bits."""
+"""Compiled loops over rows of relations: their numbers, status bits and counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded.kernels import kernel
+from evermat.engines.embedded.kernels import int64, kernel
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows, Status
@@ -121,3 +121,25 @@ def lost(
             twin = twins[at]
             n += twin < 0 or (twin_status[twin] & bit) == 0
     return n
+
+
+@kernel("int64(int32[::1], int32[::1], int32[::1], int64, int32[::1])")
+def change_counts(counter: Rows, rows: Rows, counts: Rows, sign: int, old: Rows) -> int:
+    """Add or subtract the counts of rows; how many results are below zero.
+
+    Args:
+        counter: the count of each row.
+        rows: the rows to change, none of them twice.
+        counts: what to add to each of them or, if `sign` is -1, to subtract.
+        sign: 1 or -1.
+        old: is given the counts as they were, if it has room for any.
+    """
+    wrong = int64(0)
+    for at in range(rows.size):
+        before = int64(counter[rows[at]])
+        if old.size > 0:
+            old[at] = before
+        after = before + sign * int64(counts[at])
+        counter[rows[at]] = after
+        wrong += after < 0
+    return int(wrong)

@@ -14,6 +14,7 @@ import numpy as np
 
 from evermat.algebra import EngineUseError
 from evermat.engines.embedded import kernels, kernels_rows, kernels_wide
+from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import in_slices
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.layout import address, relation_layout
@@ -124,11 +125,27 @@ class Relation:
             self._clock.tick(self)
         return counter
 
-    def add_counts(self, which: int, rows: Rows, counts: Rows, sign: int) -> bool:
-        """Add or subtract counts; whether none has fallen below zero."""
+    def add_counts(
+        self, which: int, rows: Rows, counts: Rows, sign: int, old: Rows = NO_ROWS
+    ) -> bool:
+        """Add or subtract counts; whether none has fallen below zero.
+
+        Args:
+            which: one of the two counters.
+            rows: rows, none of them twice.
+            counts: how much to add or subtract.
+            sign: 1 or -1.
+            old: is given the counts as they were, if it has room for any.
+        """
         counter = self.counter(which)
         self.note_counted(which, rows, int(rows.max(initial=-1)))
-        return kernels.add_counts(counter, rows, counts, sign) >= 0
+
+        def change(part: slice) -> int:
+            return kernels_rows.change_counts(
+                counter, rows[part], counts[part], sign, old[part]
+            )
+
+        return not in_slices(rows.size, change)
 
     def note_counted(self, which: int, rows: Rows, greatest: int) -> None:
         """Take note that counts of rows were changed, one row being the greatest."""

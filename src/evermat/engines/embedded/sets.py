@@ -32,6 +32,7 @@ from evermat.engines.embedded import flat, kernels_rows
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS, in_sorted
 from evermat.engines.embedded.bits import Growing, Marker, Stored
 from evermat.engines.embedded.codes import mark_visible
+from evermat.engines.embedded.cores import chosen_rows
 from evermat.engines.embedded.regions import Regions
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.settled import Settled
@@ -418,15 +419,21 @@ def _filtered(facts: Settled, keep: Callable[[str, Rows], Rows]) -> Settled:
 def _without_bit(status: Status, rows: Rows, bit: int) -> Rows:
     """The rows whose status lacks a bit."""
     rows = np.ascontiguousarray(rows)
-    found = np.empty_like(rows)
-    return found[: kernels_rows.without_bit(status, rows, bit, found)]
+
+    def choose(part: slice, found: Rows) -> int:
+        return kernels_rows.without_bit(status, rows[part], bit, found)
+
+    return chosen_rows(rows.size, choose)
 
 
 def _with_status(status: Status, rows: Rows, visible: Flags, *, present: bool) -> Rows:
     """The rows whose status is visible, or those whose status is not."""
     rows = np.ascontiguousarray(rows)
-    found = np.empty_like(rows)
-    return found[: kernels_rows.choose(status, rows, visible, present, found)]
+
+    def choose(part: slice, found: Rows) -> int:
+        return kernels_rows.choose(status, rows[part], visible, present, found)
+
+    return chosen_rows(rows.size, choose)
 
 
 def _seen_rows(visible: Flags, status: Status) -> Rows:

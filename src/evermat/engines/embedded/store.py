@@ -9,7 +9,7 @@ import numpy as np
 from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.bits import Stored
-from evermat.engines.embedded.cores import in_slices
+from evermat.engines.embedded.cores import chosen_rows
 from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
 from evermat.engines.embedded.relation import (
@@ -86,12 +86,12 @@ class Store:
     def missing_from(self, other: Store) -> dict[str, Rows | None]:
         """The materialised rows that another store does not have; None for all rows."""
         return {
-            name: _missing(relation, other.relations.get(name))
+            name: missing_rows(relation, other.relations.get(name))
             for name, relation in self.relations.items()
         }
 
 
-def _missing(relation: Relation, twin: Relation | None) -> Rows | None:
+def missing_rows(relation: Relation, twin: Relation | None) -> Rows | None:
     """The materialised rows of a relation that its twin does not have."""
     if twin is None or not twin.alive:
         if relation.alive == relation.count:
@@ -106,22 +106,17 @@ def _missing(relation: Relation, twin: Relation | None) -> Rows | None:
             if relation.arity <= WIDEST_EXACT_KEY
             else twin.find_wide_sorted(relation.table[:, run.rows].T, run.keys)
         )
-        parts += _lost(relation, run.rows, twin, twins)
+        parts.append(_lost(relation, run.rows, twin, twins))
     return np.concatenate(parts)
 
 
-def _lost(relation: Relation, rows: Rows, twin: Relation, twins: Rows) -> list[Rows]:
-    """The materialised ones of some rows whose twins are not, in several parts."""
-    found = np.empty_like(rows)
-    parts: dict[int, Rows] = {}
+def _lost(relation: Relation, rows: Rows, twin: Relation, twins: Rows) -> Rows:
+    """The materialised ones of some rows whose twins are not."""
 
-    def find(part: slice) -> int:
-        here = found[part]
-        size = kernels_rows.lost(
-            relation.status, rows[part], twin.status, twins[part], MATERIALISED, here
+    def choose(part: slice, found: Rows) -> int:
+        status, twin_status = relation.status, twin.status
+        return kernels_rows.lost(
+            status, rows[part], twin_status, twins[part], MATERIALISED, found
         )
-        parts[part.start] = here[:size]
-        return size
 
-    in_slices(rows.size, find)
-    return [parts[start] for start in sorted(parts)]
+    return chosen_rows(rows.size, choose)

@@ -1,0 +1,109 @@
+"""Work on slices, as on several cores, comes to the same as work on the whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evermat.engines.embedded import cores, kernels_rows
+from evermat.engines.embedded.at_once import by_number
+from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.relation import MATERIALISED, NONRECURSIVE, Relation
+from evermat.engines.embedded.store import missing_rows
+
+if TYPE_CHECKING:
+    from evermat.engines.embedded.arrays import Rows
+
+    Facts = set[tuple[int, ...]]
+
+SMALL = st.integers(0, 5)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _slices() -> object:
+    """Everything is divided, however little it is."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(cores, "ALONE", 1)
+    patch.setattr(cores, "core_count", lambda: 3)
+    yield
+    patch.undo()
+
+
+@given(st.lists(st.booleans(), max_size=40))
+def test_agree_chosen_rows(wanted: list[bool]) -> None:
+    status = np.array(wanted, np.uint16)
+    rows = np.arange(len(wanted), dtype=np.int32)
+
+    def choose(part: slice, found: Rows) -> int:
+        return kernels_rows.without_bit(status, rows[part], 1, found)
+
+    expected = [row for row, has_bit in enumerate(wanted) if not has_bit]
+    assert cores.chosen_rows(rows.size, choose).tolist() == expected
+
+
+@given(st.lists(st.tuples(SMALL, st.integers(-2, 2)), max_size=30))
+def test_agree_counts(changes: list[tuple[int, int]]) -> None:
+    before = dict.fromkeys(range(40), 1)
+    relation = Relation("p", 1)
+    rows = intern_rows(relation, np.arange(40, dtype=np.uint32).reshape(1, -1))
+    relation.add_counts(NONRECURSIVE, rows, np.ones(40, np.int32), 1)
+    change = {row * 7: count for row, count in changes}
+    old = np.empty(len(change), np.int32)
+    is_fine = relation.add_counts(
+        NONRECURSIVE,
+        np.array(list(change), np.int32),
+        np.array(list(change.values()), np.int32),
+        -1,
+        old,
+    )
+    after = [before[row] - change.get(row, 0) for row in range(40)]
+    assert relation.counted(NONRECURSIVE, rows).tolist() == after
+    assert old.tolist() == [1] * len(change)
+    assert is_fine == (min(after) >= 0)
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 3).flatmap(
+        lambda arity: st.tuples(
+            st.just(arity),
+            *[st.sets(st.tuples(*[SMALL] * arity), max_size=30)] * 4,
+        )
+    )
+)
+def test_agree_missing_rows(
+    case: tuple[int, Facts, Facts, Facts, Facts],
+) -> None:
+    arity, here, there, dead_here, dead_there = case
+    sides = []
+    for alive, dead in ((here, dead_here), (there, dead_there)):
+        relation = Relation("p", arity)
+        for facts in (dead, alive):
+            table = np.array(sorted(facts), np.uint32).reshape(len(facts), arity).T
+            rows = intern_rows(relation, table)
+        relation.show(rows)
+        sides.append(relation)
+    missing = missing_rows(*sides)
+    if missing is None:
+        held = sides[0].status[: sides[0].count] & MATERIALISED
+        missing = np.flatnonzero(held).astype(np.int32)
+    found = [tuple(fact) for fact in sides[0].table[:, missing].T.tolist()]
+    assert sorted(found) == sorted(here - there)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.tuples(*[SMALL] * 3)), max_size=20))
+def test_agree_facts_by_number(records: list[tuple[int, tuple[int, ...]]]) -> None:
+    """The number of a relation is its arity here."""
+    stream = [n for number, ids in records for n in (number, *ids[:number])]
+    found = by_number(np.array(stream, np.uint32), np.arange(4))
+    assert {
+        number: [tuple(fact) for fact in table.T.tolist()]
+        for number, table in found.items()
+    } == {
+        number: [ids[:number] for other, ids in records if other == number]
+        for number in {number for number, _ in records}
+    }
