@@ -12,9 +12,10 @@ code of this file and of those that import it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numba import njit
 
 from evermat.engines.embedded.kernels import int64, kernel, sort_keys
 from evermat.engines.embedded.kernels_programs import match_programs, tally
@@ -22,6 +23,8 @@ from evermat.engines.embedded.layout import STATUS
 from evermat.engines.embedded.raw import read_number, read_status, write_status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.layout import Numbers
 
@@ -127,6 +130,20 @@ LISTED = f"Tuple((uint64[:, ::1], int32[:, ::1], uint32[::1], {TABLE}, {TABLE}))
 GIVEN = f"Tuple(({NUMBERS}, uint8[:, ::1], {KEYS}, {KEYS}))"
 
 
+_Function = TypeVar("_Function", bound="Callable[..., object]")
+
+
+def part(function: _Function) -> _Function:
+    """Compile a function with the kernels that call it.
+
+    These are found in the cache with all that they call, and the function itself need
+    not be: loading all that an update is made of would take far longer.
+    """
+    compile_: Any = njit(nogil=True, error_model="numpy")
+    compiled: _Function = compile_(function)
+    return compiled
+
+
 # --------------------------------------------------------------------------- facts
 
 
@@ -155,7 +172,7 @@ def mark_keys(
             set_status(relations, keys[i], ones, zeros)
 
 
-@kernel(f"int64({NUMBERS}, {KEYS}, int64, int64, int64, {NUMBERS}, int32[::1])")
+@part
 def group_rows(
     relations: Numbers,
     keys: Keys,
@@ -220,7 +237,7 @@ def split_keys(
 # --------------------------------------------------------------------------- rules
 
 
-@kernel(f"Tuple(({TABLE}, {NUMBERS}))(int64, {NUMBERS}, {NUMBERS}, {WIRED})")
+@part
 def _list_jobs(
     slot: int, positive: Numbers, negative: Numbers, wiring: Wired
 ) -> tuple[Numbers, Numbers]:
@@ -250,9 +267,7 @@ def _list_jobs(
     return jobs, origins
 
 
-@kernel(
-    f"int64({TABLE}, {NUMBERS}, uint8[::1], uint8[::1], {WIRED}, {LISTED}, {NUMBERS})"
-)
+@part
 def _run_jobs(
     jobs: Numbers,
     origins: Numbers,
@@ -288,7 +303,7 @@ def _run_jobs(
     return known
 
 
-@kernel(f"int64(int64, {NUMBERS}, {NUMBERS}, uint8[::1], {WIRED}, {LISTED}, {NUMBERS})")
+@part
 def derive(
     slot: int,
     positive: Numbers,
@@ -323,9 +338,7 @@ def derive(
     return tally(known, keys[IN_FOUND], keys[IN_SPARE], numbers[IN_COUNTS])
 
 
-@kernel(
-    f"boolean(int64, {NUMBERS}, uint8[::1], uint8[::1], {WIRED}, {LISTED}, {NUMBERS})"
-)
+@part
 def prove(
     slot: int,
     starts: Numbers,
@@ -353,7 +366,7 @@ def prove(
     return _run_jobs(jobs, origins, visible, proved, wiring, lists, state) >= 0
 
 
-@kernel(f"boolean({NUMBERS}, {NUMBERS}, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS})")
+@part
 def group_changes(
     lost: Numbers,
     gained: Numbers,
@@ -379,7 +392,7 @@ def group_changes(
     return True
 
 
-@kernel(f"boolean(int64, {NUMBERS}, {NUMBERS}, {WIRED})")
+@part
 def reads(stratum: int, lost: Numbers, gained: Numbers, wiring: Wired) -> bool:
     """Whether rules of a stratum read something that has changed."""
     _, _, entry_starts, entries, _, _, _ = wiring

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded.kernels import int64, kernel
+from evermat.engines.embedded.kernels import int64
 from evermat.engines.embedded.kernels_changes import (
     ARE_PROVED,
     BACKWARD,
@@ -23,7 +23,6 @@ from evermat.engines.embedded.kernels_changes import (
     DONE,
     EXPLICIT,
     GAVE_UP,
-    GIVEN,
     HALF,
     IN_BATCH,
     IN_CANDIDATES,
@@ -37,9 +36,7 @@ from evermat.engines.embedded.kernels_changes import (
     IN_TODO,
     IS_CHECKED,
     IS_DELAYED,
-    LISTED,
     MATCHES,
-    NUMBERS,
     OVERDELETED,
     PROVED,
     PROVING,
@@ -50,10 +47,10 @@ from evermat.engines.embedded.kernels_changes import (
     SEARCHING,
     SORTS,
     STRATUM,
-    WIRED,
     derive,
     group_rows,
     mark_keys,
+    part,
     prove,
     set_status,
     status_of,
@@ -64,7 +61,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.layout import Numbers
 
 
-@kernel(f"int64(int64, int64, int64, {WIRED}, {LISTED})")
+@part
 def _keep_without(bit: int, source: int, size: int, wiring: Wired, lists: Lists) -> int:
     """Keep those facts of a list that do not have a status bit; how many."""
     relations, keys = wiring[0], lists[0]
@@ -76,7 +73,7 @@ def _keep_without(bit: int, source: int, size: int, wiring: Wired, lists: Lists)
     return kept
 
 
-@kernel(f"int64(int64, int64, int64, int64, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS})")
+@part
 def _derive_from(
     source: int,
     size: int,
@@ -104,7 +101,7 @@ def _derive_from(
     return found
 
 
-@kernel(f"int64(int64, int64, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def _find_sure(
     source: int,
     size: int,
@@ -153,7 +150,7 @@ def _find_sure(
     return sure
 
 
-@kernel(f"int64(int64, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def _saturate(
     todo: int,
     wiring: Wired,
@@ -205,7 +202,7 @@ def _saturate(
         keys[IN_CANDIDATES, :count] = keys[IN_FOUND, :count]
 
 
-@kernel(f"int64(int64, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def _find_bodies(
     todo: int,
     wiring: Wired,
@@ -241,7 +238,7 @@ def _find_bodies(
     return size
 
 
-@kernel(f"int64(int64, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def _check(
     size: int,
     wiring: Wired,
@@ -292,7 +289,7 @@ def _check(
     return _keep_without(proved, IN_BATCH, size, wiring, lists)
 
 
-@kernel(f"int64({WIRED}, {LISTED}, {GIVEN}, {NUMBERS})")
+@part
 def _take_batch(wiring: Wired, lists: Lists, given: Given, state: Numbers) -> int:
     """Candidates that are not deleted, each once; how many."""
     relations = wiring[0]
@@ -309,7 +306,7 @@ def _take_batch(wiring: Wired, lists: Lists, given: Given, state: Numbers) -> in
     return size
 
 
-@kernel(f"int64(int64, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def _leave_unsure(
     size: int,
     wiring: Wired,
@@ -337,7 +334,7 @@ def _leave_unsure(
     return left
 
 
-@kernel(f"int64({WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def _delete(
     wiring: Wired, lists: Lists, given: Given, state: Numbers, report: Numbers
 ) -> int:
@@ -375,7 +372,7 @@ def _delete(
         report[OVERDELETED] += size
 
 
-@kernel(f"int64({WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def delete_unproved(
     wiring: Wired, lists: Lists, given: Given, state: Numbers, report: Numbers
 ) -> int:

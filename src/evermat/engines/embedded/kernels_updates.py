@@ -46,7 +46,6 @@ from evermat.engines.embedded.kernels_changes import (
     INSERT,
     INSERTED,
     IS_TOUCHED,
-    KEYS,
     LISTED,
     LOGGED,
     LOSE,
@@ -73,6 +72,7 @@ from evermat.engines.embedded.kernels_changes import (
     group_changes,
     group_rows,
     mark_keys,
+    part,
     reads,
     set_status,
     status_of,
@@ -91,7 +91,7 @@ _MATERIALISED = 1
 # -------------------------------------------------------------------------- counts
 
 
-@kernel(f"int64({NUMBERS}, uint64, int64)")
+@part
 def _count_of(relations: Numbers, key: np.uint64, which: int) -> int:
     counter = read_number(relations[int64(key >> HALF)], COUNTERS + which)
     if counter == 0:
@@ -99,7 +99,7 @@ def _count_of(relations: Numbers, key: np.uint64, which: int) -> int:
     return int64(read_row(counter, int64(key & LOWER)))
 
 
-@kernel(f"int64(int64, int64, int64, {WIRED}, {LISTED}, {NUMBERS})")
+@part
 def _count(
     size: int, which: int, sign: int, wiring: Wired, lists: Lists, state: Numbers
 ) -> int:
@@ -155,9 +155,7 @@ def restore_counts(wiring: Wired, lists: Lists, count: int) -> None:
             write_row(counter, int64(key & LOWER), numbers[IN_OLD_COUNTS, i])
 
 
-@kernel(
-    f"int64(int64, int64, {NUMBERS}, {NUMBERS}, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS})"
-)
+@part
 def _count_affected(
     stratum: int,
     sign: int,
@@ -202,7 +200,7 @@ def _count_affected(
     return ends
 
 
-@kernel(f"int64(int64, int64, int64, int64, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS})")
+@part
 def _count_round(
     stratum: int,
     size: int,
@@ -231,7 +229,7 @@ def _count_round(
 # -------------------------------------------------------------------------- updates
 
 
-@kernel(f"int64(int64, {KEYS}, {WIRED}, {LISTED}, {NUMBERS})")
+@part
 def _add_own(
     stratum: int, facts: Keys, wiring: Wired, lists: Lists, state: Numbers
 ) -> int:
@@ -251,7 +249,7 @@ def _add_own(
     return state[CANDIDATES] - before
 
 
-@kernel(f"int64({WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def _overdelete(
     wiring: Wired, lists: Lists, given: Given, state: Numbers, report: Numbers
 ) -> int:
@@ -298,7 +296,7 @@ def _overdelete(
     return int64(DONE)
 
 
-@kernel(f"int64({WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})")
+@part
 def _insert(
     wiring: Wired, lists: Lists, given: Given, state: Numbers, report: Numbers
 ) -> int:
@@ -340,9 +338,7 @@ def _insert(
             return int64(HAS_FRESH)
 
 
-@kernel(
-    f"int64({NUMBERS}, {NUMBERS}, {WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {NUMBERS})"
-)
+@part
 def _change(
     lost: Numbers,
     gained: Numbers,
