@@ -55,7 +55,8 @@ def test_few_rows_are_not_shuffled_although_nobody_read_them(
 def test_settings_for_few_rows_do_not_stay(engine: SparkEngine) -> None:
     session = engine.cluster.session
     before = {name: session.conf.get(name, None) for name in FOR_FEW_ROWS}
-    engine.cluster.collect(f"TABLE {written(engine).view}")
+    block = written(engine)
+    engine.cluster.collect(f"TABLE {block.view}")
     with pytest.raises(RuntimeError), for_few_rows(session):
         raise RuntimeError
     assert {name: session.conf.get(name, None) for name in FOR_FEW_ROWS} == before
@@ -67,9 +68,9 @@ def test_keys_are_found_however_they_are_sent(
 ) -> None:
     monkeypatch.setattr(fetching, "MOST_LISTED", most_listed)
     monkeypatch.setattr(blocks, "FEW_ROWS", most_listed)
-    view = written(engine).view
+    block = written(engine)
     keys = pa.array([3, 7, 50], pa.int64()).to_numpy()
-    sql = f"SELECT *, c0 AS key FROM {view}"  # noqa: S608
+    sql = f"SELECT *, c0 AS key FROM {block.view}"  # noqa: S608
     found = fetching.fetch(engine.cluster, sql, ["c0"], keys)
     assert sorted(found["c0"].to_pylist()) == [3, 7]
     assert fetching.fetch(engine.cluster, sql, ["c0"], keys, most=1).num_rows == 1
