@@ -25,8 +25,9 @@ LABELS = [(k, k + 10**6) for k in range(KEYS)]
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> SparkEngine:
     """An engine for which a hundred rows are many."""
-    for name in ("BROADCAST", "SMALL_CHANGE", "FEW"):
+    for name in ("BROADCAST", "SMALL_CHANGE", "FEW", "FEW_ROWS"):
         monkeypatch.setattr(f"evermat.engines.spark.queries.{name}", 10)
+    monkeypatch.setattr("evermat.engines.spark.blocks.FEW_ROWS", 10)
     monkeypatch.setattr("evermat.engines.spark.heavy_keys.MANY", 100)
     engine: SparkEngine = make_engine("spark")  # type: ignore[assignment]
     engine.cluster.small = 50

@@ -13,7 +13,9 @@ made.
 
 from __future__ import annotations
 
+import re
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
@@ -22,18 +24,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.dictionary import Dictionary
-from evermat.engines.spark.session import read_from_cache, without_constraints
+from evermat.engines.spark.session import (
+    for_few_rows,
+    read_from_cache,
+    without_constraints,
+)
 from evermat.engines.spark.summaries import MOST_TAGS, TRIPLE, Summary, observed
 from evermat.engines.spark.terms import SpreadTerms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.engines.spark.summaries import Observed
 
+FEW_ROWS = 5_000
+"""Rows that a plan reads up to which compiling it is not worth while."""
+
+IN_ONE_TASK = "/*+ COALESCE(1) */"
+"""A hint for few rows: what is in one partition need not be shuffled."""
+
 _names = count()
+_VIEW = re.compile(r"\bevermat_\w+")
+_MANY = 1 << 60
 
 
 def key_columns(width: int) -> list[str]:
@@ -44,6 +58,12 @@ def key_columns(width: int) -> list[str]:
 def _order(width: int) -> list[str]:
     """The columns by which rows are sorted: triples by property, then by object."""
     return ["tag", "c1", "c2"] if width >= TRIPLE else ["tag", "c0"]
+
+
+def united(plans: Iterable[str], read: int) -> str:
+    """The rows of several plans, which read so many rows together."""
+    sql = " UNION ALL ".join(plans)
+    return f"SELECT {IN_ONE_TASK} * FROM ({sql})" if read <= FEW_ROWS else sql  # noqa: S608
 
 
 def width_of(arity: int) -> int:
@@ -73,6 +93,7 @@ class Cluster:
     names: list[str] = field(default_factory=list)
     jobs: int = 0
     waste: list[tuple[str, DataFrame | None]] = field(default_factory=list)
+    _view_sizes: dict[str, int] = field(default_factory=dict)
     _terms: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
@@ -90,7 +111,8 @@ class Cluster:
         """The result of a plan on the driver."""
         self.clean()
         self.jobs += 1
-        table = self.session.sql(sql).toArrow()
+        with self._suited(sql):
+            table = self.session.sql(sql).toArrow()
         # Spark says of some columns that they are never null, which is nothing to us.
         return pa.Table.from_arrays(table.columns, names=table.column_names)
 
@@ -120,7 +142,7 @@ class Cluster:
         every.know(summary)
         names = ", ".join(key_columns(width))
         fresh = self.session.sql(f"SELECT {names} FROM {view} WHERE NOT old")  # noqa: S608
-        new = Block(self, width, None, self.register(fresh))
+        new = Block(self, width, None, self.register(fresh, sum(summary.new.values())))
         new.know(replace(summary, sizes=summary.new, numbers=summary.new))
         weakref.finalize(new, _leave, self.waste, new.view, None)
         every.kept_in = KeptIn(Origin(view, width, frozenset(frame.columns)))
@@ -136,9 +158,15 @@ class Cluster:
         """The result of a plan, its name, and what is known about it."""
         self.clean()
         self.jobs += 1
+        with self._suited(sql) as hint:
+            return self._written_now(f"{hint} * FROM ({sql})", width, tags)
+
+    def _written_now(
+        self, rows: str, width: int, tags: Iterable[int] | None
+    ) -> tuple[DataFrame, str, Summary]:
         # Scans of the cache skip what is far from the constants they look for. Spark
         # must not know the order: it mixes up columns when it is told of one.
-        ordered = f"SELECT * FROM ({sql}) SORT BY {', '.join(_order(width))}"  # noqa: S608
+        ordered = f"SELECT {rows} SORT BY {', '.join(_order(width))}"
         frame = self.session.sql(
             f"SELECT * FROM ({ordered}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
         )
@@ -150,11 +178,23 @@ class Cluster:
         # what is read: scans of it are several times as fast.
         with without_constraints(frame):
             frame = frame.checkpoint(eager=True).cache()
-        view = self.register(read_from_cache(frame))
         summary = None if counted is None else counted.summary()
+        size = None if summary is None else sum(summary.sizes.values())
+        view = self.register(read_from_cache(frame, size))
         if summary is None:
             summary = self._summed_up(view, frame.columns)
+        self._view_sizes[view] = sum(summary.sizes.values())
         return frame, view, summary
+
+    @contextmanager
+    def _suited(self, sql: str) -> Iterator[str]:
+        """Settings and a hint that suit a plan, by how many rows it reads."""
+        views = set(_VIEW.findall(sql))
+        if sum(self._view_sizes.get(view, _MANY) for view in views) > FEW_ROWS:
+            yield ""
+            return
+        with for_few_rows(self.session):
+            yield IN_ONE_TASK
 
     def _summed_up(self, view: str, columns: list[str]) -> Summary:
         """What is known about rows, found out by a job of its own."""
@@ -176,18 +216,26 @@ class Cluster:
         while self.waste:
             view, frame = self.waste.pop()
             self.session.catalog.dropTempView(view)
+            self._view_sizes.pop(view, None)
             if frame is not None:
                 frame.unpersist()
 
-    def register(self, frame: DataFrame) -> str:
-        """A name for a frame, to be used in plans."""
+    def register(self, frame: DataFrame, size: int | None = None) -> str:
+        """A name for a frame, to be used in plans.
+
+        Args:
+            frame: the frame.
+            size: how many rows it has, if that is known.
+        """
         view = f"evermat_{next(_names)}"
         frame.createOrReplaceTempView(view)
+        if size is not None:
+            self._view_sizes[view] = size
         return view
 
     def register_table(self, table: pa.Table) -> str:
         """A name for an Arrow table, to be used in plans."""
-        return self.register(self.session.createDataFrame(table))
+        return self.register(self.session.createDataFrame(table), table.num_rows)
 
     def terms_view(self) -> str:
         """The dictionary as a view: `id`, `kind`, `text`."""
@@ -385,7 +433,7 @@ def with_ones(block: Block) -> Block:
     """The rows of a block on the cluster, each with the number one."""
     cluster, names = block.cluster, ", ".join(key_columns(block.width))
     frame = cluster.session.sql(f"SELECT {names}, 1L AS n FROM {block.view}")  # noqa: S608
-    made = Block(cluster, block.width, None, cluster.register(frame))
+    made = Block(cluster, block.width, None, cluster.register(frame, block.size))
     made.know(replace(block.summary, numbers=block.sizes))
     made.shared = block
     made.kept_in = None if block.kept_in is None else replace(block.kept_in, ones=True)

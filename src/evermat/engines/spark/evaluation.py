@@ -19,7 +19,7 @@ from evermat.engines.spark.blocks import (
 from evermat.engines.spark.computations import failed_computation, mark_in
 from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
-from evermat.engines.spark.queries import Knowledge, Planner, united
+from evermat.engines.spark.queries import Knowledge, Planner, all_matches
 from evermat.engines.spark.reading import Reader, affected_queries
 from evermat.engines.spark.rows import brought_home, no_rows
 
@@ -127,7 +127,7 @@ class Evaluation:
     ) -> tuple[Block, dict[str, int]]:
         width = max(plan.width for _, plan in plans)
         makes_terms = any(plan.makes_terms for _, plan in plans)
-        matches = united(plans, width)
+        matches = all_matches(plans, width)
         read = _input_size(views, plans)
         guess = read * self._yield.get(queries, FIRST_GUESS)
         found_here = None
@@ -208,7 +208,7 @@ class Evaluation:
         width = max(plan.width for _, plan in plans)
         keys = ", ".join(key_columns(width))
         sql = (
-            f"SELECT {keys}, count(1) AS n FROM ({united(plans, width)}) "  # noqa: S608
+            f"SELECT {keys}, count(1) AS n FROM ({all_matches(plans, width)}) "  # noqa: S608
             f"GROUP BY {keys}"
         )
         heads = (affected[number].head.relation for number, _ in plans)

@@ -26,6 +26,7 @@ from evermat.engines.spark.blocks import (
     key_names,
     without,
 )
+from evermat.engines.spark.fetching import fetch
 from evermat.engines.spark.row_keys import (
     listed_values,
     whole_key_sql,
@@ -114,7 +115,7 @@ class Lookups:
         extended: dict[tuple[int, int], pa.Table] = {}
         for number, (origin, asked) in enumerate(unknown.items()):
             known = self._known[origin]
-            mine = fetched.filter(pc.equal(fetched["source"], number))
+            mine = fetched.filter(pc.equal(fetched["source"], str(number)))
             mine = common(mine.drop_columns(["source"]), asked)
             if mine.num_rows:
                 known.found = appended([known.found, mine])
@@ -130,20 +131,18 @@ class Lookups:
         width = max(each.width for each in origins)
         width = max(width, len(facts.column_names) - 1)
         facts = appended([facts, _empty(key_columns(width))])
-        parts = [
-            _scan(number, origin, facts, tags) for number, origin in enumerate(origins)
-        ]
-        numbers = np.unique(whole_keys(facts, width))
-        wanted = self._cluster.register_table(pa.table({"key": numbers}))
-        names = ", ".join(["source", *key_columns(width), "n", "old"])
-        fetched = self._cluster.collect(
-            f"SELECT /*+ BROADCAST(r) */ {names} "  # noqa: S608
-            f"FROM (SELECT *, {whole_key_sql(width)} AS key "
-            f"FROM ({' UNION ALL '.join(parts)})) l "
-            f"LEFT SEMI JOIN {wanted} r ON l.key = r.key"
+        scans = (_scan(number, each, width) for number, each in enumerate(origins))
+        # Triples are sorted by property and object: scans skip what is far from them.
+        sorted_by = ((name, facts[name].to_numpy()) for name in key_names(facts)[2:])
+        conditions = [f"tag IN ({', '.join(f'{tag}L' for tag in sorted(tags))})"]
+        conditions += listed_values(sorted_by)
+        keyed = (
+            f"SELECT *, {whole_key_sql(width)} AS key "  # noqa: S608
+            f"FROM ({' UNION ALL '.join(scans)}) WHERE {' AND '.join(conditions)}"
         )
-        self._cluster.waste.append((wanted, None))
-        return fetched
+        names = ["source", *key_columns(width), "n", "old"]
+        keys = np.unique(whole_keys(facts, width))
+        return fetch(self._cluster, keyed, names, keys)
 
 
 def _origins(blocks: Iterable[Block], tags: frozenset[int]) -> list[Origin]:
@@ -155,22 +154,17 @@ def _origins(blocks: Iterable[Block], tags: frozenset[int]) -> list[Origin]:
     return list(found)
 
 
-def _scan(number: int, origin: Origin, facts: pa.Table, tags: frozenset[int]) -> str:
-    """The rows that may be about some facts."""
-    keys = key_names(facts)
+def _scan(number: int, origin: Origin, width: int) -> str:
+    """The rows of a place, with its number."""
     names = [
-        name if at <= origin.width else f"0L AS {name}" for at, name in enumerate(keys)
+        name if at <= origin.width else f"0L AS {name}"
+        for at, name in enumerate(key_columns(width))
     ]
     names.append("n" if "n" in origin.columns else "1L AS n")
     names.append("old" if "old" in origin.columns else "false AS old")
-    # Triples are sorted by property and object: scans skip what is far from them.
-    sorted_by = ((name, facts[name].to_numpy()) for name in keys[2 : origin.width + 1])
-    conditions = [f"tag IN ({', '.join(f'{tag}L' for tag in sorted(tags))})"]
-    conditions += listed_values(sorted_by)
-    return (
-        f"SELECT {number} AS source, {', '.join(names)} FROM {origin.view} "  # noqa: S608
-        f"WHERE {' AND '.join(conditions)}"
-    )
+    # A text is no part of the code that Spark compiles for a scan, as a number is:
+    # most scans then have the same code, which is compiled once.
+    return f"SELECT '{number}' AS source, {', '.join(names)} FROM {origin.view}"  # noqa: S608
 
 
 def _empty(names: list[str]) -> pa.Table:

@@ -34,6 +34,7 @@ from evermat.engines.spark.blocks import (
     width_of,
     without,
 )
+from evermat.engines.spark.fetching import fetch
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.reading import Reader, Source
 from evermat.engines.spark.row_keys import Shape, listed_values
@@ -92,7 +93,7 @@ def _scan(block: Block, number: int, wants: list[_Want], width: int) -> str:
     ]
     conditions = (want.condition() for want in wants if want.block is block)
     return (
-        f"SELECT {number} AS source, {', '.join(names)} FROM {block.view} "  # noqa: S608
+        f"SELECT '{number}' AS source, {', '.join(names)} FROM {block.view} "  # noqa: S608
         f"WHERE {' OR '.join(dict.fromkeys(conditions))}"
     )
 
@@ -171,23 +172,18 @@ class Nearby:
         blocks = list(dict.fromkeys(want.block for want in wants))
         keys = np.unique(np.concatenate([want.keys for want in wants]))
         width = max(block.width for block in blocks)
-        wanted = cluster.register_table(pa.table({"key": keys}))
-        names = ", ".join(["source", *key_columns(width)])
         scans = " UNION ALL ".join(
             _scan(block, number, wants, width) for number, block in enumerate(blocks)
         )
         shapes = dict.fromkeys(want.shape for want in wants)
-        # One join for all: a row is sent as often as it has keys, which are few.
+        # All in one: a row is sent as often as it has keys, which are few.
         keyed = f"SELECT *, explode({_keys_of(shapes)}) AS key FROM ({scans})"  # noqa: S608
-        fetched = cluster.collect(
-            f"SELECT /*+ BROADCAST(r) */ {names} FROM ({keyed}) l "  # noqa: S608
-            f"LEFT SEMI JOIN {wanted} r ON l.key = r.key LIMIT {MOST_ROWS + 1}"
-        )
-        cluster.waste.append((wanted, None))
+        names = ["source", *key_columns(width)]
+        fetched = fetch(cluster, keyed, names, keys, MOST_ROWS + 1)
         if fetched.num_rows > MOST_ROWS:
             raise NotNearError
         for number, block in enumerate(blocks):
-            mine = fetched.filter(pc.equal(fetched["source"], number))
+            mine = fetched.filter(pc.equal(fetched["source"], str(number)))
             self._keep(block, mine.drop_columns(["source"]))
 
     def _keep(self, block: Block, rows: pa.Table) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evermat.algebra import Apply, Column, Compute, Require
-from evermat.engines.spark.blocks import width_of
+from evermat.engines.spark.blocks import FEW_ROWS, united, width_of
 from evermat.engines.spark.computations import (
     VALUE_TYPE,
     columns_in,
@@ -234,6 +234,9 @@ class Planner:
             hint, how = "/*+ BROADCAST(r) */", "broadcast"
         elif estimate <= SMALL_CHANGE and not few:
             hint, how = "/*+ BROADCAST(l) */", "broadcast what was found"
+        elif max(leaf.bound, estimate) <= FEW_ROWS:
+            # Spark would shuffle what a join yields, although there is one partition.
+            hint, how = "/*+ SHUFFLE_HASH(r), COALESCE(1) */", "shuffle"
         else:
             hint, how = "/*+ SHUFFLE_HASH(r) */", "shuffle"
         columns = sorted(self._bound | leaf.columns)
@@ -461,7 +464,7 @@ def _terms(made: list[int]) -> str:
     return f"filter(array({parts}), term -> term.kind IS NOT NULL)"
 
 
-def united(plans: list[tuple[int, QueryPlan]], width: int) -> str:
+def all_matches(plans: list[tuple[int, QueryPlan]], width: int) -> str:
     """All matches of all queries, with the number of the query as `q`."""
     makes_terms = any(plan.makes_terms for _, plan in plans)
     parts = []
@@ -472,4 +475,5 @@ def united(plans: list[tuple[int, QueryPlan]], width: int) -> str:
             made = plan.makes_terms
             names.append("terms" if made else f"CAST(NULL AS {TERMS_TYPE}) AS terms")
         parts.append(f"SELECT {number} AS q, {', '.join(names)} FROM ({plan.sql})")  # noqa: S608
-    return " UNION ALL ".join(parts)
+    read = {block: block.size for _, plan in plans for block in plan.blocks}
+    return united(parts, sum(read.values()))

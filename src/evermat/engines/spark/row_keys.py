@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     Ids = npt.NDArray[np.int64]
     Keys = npt.NDArray[np.int64]
 
-FEW_VALUES = 64
-"""Values of a column up to which scans are told of them, to skip other rows."""
+FEW_VALUES = 10
+"""Values of a column up to which scans are told of them, to skip other rows.
+
+Of more values Spark makes a set, with which scans skip nothing.
+"""
 _BITS = 64
 _TAG_TURN = 45
 

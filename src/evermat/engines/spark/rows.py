@@ -23,6 +23,7 @@ from evermat.engines.spark.blocks import (
     key_columns,
     key_names,
     local_block,
+    united,
     without,
 )
 from evermat.engines.spark.ids import constant_id
@@ -168,11 +169,12 @@ def concatenated(parts: list[Rows]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     width = max(part.width for part in parts)
+    bound = sum(part.bound for part in parts)
     return Rows(
         cluster=parts[0].cluster,
         width=width,
-        bound=sum(part.bound for part in parts),
-        sql=" UNION ALL ".join(part.query(width) for part in parts),
+        bound=bound,
+        sql=united((part.query(width) for part in parts), bound),
         keeps=tuple(block for part in parts for block in part.blocks),
         sizes=_sizes_together(parts),
     )

@@ -40,6 +40,18 @@ SETTINGS = {
 }
 """Settings of the engine's session; those of the session it was given stay."""
 
+FOR_FEW_ROWS = {
+    # Compiling a plan takes longer than interpreting it for a few thousand rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What is in one partition is never shuffled again.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    # Spark assumes that joins multiply, and shuffles what could be large.
+    "spark.sql.maxSinglePartitionBytes": str((1 << 63) - 1),
+}
+"""Settings for plans that read few rows."""
+
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -125,6 +137,22 @@ _numbers = count()
 
 
 @contextmanager
+def for_few_rows(session: SparkSession) -> Iterator[None]:
+    """Run plans that read few rows in here."""
+    before = {name: session.conf.get(name, None) for name in FOR_FEW_ROWS}
+    for name, value in FOR_FEW_ROWS.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, known in before.items():
+            if known is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, known)
+
+
+@contextmanager
 def without_constraints(frame: DataFrame) -> Iterator[None]:
     """Checkpoint a frame in here, and the checkpoint has no constraints.
 
@@ -141,18 +169,28 @@ def without_constraints(frame: DataFrame) -> Iterator[None]:
         conf.unset(setting)
 
 
-def read_from_cache(frame: DataFrame) -> DataFrame:
+def read_from_cache(frame: DataFrame, rows: int | None) -> DataFrame:
     """A cached frame as a scan of the cache.
 
     Spark looks for what is cached when it makes a plan. A checkpoint that knows how it
     is partitioned is then found once, and scanned from its files where the plan names
-    it again.
+    it again. And of caches that nobody read so far Spark assumes what it expected of
+    the plan, where every join multiplies, instead of how large they are.
+
+    Args:
+        frame: the frame.
+        rows: how many rows it has, if that is known.
     """
     from pyspark.sql import DataFrame as Frame  # noqa: PLC0415  slow to load
 
     # PySpark has no name for it: what follows is what its own frames are made of.
     session, inside = frame.sparkSession, cast("Any", frame.sparkSession)
     cached = cast("Any", frame)._jdf.queryExecution().withCachedData()  # noqa: SLF001
+    if rows is not None:
+        # Sizes are of a type that Python cannot hand over: some numbers have them.
+        numbers = session.range(max(rows, 1) * len(frame.columns))
+        alike = cast("Any", numbers)._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+        getattr(cached, "statsOfPlanToCache_$eq")(alike.stats())
     dataset = inside._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
     return Frame(dataset.ofRows(inside._jsparkSession, cached), session)  # noqa: SLF001
 

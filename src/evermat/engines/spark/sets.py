@@ -26,6 +26,7 @@ from evermat.algebra import (
     require_bounded,
 )
 from evermat.engines.spark.blocks import (
+    FEW_ROWS,
     Block,
     appended,
     common,
@@ -424,6 +425,8 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     bound = sum(part.bound for part in parts)
     if not bound or bound > max(pending.guess * FAR_LARGER, FEW):
         return None
+    if bound <= FEW_ROWS:
+        parts = [concatenated(parts)]
     width = max(block.width, *(part.width for part in parts))
     keys = key_columns(width)
     found = [f"l.{name}" if at <= block.width else "0L" for at, name in enumerate(keys)]
@@ -432,8 +435,9 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     columns = ", ".join(
         o if at <= block.width else f"{o} AS {keys[at]}" for at, o in enumerate(found)
     )
-    # One join for each level: they are partitioned like what is found, and a union
-    # of them would not be. Joins by hash need no job of their own, as broadcasts do.
+    # One join for each large level: they are partitioned like what is found, and a
+    # union of them would not be. Joins by hash need no job of their own, as broadcasts
+    # do.
     joins, names = [], [f"r{at}" for at in range(len(parts))]
     for name, part in zip(names, parts, strict=True):
         on = " AND ".join(f"{o} = {name}.{k}" for o, k in zip(found, keys, strict=True))
