@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Facts, SettledFacts
     from evermat.engines.embedded.representatives import Cliques
+    from evermat.values import Constant
     from oracle import Fact
 
 ARITIES = {"flag": 0, "p": 1, "q": 2, "r": 2, "t": 3}
@@ -29,7 +30,7 @@ class World:
     """Random facts and cliques, and sets of facts to ask about."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311  seeded, no secret
         self.engine = engine = EmbeddedEngine()
         for name, arity in {**ARITIES, "same": 2, "lost": 1, "mark": 1}.items():
             engine.declare(name, arity)
@@ -43,7 +44,7 @@ class World:
         self.growing.add(interned(engine, self.facts(15)))
         self.marks = interned(engine, {("mark", (self.name(),)) for _ in range(4)})
 
-    def name(self) -> object:
+    def name(self) -> Constant:
         return constant(f"n{self.random.randrange(NAMES)}")
 
     def facts(self, count: int) -> set[Fact]:
