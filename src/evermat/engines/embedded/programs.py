@@ -2,8 +2,8 @@
 
 A program is an array of numbers; `kernels_programs` says what they mean. Every variable
 of the query has a slot, and so has every constant, so that a step need not tell them
-apart. Queries that compute something, or that have to form all pairs, but for those with
-few inline rows, have no program.
+apart. Queries that compute something, or that have to form all pairs of bindings and
+rows that are not few, have no program.
 """
 
 from __future__ import annotations
