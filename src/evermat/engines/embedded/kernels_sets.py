@@ -61,7 +61,7 @@ def forget_counts(lines: Numbers, rows: Rows) -> None:
 
 
 @kernel(f"int64({_lines}, int64, int64, int64, {_lines}, int64)")
-def _keep_line(
+def keep_line(
     lines: Numbers, line: int, low: int, high: int, kept_lines: Numbers, at: int
 ) -> int:
     """Write down where the rows are that are left of a line; zero if there are none."""
@@ -92,7 +92,7 @@ def choose(
         for i in range(lines[line, LOW], lines[line, HIGH]):
             kept[size] = rows[i]
             size += (visible[read_status(status, int64(rows[i]))] != 0) == present
-        found += _keep_line(lines, line, start, size, kept_lines, found)
+        found += keep_line(lines, line, start, size, kept_lines, found)
     return found
 
 
@@ -115,7 +115,7 @@ def choose_counted(
             kept[size] = rows[i]
             counted = counter != 0 and read_row(counter, int64(rows[i])) > 0
             size += counted == positive
-        found += _keep_line(lines, line, start, size, kept_lines, found)
+        found += keep_line(lines, line, start, size, kept_lines, found)
     return found
 
 

@@ -111,6 +111,16 @@ class Sets:
             )
         return self._free.pop()
 
+    @property
+    def spare_bit(self) -> int:
+        """A bit that no row has, for the time of one call; 0 if there is none."""
+        return self._free[-1] if self._free else 0
+
+    @property
+    def time(self) -> int:
+        """Goes on whenever a relation has other rows."""
+        return self._clock.time
+
     # --------------------------------------------------------------------- settling
 
     def settled(self, facts: Facts) -> Settled:
