@@ -12,8 +12,6 @@ from evermat.engines import make_engine
 from evermat.engines.spark import blocks, evaluation, one_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from evermat.algebra import Engine
 
 pytestmark = pytest.mark.spark
@@ -33,7 +31,7 @@ FEW = 100
 
 
 @pytest.fixture(name="rounds", autouse=True)
-def _rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+def _rounds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each round whether one task was to do it."""
     rounds: list[bool] = []
 

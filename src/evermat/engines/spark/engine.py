@@ -519,17 +519,18 @@ class SparkEngine(EqualityOperators):
     def _interned(
         self, facts: Iterable[tuple[str, pa.Table | StagedRows]]
     ) -> list[Settled]:
-        """Facts of several relations; those with few rows are written together."""
+        """Facts of several relations; few that are not for the driver go together."""
         interned, few = [], []
         for relation, table in facts:
-            if isinstance(table, StagedRows) or table.num_rows > FEW_ROWS:
+            if isinstance(table, StagedRows) or not (
+                self.cluster.small < table.num_rows <= FEW_ROWS
+            ):
                 interned.append(self.intern(relation, table))
             else:
                 self.declare(relation, table.num_columns)
                 few.append(self._ids(relation, table))
         if few:
-            block = self._block(distinct(appended(few)))
-            interned.append(Settled(settled_block(block_rows(block))))
+            interned.append(Settled(self._block(distinct(appended(few)))))
         return interned
 
     def give(self, facts: Facts) -> None:

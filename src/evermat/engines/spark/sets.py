@@ -421,8 +421,8 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     Returns the rows that are not known; None if it is better to do it one by one.
     """
     cluster = block.cluster
-    if pending.marked is not None and pending.marked[0] in _parts(known):
-        sql = pending.marked[1]
+    moment, sql = pending.marked or (None, "")
+    if isinstance(known, Growing | Stored) and known.heap.moment == moment:
         both = cluster.checkpoint_marked(sql, block.width, pending.tags)
         return _new_among(block, *both, known)
     parts = _parts_of(known, cluster, pending.tags)
