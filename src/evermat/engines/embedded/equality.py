@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.representatives import Cliques
 from evermat.engines.embedded.rewriting import (
     Sought,
@@ -72,8 +71,8 @@ class EqualityOperators(ABC):
     def _unary(self, relation: str, ids: Ids) -> Settled:
         if not ids.size:
             return Settled({})
-        known = self.store.relations[relation]
-        return Settled({relation: intern_rows(known, ids.reshape(1, -1))})
+        table = np.ascontiguousarray(ids).reshape(1, -1)
+        return Settled({relation: self.store.images.rows_of(relation, table)})
 
     def restore(
         self,
@@ -95,7 +94,7 @@ class EqualityOperators(ABC):
             ones = relation.table[0, rows]
             sizes, members = cliques.members(ones)
             pairs = np.stack([np.repeat(ones, sizes), members])
-            found[name] = intern_rows(relation, pairs)
+            found[name] = self.store.images.rows_of(name, pairs)
         return Settled(found)
 
     def moved(
@@ -205,8 +204,8 @@ class EqualityOperators(ABC):
                 for name, rows in cast("Settled", facts).rows.items()
             ]
             ids = np.concatenate(parts)
-        known = self.store.relations[relation]
-        return Settled({relation: intern_rows(known, np.stack([ids, ids]))})
+        table = np.stack([ids, ids])
+        return Settled({relation: self.store.images.rows_of(relation, table)})
 
     def normalise(self, representatives: Representatives) -> Settled:
         """Let representatives of given facts hold in their place."""

@@ -100,6 +100,27 @@ class Flat:
         found = kernel(self.lines, self.rows, *what, rows, lines)
         return self.part(rows, lines[:found])
 
+    def united(self, other: Flat, bit: int) -> Flat:
+        """All rows of both; no row may have the bit."""
+        places = dict.fromkeys([*self.names, *other.names], (-1, -1))
+        for at, name in enumerate(self.names):
+            places[name] = (at, -1)
+        for at, name in enumerate(other.names):
+            places[name] = (places[name][0], at)
+        rows = np.empty(self.rows.size + other.rows.size, np.int32)
+        lines = np.empty((len(places), 3), np.int64)
+        size = kernels_sets.unite(
+            self.lines,
+            self.rows,
+            other.lines,
+            other.rows,
+            np.array(list(places.values()), np.int64),
+            bit,
+            rows,
+            lines,
+        )
+        return Flat(list(places), rows[:size], lines)
+
     def part(self, rows: Rows, lines: Numbers) -> Flat:
         """Other rows of some of the relations, as kernels give them."""
         if not lines.size:

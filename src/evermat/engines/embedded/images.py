@@ -15,12 +15,13 @@ from evermat.algebra import Within
 from evermat.engines.embedded import flat, kernels_images
 from evermat.engines.embedded.bits import Marker
 from evermat.engines.embedded.flat import Flat
+from evermat.engines.embedded.heads import distinct, intern_rows
 from evermat.engines.embedded.kernels_images import TOO_MANY, UNKNOWN
 from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts
-    from evermat.engines.embedded.arrays import Flags, Ids
+    from evermat.engines.embedded.arrays import Flags, Ids, Rows
     from evermat.engines.embedded.layout import Numbers
     from evermat.engines.embedded.representatives import Cliques
     from evermat.engines.embedded.sets import Sets
@@ -117,6 +118,17 @@ class Images:
             together.lines, together.rows, cliques.ring, bit, found, lines
         )
         return Settled(together.part(found, lines[:count]))
+
+    def rows_of(self, name: str, table: Ids) -> Rows:
+        """The rows of facts of a relation, given by column; some may get new ones."""
+        relation = self._sets.relations[name]
+        size = table.shape[1]
+        if relation.count and size <= flat.MOST:
+            found = np.empty(size, np.int32)
+            self._sets.describe()
+            if kernels_images.find_rows(relation.address, table, found) != UNKNOWN:
+                return distinct(found)
+        return intern_rows(relation, table)
 
     def _note_searches(self, facts: Flat) -> None:
         """Take note of look-ups, so that directories are made if they are worth it.

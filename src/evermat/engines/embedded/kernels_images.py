@@ -75,6 +75,21 @@ def _find(relation: int, ids: Ids) -> int:
     return find_row(relation, read_number(relation, PRIMARY), arity, goal, ids, 0)
 
 
+@kernel("int64(int64, uint32[:, ::1], int32[::1])")
+def find_rows(relation: int, table: Ids, found: Rows) -> int:
+    """The rows of facts, given by column; UNKNOWN if one of them has none."""
+    arity = int64(table.shape[0])
+    ids = np.empty(arity, np.uint32)
+    for i in range(table.shape[1]):
+        for at in range(arity):
+            ids[at] = table[at, i]
+        row = _find(relation, ids)
+        if row < 0:
+            return int64(UNKNOWN)
+        found[i] = int32(row)
+    return int64(table.shape[1])
+
+
 @kernel("int64(int64, int64, uint32[::1], uint32[::1])")
 def _image(relation: int, row: int, links: Ids, ids: Ids) -> int:
     """The row of what stands for a fact: itself, another, or -1 if it has none."""
