@@ -93,6 +93,19 @@ class Flat:
         """The rows whose count is above zero, or is not."""
         return self._kept(kernels_sets.choose_counted, which, positive)
 
+    def united(self, other: Flat, bit: int) -> Flat:
+        """These rows and others; no row must have the bit, and none will."""
+        known = {name: at for at, name in enumerate(self.names)}
+        names = self.names + [name for name in other.names if name not in known]
+        known |= {name: at for at, name in enumerate(names)}
+        twins = np.array([known[name] for name in other.names], np.int64)
+        rows = np.empty(self.rows.size + other.rows.size, np.int32)
+        lines = np.empty((len(names), 4), np.int64)
+        size = kernels_sets.unite(
+            self.lines, self.rows, other.lines, other.rows, twins, bit, rows, lines
+        )
+        return Flat(names, rows[:size], lines)
+
     def _kept(
         self,
         kernel: Callable[..., int],

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from evermat.engines.embedded.kernels import int32, int64, kernel, uint16
 from evermat.engines.embedded.layout import COUNTERS, STATUS
 from evermat.engines.embedded.raw import (
@@ -94,6 +96,74 @@ def choose(
             size += (visible[read_status(status, int64(rows[i]))] != 0) == present
         found += _keep_line(lines, line, start, size, kept_lines, found)
     return found
+
+
+@kernel(
+    f"int64({_lines}, int32[::1], {_lines}, int32[::1], int64[::1], int64, "
+    f"int32[::1], {_lines})"
+)
+def unite(
+    lines: Numbers,
+    rows: Rows,
+    other_lines: Numbers,
+    other_rows: Rows,
+    twins: Numbers,
+    bit: int,
+    both: Rows,
+    both_lines: Numbers,
+) -> int:
+    """Put rows of two lots together, each once; how many there are.
+
+    Args:
+        lines: one lot.
+        rows: its rows.
+        other_lines: the other lot.
+        other_rows: its rows.
+        twins: for each line of the other lot the line of the first one with the same
+            relation, or one of those after the last, in order.
+        bit: a status bit that no row has, nor has afterwards.
+        both: is given the rows.
+        both_lines: is given a line for each relation; their origins mean nothing.
+    """
+    partner = np.full(both_lines.shape[0], -1, np.int64)
+    for line in range(twins.size):
+        partner[twins[line]] = line
+    size = int64(0)
+    for line in range(both_lines.shape[0]):
+        start = size
+        other = partner[line]
+        is_shared = line < lines.shape[0] and other >= 0
+        relation = (
+            lines[line, RELATION]
+            if line < lines.shape[0]
+            else other_lines[other, RELATION]
+        )
+        status = read_number(relation, STATUS)
+        if line < lines.shape[0]:
+            for i in range(lines[line, LOW], lines[line, HIGH]):
+                both[size] = rows[i]
+                size += 1
+                if is_shared:
+                    row = int64(rows[i])
+                    write_status(status, row, uint16(read_status(status, row) | bit))
+        middle = size
+        if other >= 0:
+            for i in range(other_lines[other, LOW], other_lines[other, HIGH]):
+                both[size] = other_rows[i]
+                if not is_shared:
+                    size += 1
+                else:
+                    known = read_status(status, int64(other_rows[i])) & bit
+                    size += known == 0
+        if is_shared:
+            for i in range(start, middle):
+                row = int64(both[i])
+                write_status(status, row, uint16(read_status(status, row) & ~bit))
+        both_lines[line, RELATION] = relation
+        both_lines[line, LOW] = start
+        both_lines[line, HIGH] = size
+        both_lines[line, ORIGIN] = line
+    return size
 
 
 @kernel(f"int64({_lines}, int32[::1], int64, boolean, int32[::1], {_lines})")

@@ -130,7 +130,7 @@ class Sets:
             case Growing():
                 return _chosen(facts.settled(), names)
             case Union(left=left, right=right):
-                return _united(self._walk(left, names), self._walk(right, names))
+                return self._united(self._walk(left, names), self._walk(right, names))
             case Intersection(left=left, right=right):
                 if not is_bounded(left):
                     left, right = right, left
@@ -141,6 +141,19 @@ class Sets:
                 return self._within(inner, region, names)
             case _:
                 raise _foreign(facts)
+
+    def _united(self, left: Settled, right: Settled) -> Settled:
+        if left.is_empty() or right.is_empty():
+            return right if left.is_empty() else left
+        size = left.size() + right.size()
+        if self._free and flat.is_worth_it(len(left.names()), size):
+            one, other = left.flat(self.relations), right.flat(self.relations)
+            self.describe()
+            return Settled(one.united(other, self._free[-1]))
+        both = dict(left.rows)
+        for name, rows in right.rows.items():
+            both[name] = _union(both[name], rows) if name in both else rows
+        return Settled(both)
 
     def _without(self, left: Facts, right: Facts, names: Names) -> Settled:
         found = self._walk(left, names)
@@ -158,7 +171,7 @@ class Sets:
 
     def _kept(self, found: Settled, facts: Facts, *, present: bool) -> Settled:
         """Those of the facts that a view has, or those that it has not."""
-        if isinstance(facts, (Settled, Growing)) and not facts.rows:
+        if isinstance(facts, (Settled, Growing)) and facts.is_empty():
             return Settled({}) if present else found
         if self.is_flat(found):
             with Marker(self) as marker:
@@ -455,15 +468,6 @@ def _operation(facts: Facts) -> tuple[str, Facts, Facts]:
 
 def _foreign(facts: Facts) -> TypeError:
     return TypeError(f"not a set of this engine: {type(facts).__name__}")
-
-
-def _united(left: Settled, right: Settled) -> Settled:
-    if left.is_empty() or right.is_empty():
-        return right if left.is_empty() else left
-    both = dict(left.rows)
-    for name, rows in right.rows.items():
-        both[name] = _union(both[name], rows) if name in both else rows
-    return Settled(both)
 
 
 def _union(left: Rows, right: Rows) -> Rows:
