@@ -62,16 +62,16 @@ def test_law_rows_of_many_relations_are_united_as_sets_are(
 
 MUTANTS = [
     Mutant(
-        "relations of the other side are forgotten",
+        "rows of the other side are forgotten",
         "embedded.flat",
-        "names = self.names + [name for name in other.names if name not in known]",
-        "names = self.names + [name for name in other.names if name in ()]",
+        "places[name] = (places[name][0], at)",
+        "places[name] = (places[name][0], -1)",
         "",
     ),
     Mutant(
         "a bit that rows have already is taken for a mark",
         "embedded.sets",
-        "return Settled(one.united(other, self._free[-1]))",
+        "return Settled(one.united(other, bit))",
         "return Settled(one.united(other, 0))",
         "",
     ),

@@ -97,6 +97,10 @@ def test_a_configuration_must_be_there(tmp_path: Path) -> None:
         read_config(tmp_path / "pipeline.toml")
 
 
+TABLE = '[[source]]\nformat = "table"\ntable = "t"\npredicate = "p"\n'
+COLUMNS = '[[source]]\npath = "x.csv"\npredicate = "p"\n[source.columns]\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -109,6 +113,11 @@ def test_a_configuration_must_be_there(tmp_path: Path) -> None:
         ("source = 3\n", "`source` of the configuration is not a list"),
         ("source = [3]\n", "`source` is not a list of tables"),
         ('[stream]\nfeed = "x"\n', "stream has no `format`"),
+        ('[engine]\nalgorithm = "dredd"\n', "did you mean `dred`?"),
+        ('[[source]]\npath = "x.nt"\narguments = ["s"]\n', "entry `arguments`"),
+        (TABLE + '[source.update]\ninsert = "x"\n', "source 1 is a database"),
+        (COLUMNS + 'a = { pattern = "(?!a)" }\n', "not a regular expression"),
+        (COLUMNS + 'a = { type = "integer", min = "1" }\n', "is not a number"),
     ],
 )  # fmt: skip
 def test_single_problems(tmp_path: Path, text: str, message: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from evermat.engines.spark.session import SparkSetupError
 from evermat.pipeline import spark_session as starting
 from evermat.pipeline.config import EngineSettings
-from evermat.pipeline.problems import SourceError, SparkStepError
+from evermat.pipeline.problems import OutputError, SourceError, SparkStepError
 from evermat.pipeline.spark_session import explained, spark_session
 from evermat.rdf import RdfSyntaxError
 from pipelines import PROGRAM, configured, run
@@ -121,6 +121,11 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             "say so",
         ),
         ("Traceback\n  File\nKeyError: 'x'", SparkStepError, "KeyError: 'x'"),
+        (
+            "[LOCATION_ALREADY_EXISTS] Cannot name the managed table as `a`",
+            OutputError,
+            "spark.sql.catalogImplementation",
+        ),
         ("SparkContext was shut down", SparkStepError, "the cluster is up"),
         ("something else", SparkStepError, "something else"),
     ],

@@ -12,12 +12,15 @@ import pytest
 from evermat import KnowledgeBase
 from evermat.cli import OK, WRONG_INPUT, WRONG_USAGE
 from evermat.cli import run as evermat
+from evermat.errors import EvermatError
 from evermat.pipeline import Pipeline
 from evermat.pipeline.problems import (
     OutputError,
     PipelineStateError,
     RejectedRowsError,
+    SourceError,
 )
+from evermat.pipeline.status import read_status
 from pipelines import PROGRAM, configured, rows, run
 
 STATE = '[state]\npath = "state"\n'
@@ -110,6 +113,73 @@ def test_feeds_have_no_gaps(tmp_path: Path) -> None:
     Pipeline(config).update()
     news = list(feed(tmp_path).values())
     assert news == [["+ab"], ["+ac", "+bc"], ["-ab", "-ac"], ["+bd", "+cd"]]
+
+
+def test_a_feed_begins_with_all_that_holds(tmp_path: Path) -> None:
+    edges(tmp_path, "ab", "bc")
+    config = configured(tmp_path, *PARTS)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/feed").write_text("in the way", encoding="utf-8")
+    with pytest.raises(OutputError):
+        run(config)
+    (tmp_path / "out/feed").unlink()
+    edges(tmp_path, "ab", "bd")
+    Pipeline(config).update()
+    assert list(feed(tmp_path).values()) == [["+ab", "+ad", "+bd"]]
+
+
+def test_empty_folders_change_nothing(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    told = '[source.update]\ninsert = "new"\ndelete = "gone"\n'
+    config = configured(tmp_path, PROGRAM, STATE, SOURCE, told, OUTPUTS)
+    run(config)
+    (tmp_path / "new").mkdir()
+    edges(tmp_path / "new", "bc", name="1.csv")
+    with pytest.raises(SourceError, match="gone"):
+        Pipeline(config).update()
+    (tmp_path / "gone").mkdir()
+    Pipeline(config).update()
+    assert rows(tmp_path / "out/reach") == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ('predicate = "reached"', "did you mean `reach`?"),
+        ('name = "x"\nquery = "reach(?x, ?y), eg(?y)"', "there is no predicate `eg`"),
+        ('name = "x"\nquery = "reach(?x"', "in the arguments of `reach`"),
+    ],
+)
+def test_outputs_that_cannot_be_meant_stop_a_run_in_time(
+    tmp_path: Path, output: str, error: str
+) -> None:
+    edges(tmp_path, "ab")
+    wrong = f'[[output]]\n{output}\npath = "out/x"\n'
+    config = configured(tmp_path, PROGRAM, STATE, SOURCE, wrong)
+    with pytest.raises(EvermatError) as caught:
+        run(config)
+    assert error in str(caught.value)
+    assert caught.value.__notes__ == [" = step: check the outputs"]
+    assert not (tmp_path / "state").exists()
+
+
+def test_reports_that_cannot_be_written_or_read(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS, '[report]\npath = "edge.csv/runs"\n')
+    with pytest.raises(OutputError) as caught:
+        run(config)
+    assert caught.value.__notes__ == [" = step: write the report"]
+    (tmp_path / "edge.csv").write_text("x,y\na,\n", encoding="utf-8")
+    with pytest.raises(RejectedRowsError) as refused:
+        run(config)
+    step, report = refused.value.__notes__
+    assert step == " = step: read source edge"
+    assert report.startswith(" = report: cannot write ")
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS)
+    run(config)
+    (tmp_path / "runs/99990101T000000.000000-run.json").write_text('{"cut', "utf-8")
+    assert read_status(config).predicates["reach"]["facts"] == 1
 
 
 def test_feeds_tell_what_equality_changes(tmp_path: Path) -> None:
@@ -233,6 +303,7 @@ def test_streams_of_events_are_followed(
     assert evermat(command) == OK
     shown = capsys.readouterr()
     assert "1 batches, 3 events, 1 bad, +3 −3 facts" in shown.err
+    assert "reach\t2\t2\t3" in shown.out
     assert rows(tmp_path / "out/reach") == [("b", "c"), ("b", "d"), ("c", "d")]
     assert evermat(command) == OK
     assert "0 batches, 0 events" in capsys.readouterr().err

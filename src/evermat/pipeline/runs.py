@@ -19,11 +19,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
-from evermat.pipeline.files import line_number
+from evermat.pipeline.files import is_empty_folder, line_number
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.knowledge import open_knowledge_base, state_versions, version_of
+from evermat.pipeline.output_checks import check_outputs
 from evermat.pipeline.outputs import Publisher
 from evermat.pipeline.problems import (
+    OutputError,
     PipelineStateError,
     RejectedRowsError,
     naming,
@@ -129,11 +131,16 @@ class Pipeline:
                     work.do()
         except BaseException as error:
             report.status = FAILED
-            report.error = "\n".join([str(error), *notes(error)])
+            report.error = "\n".join([str(error) or repr(error), *notes(error)])
+            report.finish(steps.done, perf_counter() - start)
+            try:
+                write_report(report, self.config.reports)
+            except OutputError as second:
+                # What went wrong first is what people have to know.
+                error.add_note(f" = report: {second.message}")
             raise
-        finally:
-            report.seconds = perf_counter() - start
-            report.add_steps(steps.done)
+        report.finish(steps.done, perf_counter() - start)
+        with naming("write the report"):
             document, page = write_report(report, self.config.reports)
         return Finished(report, document, page)
 
@@ -161,6 +168,8 @@ class _Work:
         has_state = self._has_state()
         # A state is not even begun before all sources are found good enough.
         kb = self._open() if has_state else None
+        with naming("check the outputs"):
+            check_outputs(self.config, program, kb)
         request = self._request(kb, program)
         kb = self._open() if kb is None else kb
         self._publish(kb, self._commit(kb, request))
@@ -285,7 +294,9 @@ class _Work:
     def _changes(self, change: Literal["insert", "delete"]) -> list[Taken]:
         found = []
         for source in self.config.sources:
-            paths = source.insert if change == "insert" else source.delete
+            places = source.insert if change == "insert" else source.delete
+            # A folder that is empty says that nothing has changed.
+            paths = [place for place in places if not is_empty_folder(place)]
             if paths:
                 found.append(self._take(source, paths, change))
         return found

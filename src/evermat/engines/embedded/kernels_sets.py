@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from evermat.engines.embedded.kernels import int32, int64, kernel, uint16
 from evermat.engines.embedded.layout import COUNTERS, STATUS
 from evermat.engines.embedded.raw import (
@@ -63,7 +61,7 @@ def forget_counts(lines: Numbers, rows: Rows) -> None:
 
 
 @kernel(f"int64({_lines}, int64, int64, int64, {_lines}, int64)")
-def _keep_line(
+def keep_line(
     lines: Numbers, line: int, low: int, high: int, kept_lines: Numbers, at: int
 ) -> int:
     """Write down where the rows are that are left of a line; zero if there are none."""
@@ -94,76 +92,8 @@ def choose(
         for i in range(lines[line, LOW], lines[line, HIGH]):
             kept[size] = rows[i]
             size += (visible[read_status(status, int64(rows[i]))] != 0) == present
-        found += _keep_line(lines, line, start, size, kept_lines, found)
+        found += keep_line(lines, line, start, size, kept_lines, found)
     return found
-
-
-@kernel(
-    f"int64({_lines}, int32[::1], {_lines}, int32[::1], int64[::1], int64, "
-    f"int32[::1], {_lines})"
-)
-def unite(
-    lines: Numbers,
-    rows: Rows,
-    other_lines: Numbers,
-    other_rows: Rows,
-    twins: Numbers,
-    bit: int,
-    both: Rows,
-    both_lines: Numbers,
-) -> int:
-    """Put rows of two lots together, each once; how many there are.
-
-    Args:
-        lines: one lot.
-        rows: its rows.
-        other_lines: the other lot.
-        other_rows: its rows.
-        twins: for each line of the other lot the line of the first one with the same
-            relation, or one of those after the last, in order.
-        bit: a status bit that no row has, nor has afterwards.
-        both: is given the rows.
-        both_lines: is given a line for each relation; their origins mean nothing.
-    """
-    partner = np.full(both_lines.shape[0], -1, np.int64)
-    for line in range(twins.size):
-        partner[twins[line]] = line
-    size = int64(0)
-    for line in range(both_lines.shape[0]):
-        start = size
-        other = partner[line]
-        is_shared = line < lines.shape[0] and other >= 0
-        relation = (
-            lines[line, RELATION]
-            if line < lines.shape[0]
-            else other_lines[other, RELATION]
-        )
-        status = read_number(relation, STATUS)
-        if line < lines.shape[0]:
-            for i in range(lines[line, LOW], lines[line, HIGH]):
-                both[size] = rows[i]
-                size += 1
-                if is_shared:
-                    row = int64(rows[i])
-                    write_status(status, row, uint16(read_status(status, row) | bit))
-        middle = size
-        if other >= 0:
-            for i in range(other_lines[other, LOW], other_lines[other, HIGH]):
-                both[size] = other_rows[i]
-                if not is_shared:
-                    size += 1
-                else:
-                    known = read_status(status, int64(other_rows[i])) & bit
-                    size += known == 0
-        if is_shared:
-            for i in range(start, middle):
-                row = int64(both[i])
-                write_status(status, row, uint16(read_status(status, row) & ~bit))
-        both_lines[line, RELATION] = relation
-        both_lines[line, LOW] = start
-        both_lines[line, HIGH] = size
-        both_lines[line, ORIGIN] = line
-    return size
 
 
 @kernel(f"int64({_lines}, int32[::1], int64, boolean, int32[::1], {_lines})")
@@ -185,7 +115,7 @@ def choose_counted(
             kept[size] = rows[i]
             counted = counter != 0 and read_row(counter, int64(rows[i])) > 0
             size += counted == positive
-        found += _keep_line(lines, line, start, size, kept_lines, found)
+        found += keep_line(lines, line, start, size, kept_lines, found)
     return found
 
 
@@ -219,3 +149,56 @@ def change_counts(
             least = min(least, after)
         last[line] = greatest
     return least
+
+
+@kernel(
+    f"int64({_lines}, int32[::1], {_lines}, int32[::1], {_lines}, uint16, "
+    f"int32[::1], {_lines})"
+)
+def unite(
+    left_lines: Numbers,
+    left: Rows,
+    right_lines: Numbers,
+    right: Rows,
+    pairs: Numbers,
+    bit: int,
+    found: Rows,
+    found_lines: Numbers,
+) -> int:
+    """What is in one of two sets; how many rows there are.
+
+    Args:
+        left_lines: where rows of the first set are.
+        left: the rows.
+        right_lines: where rows of the second set are.
+        right: the rows.
+        pairs: for each relation its lines in both, or -1.
+        bit: a status bit that no row has.
+        found: is given the rows.
+        found_lines: is given where those of each relation are.
+    """
+    size = int64(0)
+    for at in range(pairs.shape[0]):
+        one, other = pairs[at, 0], pairs[at, 1]
+        lines = left_lines[one] if one >= 0 else right_lines[other]
+        status = read_number(lines[RELATION], STATUS)
+        start = size
+        if one >= 0:
+            for i in range(left_lines[one, LOW], left_lines[one, HIGH]):
+                found[size] = left[i]
+                size += 1
+        middle = size
+        if other >= 0:
+            for i in range(start, middle):
+                row = int64(found[i])
+                write_status(status, row, uint16(read_status(status, row) | bit))
+            for i in range(right_lines[other, LOW], right_lines[other, HIGH]):
+                found[size] = right[i]
+                size += (read_status(status, int64(right[i])) & bit) == 0
+            for i in range(start, middle):
+                row = int64(found[i])
+                write_status(status, row, uint16(read_status(status, row) & ~bit))
+        found_lines[at, RELATION] = lines[RELATION]
+        found_lines[at, LOW] = start
+        found_lines[at, HIGH] = size
+    return size

@@ -43,11 +43,8 @@ class Cliques:
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._links: Ids = NO_IDS
-        """For each id how it differs from what stands for it, as `id ^ other`."""
         self._ring: Ids = NO_IDS
-        """The same for the next member of its clique."""
         self._others: Rows = np.empty(0, np.int32)
-        """For each id the number of other names in its clique."""
         self._integers: dict[int, int] = {}
         """Integers that stand for cliques, by root."""
         self._roots: dict[int, int] = {}
@@ -82,6 +79,26 @@ class Cliques:
     def is_identity(self) -> bool:
         """Whether no two constants are equal."""
         return not self._moved
+
+    @property
+    def has_integers(self) -> bool:
+        """Whether integers are equal to names: the arrays do not tell all then."""
+        return bool(self._integers)
+
+    @property
+    def links(self) -> Ids:
+        """For each id how it differs from what stands for it, as `id ^ other`."""
+        return self._links
+
+    @property
+    def ring(self) -> Ids:
+        """For each id how it differs from the next member of its clique."""
+        return self._ring
+
+    @property
+    def others(self) -> Rows:
+        """For each id the number of other names in its clique."""
+        return self._others
 
     def map(self, ids: Ids) -> Ids:
         """The representatives of ids, in any shape."""

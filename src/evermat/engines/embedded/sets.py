@@ -111,6 +111,16 @@ class Sets:
             )
         return self._free.pop()
 
+    @property
+    def spare_bit(self) -> int:
+        """A bit that no row has, for the time of one call; 0 if there is none."""
+        return self._free[-1] if self._free else 0
+
+    @property
+    def time(self) -> int:
+        """Goes on whenever a relation has other rows."""
+        return self._clock.time
+
     # --------------------------------------------------------------------- settling
 
     def settled(self, facts: Facts) -> Settled:
@@ -145,11 +155,12 @@ class Sets:
     def _united(self, left: Settled, right: Settled) -> Settled:
         if left.is_empty() or right.is_empty():
             return right if left.is_empty() else left
-        size = left.size() + right.size()
-        if self._free and flat.is_worth_it(len(left.names()), size):
+        relations = max(len(left.names()), len(right.names()))
+        bit = self.spare_bit
+        if bit and flat.is_worth_it(relations, left.size() + right.size()):
             one, other = left.flat(self.relations), right.flat(self.relations)
             self.describe()
-            return Settled(one.united(other, self._free[-1]))
+            return Settled(one.united(other, bit))
         both = dict(left.rows)
         for name, rows in right.rows.items():
             both[name] = _union(both[name], rows) if name in both else rows
