@@ -145,10 +145,10 @@ class PlainReader(Reader):
         rest = [] if sort == "explicit" else list(self._kept.reading.rest(name))
         distant = None if rest else distant_relation(snapshot, name)
         if distant is not None:
-            return Result(distant, known.columns)
+            return Result(distant, known.columns, predicate=name)
         table = read_relation(snapshot, name, known.arity)
         parts = [read_relation(each, name, known.arity) for each in rest]
-        return Result(joined_tables([table, *parts]), known.columns)
+        return Result(joined_tables([table, *parts]), known.columns, predicate=name)
 
     def count(self, known: Predicate) -> int:
         """How many facts a predicate has."""
@@ -214,13 +214,16 @@ class RewrittenReader(Reader):
             return self._everything(known)
         given = given_table(self._kept.engine, known.name, known.arity)
         if sort == "explicit":
-            return Result(given, known.columns)
+            return Result(given, known.columns, predicate=known.name)
         everything = self._everything(known).to_terms()
-        return Result(split(everything, given, sort), known.columns)
+        rows = split(everything, given, sort)
+        return Result(rows, known.columns, predicate=known.name)
 
     def _everything(self, known: Predicate) -> Result:
         names = tuple(Variable(f"x{at}") for at in range(known.arity))
-        return self.answer(self._question(known, names)).renamed(known.columns)
+        return self.answer(self._question(known, names)).facts_of(
+            known.name, known.columns
+        )
 
     def _question(
         self, known: Predicate, arguments: tuple[Variable | Term, ...]
