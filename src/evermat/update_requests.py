@@ -116,7 +116,7 @@ def check_request(
     """
     coming = _side(request.insert, request.add_rules, prefixes)
     going = _side(request.delete, request.remove_rules, prefixes)
-    for name in coming.data:
+    for name in {*coming.data, *(atom.predicate for atom in coming.atoms)}:
         catalogue.check_name(name)
     for name in going.data:
         catalogue.require(name)
