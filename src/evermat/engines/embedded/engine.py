@@ -280,7 +280,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """Those of the rows that are known facts of relations."""
         for name, table in tables.items():
             self._require_arity(name, table)
-        known = {name: tables[name] for name in tables if name in self.store.relations}
+        relations = self.store.relations
+        known = {name: tables[name] for name in tables if name in relations}
         if not self._at_once.can_find(known):
             return self._union(self.find(*each) for each in known.items())
         ids = self._dictionary.look_up_all(_columns(known))
@@ -306,8 +307,9 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """A copy that outlives the transaction."""
         if isinstance(facts, Settled):
             # What a row holds never changes, so it need not be copied yet.
-            tables = {name: self.store.relations[name].table for name in facts.rows}
-            return Copy(self._dictionary, tables, facts.rows)
+            relations = self.store.relations
+            tables = {name: relations[name].table for name in facts.names()}
+            return Copy(self._dictionary, tables, facts)
         names = self.store.relations
         return self._copy({name: self._chosen(facts, name) for name in names})
 
@@ -321,7 +323,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
                 for name, rows in chosen.items()
                 if (relations[name].count if rows is None else rows.size)
             },
-            {name: rows for name, rows in chosen.items() if rows is not None},
+            Settled({name: rows for name, rows in chosen.items() if rows is not None}),
         )
 
     def _chosen(self, facts: Facts, name: str) -> Rows | None:
@@ -483,4 +485,4 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
 
 def _columns(tables: Mapping[str, pa.Table]) -> list[pa.ChunkedArray]:
-    return [column for table in tables.values() for column in table.columns]
+    return [column for table in tables.values() for column in table.itercolumns()]

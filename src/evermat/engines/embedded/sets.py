@@ -182,7 +182,7 @@ class Sets:
 
     def _kept(self, found: Settled, facts: Facts, *, present: bool) -> Settled:
         """Those of the facts that a view has, or those that it has not."""
-        if isinstance(facts, (Settled, Growing)) and not facts.rows:
+        if isinstance(facts, (Settled, Growing)) and facts.is_empty():
             return Settled({}) if present else found
         if self.is_flat(found):
             with Marker(self) as marker:
