@@ -220,22 +220,16 @@ def decimal_constant(value: Decimal) -> Constant:
 
 def integer_constant(value: int) -> Constant:
     """The constant for an integer of any size."""
-    return Constant(Kind.INTEGER, integer_text(value))
-
-
-def integer_text(value: int) -> str:
-    """The digits of an integer of any size."""
     try:
-        return str(value)
+        return Constant(Kind.INTEGER, str(value))
     except ValueError:  # Python refuses long ones, decimal numbers do not
-        return f"{Decimal(value):f}"
+        return Constant(Kind.INTEGER, f"{Decimal(value):f}")
 
 
-def integer_value(text: str) -> int:
-    """The integer that has these digits."""
+def _integer(text: str) -> int:
     try:
         return int(text)
-    except ValueError:
+    except ValueError:  # the same
         return int(Decimal(text))
 
 
@@ -253,7 +247,7 @@ def _recognise_integer(lexical: str) -> Constant:
     body = lexical.strip()
     if not (body.isascii() and body.lstrip("+-").isdecimal()):
         raise ValueError(lexical)
-    return integer_constant(integer_value(body))
+    return integer_constant(_integer(body))
 
 
 def _recognise_decimal(lexical: str) -> Constant:
@@ -301,7 +295,7 @@ _TO_PYTHON: dict[Kind, Callable[[str], Value]] = {
     Kind.STRING: str,
     Kind.IRI: IRI,
     Kind.BLANK: BlankNode,
-    Kind.INTEGER: integer_value,
+    Kind.INTEGER: _integer,
     Kind.DECIMAL: Decimal,
     Kind.DOUBLE: float,
     Kind.BOOLEAN: lambda text: text == "true",

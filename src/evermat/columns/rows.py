@@ -12,14 +12,7 @@ import pyarrow.compute as pc
 from evermat.columns.incoming import MissingValueError
 from evermat.columns.terms import TERM, terms_of_kind
 from evermat.errors import EvermatError
-from evermat.values import (
-    IRI,
-    BlankNode,
-    Kind,
-    ValueConversionError,
-    constant,
-    integer_text,
-)
+from evermat.values import IRI, BlankNode, Kind, ValueConversionError, constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -121,7 +114,7 @@ def _column(column: Sequence[object], name: str) -> pa.Array:
         try:
             return pa.array(column, _PLAIN[types.pop()])
         except OverflowError:  # integers that need more than 64 bits
-            texts = pa.array(map(integer_text, column), pa.string())
+            texts = pa.array((constant(each).text for each in column), pa.string())
             return terms_of_kind(Kind.INTEGER, texts)
     if len(types) == 1 and types <= _SINGLE_KINDS.keys():
         kind, text_of = _SINGLE_KINDS[types.pop()]
