@@ -454,7 +454,7 @@ class KnowledgeBase:
     @property
     def predicates(self) -> Mapping[str, int]:
         """The arity of every predicate that rules or facts have mentioned."""
-        return {each.name: each.arity for each in self._catalogue}
+        return dict(self._catalogue.arities)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -587,8 +587,7 @@ class KnowledgeBase:
         self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
     ) -> Change:
         if outcome.cliques is not None:
-            arities = {each.name: each.arity for each in catalogue}
-            outcome = expanded_outcome(outcome, arities)
+            outcome = expanded_outcome(outcome, catalogue.arities)
         return Change(outcome, catalogue, applied=applied)
 
     @contextmanager

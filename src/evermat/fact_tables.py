@@ -22,6 +22,7 @@ from evermat.columns import (
 from evermat.engine_abilities import StagedRows
 from evermat.errors import EvermatError, Label
 from evermat.fact_files import read_fact_file
+from evermat.garbage import collection_paused
 from evermat.io import rows_from
 from evermat.lang.column_types import COLUMN_TYPES
 from evermat.lang.syntax import Term
@@ -73,6 +74,7 @@ def fact_tables(
     return _any_tables(data, facts, catalogue, stage) if plain is None else plain
 
 
+@collection_paused()
 def _any_tables(
     data: Mapping[str, Sequence[object]],
     facts: Sequence[Atom],

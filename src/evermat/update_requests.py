@@ -95,7 +95,6 @@ class _Side:
     data: dict[str, list[object]]
 
 
-@collection_paused()
 def check_request(
     request: Request,
     *,
@@ -114,9 +113,21 @@ def check_request(
     Raises:
         EvermatError: whatever is wrong with it; nothing has changed then.
     """
+    if not request.add_rules and not request.remove_rules:
+        return _checked(request, catalogue, prefixes, stage)
+    with collection_paused():
+        return _checked(request, catalogue, prefixes, stage)
+
+
+def _checked(
+    request: Request,
+    catalogue: Catalogue,
+    prefixes: Mapping[str, str],
+    stage: Stage | None,
+) -> CheckedRequest:
     coming = _side(request.insert, request.add_rules, prefixes)
     going = _side(request.delete, request.remove_rules, prefixes)
-    for name in coming.data:
+    for name in {*coming.data, *(atom.predicate for atom in coming.atoms)}:
         catalogue.check_name(name)
     for name in going.data:
         catalogue.require(name)

@@ -258,6 +258,31 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
     assert raised.value.__notes__ == [" = step: write output reach"]
 
 
+@pytest.mark.parametrize("place", [".", "data", "data/edge.csv"])
+def test_outputs_remove_nothing_of_others(tmp_path: Path, place: str) -> None:
+    (tmp_path / "data").mkdir()
+    edges(tmp_path / "data", "ab")
+    output = f'[[output]]\npredicate = "reach"\npath = "{place}"\n'
+    source = '[[source]]\npredicate = "edge"\npath = "data/edge.csv"\n'
+    config = configured(tmp_path, PROGRAM, source, output)
+    with pytest.raises(OutputError, match=r"other files, such as|file of that name"):
+        run(config)
+    assert (tmp_path / "data/edge.csv").read_text() == "x,y\na,b\n"
+    assert config.file.exists()
+
+
+def test_outputs_replace_what_they_wrote(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, PROGRAM, SOURCE, OUTPUTS)
+    run(config)
+    folder = tmp_path / "out/reach"
+    (folder / "part-00001-000.parquet").write_bytes(b"an old part")
+    (folder / "_SUCCESS").touch()
+    run(config)
+    assert [file.name for file in folder.iterdir()] == ["part-00000.parquet"]
+    assert not list(tmp_path.glob("out/.*"))
+
+
 @pytest.mark.parametrize("form", ["csv", "tsv", "nt", "parquet"])
 def test_outputs_in_all_forms(tmp_path: Path, form: str) -> None:
     (tmp_path / "edge.csv").write_text("x,y\n1,2\n2,3\n", encoding="utf-8")

@@ -285,10 +285,11 @@ class AtOnce:
             ids: those of the first relation by column, then those of the next one.
             add: whether facts that have no row get one.
         """
+        relations = self._plans.relations
         lines = []
         place = 0
         for name, table in tables.items():
-            relation = self._plans.relations[name]
+            relation = relations[name]
             lines.append(fact_line(relation, table.num_rows, place))
             place += relation.arity * table.num_rows
         ends = np.empty(len(lines) + 1, np.int64)

@@ -89,6 +89,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self.inline.dictionary
         self._proofs = Proofs()
+        self._arities: dict[str, int] = {}
+        """What relations there were when somebody last asked; more may have come."""
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
@@ -106,7 +108,10 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def relations(self) -> Mapping[str, int]:
         """The arity of every known relation."""
-        return {name: relation.arity for name, relation in self.store.relations.items()}
+        known = self.store.relations
+        if len(self._arities) != len(known):
+            self._arities = {name: each.arity for name, each in known.items()}
+        return self._arities
 
     # ------------------------------------------------------------------------ sets
 
@@ -393,6 +398,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             self._clear_out(self.store.relations[name])
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
+            self._arities = {}
             self._forget_programs()
 
     def _forget_programs(self) -> None:
@@ -466,6 +472,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches
         self.store = fresh.store
+        self._arities = {}
         self._plans.move_to(self.store)
         self._forget_programs()
         self._known_before = None

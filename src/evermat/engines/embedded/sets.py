@@ -125,7 +125,6 @@ class Sets:
 
     def settled(self, facts: Facts) -> Settled:
         """What is in a view."""
-        require_bounded(facts)
         return self._walk(facts)
 
     def rows_of(self, facts: Facts) -> dict[str, Rows]:
@@ -150,6 +149,7 @@ class Sets:
             case Within(facts=inner, region=region):
                 return self._within(inner, region, names)
             case _:
+                require_bounded(facts)
                 raise _foreign(facts)
 
     def _united(self, left: Settled, right: Settled) -> Settled:
