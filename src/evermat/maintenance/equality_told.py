@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evermat.algebra import Role
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
@@ -99,9 +100,9 @@ class ToldFacts:
     def _crowded(self, given: SettledFacts) -> SettledFacts:
         """All facts behind which there are two given facts, and maybe more."""
         engine = self.engine
-        if given.is_empty():
-            return given
         others = engine.settle(given - engine.rewrite(given, self.representatives))
+        if others.is_empty():
+            return others
         images = engine.rewrite(others, self.representatives)
         if images.size() < others.size():
             return images
@@ -110,9 +111,10 @@ class ToldFacts:
 
 def following(run: Run, rules: RuleSet, facts: Facts) -> SettledFacts:
     """What rules derive from some facts, and others that are not deleted."""
-    changed = run.engine.settle(facts) if rules.rules else run.engine.no_facts()
-    if changed.is_empty():
-        return changed
+    read = rules.delta.changes.get(Role.CHANGED, frozenset())
+    changed = run.engine.settle(facts)
+    if read.isdisjoint(changed.relations()):
+        return run.engine.no_facts()
     remaining = run.materialised - run.deleted
     with run.forwards("delete"):
         return derive(

@@ -332,8 +332,10 @@ class EqualityUpdate:
         engine = self.engine
         counts = engine.recursive_counts
         before = counts.positive(touched)
-        counts.subtract(engine.once(engine.settle(before - implied)))
-        counts.add(engine.once(engine.settle(implied - before)))
+        if not before.is_empty():
+            counts.subtract(engine.once(engine.settle(before - implied)))
+        if not implied.is_empty():
+            counts.add(engine.once(engine.settle(implied - before)))
 
     def maintain_others(self, maintain: Callable[[Run], None]) -> None:
         """Step 3, its second half: an ordinary update of the other rules."""

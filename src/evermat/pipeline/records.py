@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from evermat.pipeline.files import Lines, contents, first_line, lines_of
+from evermat.pipeline.json_lines import read_json
 from evermat.pipeline.mapping import REJECTED, Rows
 from evermat.pipeline.problems import SchemaMismatchError, SourceError
 
@@ -280,12 +281,8 @@ def json_rows(source: Source, split: Split) -> Iterator[Rows | pa.Table]:
 def _record(line: str) -> dict[str, object] | str:
     """The object of a line, or why there is none. Numbers keep their digits."""
     try:
-        found = json.loads(line, parse_float=_Digits, parse_int=_Digits)
-        if "\\u" in line:
-            json.dumps(found, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return "not Unicode: half of a pair of surrogates"
-    except (ValueError, RecursionError) as error:
+        found = read_json(line, _Digits)
+    except ValueError as error:
         return f"not JSON: {error}"
     return found if isinstance(found, dict) else "not a JSON object"
 

@@ -40,7 +40,7 @@ _SHORT = 11
 
 _ADD, _FIND = 1, 0
 
-_STRING = pa.string()
+_STRINGS = np.array([Kind.STRING], np.uint8)
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -111,9 +111,11 @@ class Dictionary:
 
     def _translate_all(self, columns: Sequence[pa.ChunkedArray], mode: int) -> Ids:
         """Columns of the commonest sort are translated together."""
-        if all(column.type == _STRING and not column.null_count for column in columns):
-            chunks = [chunk for column in columns for chunk in column.chunks]
-            return self._translate(pa.concat_arrays(chunks), mode)
+        chunks = [chunk for column in columns for chunk in column.iterchunks()]
+        if chunks and all(isinstance(chunk, pa.StringArray) for chunk in chunks):
+            together = pa.concat_arrays(chunks)
+            if not together.null_count:
+                return self._intern(together, _STRINGS, mode)
         return np.concatenate([self._translate(column, mode) for column in columns])
 
     def _translate(self, column: pa.Array | pa.ChunkedArray, mode: int) -> Ids:
@@ -127,7 +129,7 @@ class Dictionary:
             if pa.types.is_int64(column.type) or pa.types.is_int32(column.type):
                 return self._translate_integers(column.to_numpy(), mode)
             if pa.types.is_string(column.type):
-                return self._intern(column, np.array([Kind.STRING], np.uint8), mode)
+                return self._intern(column, _STRINGS, mode)
         terms = as_terms(column)
         kinds = terms.field("kind").to_numpy(zero_copy_only=False)
         return self._translate_terms(terms.field("text"), kinds, mode)

@@ -23,7 +23,6 @@ from evermat.engines.embedded.kernels_programs import (
     FIRST_OFFSET,
     HEAD,
     IN_KEY,
-    KEY_SIZE,
     MOST_SLOTS,
     MOST_STEPS,
     REQUIRE,
@@ -343,10 +342,10 @@ def _numbers(
     ]
 
 
-def fact_line(relation: Relation, count: int, first: int) -> list[int]:
+def fact_line(relation: Relation, count: int, first: int) -> tuple[int, ...]:
     """What to look up: so many facts, whose ids begin at a place."""
     index = relation.primary
     relation.require_layout()
     index.note_searches(count)
-    what = (relation, index, EVERYBODY, HEAD)
-    return [*_numbers(what, [], [], [])[:KEY_SIZE], relation.arity, 0, 0, count, first]
+    record = relation.address, index.address, EVERYBODY, HEAD, relation.arity, 0, 0
+    return (*record, count, first)

@@ -365,8 +365,9 @@ class Cliques:
         self._write(len(self._dictionary))
         before = self._images(members)
         names = members[members < FIRST_INTEGER]
-        for root in np.intersect1d(names, list(self._integers)):
-            del self._roots[self._integers.pop(int(root))]
+        if self._integers:
+            for root in np.intersect1d(names, list(self._integers)):
+                del self._roots[self._integers.pop(int(root))]
         if not names.size:
             return
         roots = _followed(names, source._links)
@@ -453,11 +454,13 @@ def _roomy(
     array: npt.NDArray[_T], blocks: int, used: npt.NDArray[np.intp]
 ) -> npt.NDArray[_T]:
     """A copy with room for so many blocks, of which only some are not all zeros."""
-    larger = np.zeros((blocks, BLOCK), array.dtype)
     known = array.reshape(-1, BLOCK)
     if used.size * 2 > len(known):
+        larger = np.empty((blocks, BLOCK), array.dtype)
         larger[: len(known)] = known
+        larger[len(known) :] = 0
     else:
+        larger = np.zeros((blocks, BLOCK), array.dtype)
         larger[used] = known[used]
     return larger.ravel()
 

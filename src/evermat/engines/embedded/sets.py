@@ -125,7 +125,6 @@ class Sets:
 
     def settled(self, facts: Facts) -> Settled:
         """What is in a view."""
-        require_bounded(facts)
         return self._walk(facts)
 
     def rows_of(self, facts: Facts) -> dict[str, Rows]:
@@ -150,6 +149,7 @@ class Sets:
             case Within(facts=inner, region=region):
                 return self._within(inner, region, names)
             case _:
+                require_bounded(facts)
                 raise _foreign(facts)
 
     def _united(self, left: Settled, right: Settled) -> Settled:
@@ -182,7 +182,7 @@ class Sets:
 
     def _kept(self, found: Settled, facts: Facts, *, present: bool) -> Settled:
         """Those of the facts that a view has, or those that it has not."""
-        if isinstance(facts, (Settled, Growing)) and not facts.rows:
+        if isinstance(facts, (Settled, Growing)) and facts.is_empty():
             return Settled({}) if present else found
         if self.is_flat(found):
             with Marker(self) as marker:
