@@ -10,6 +10,7 @@ import pytest
 import evermat
 from evermat.engine_abilities import UnequalValuesError
 from evermat.equality_modes import NoRewritingError, UnknownEqualityError
+from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.maintenance.algorithms import AlgorithmError
 from evermat.values import IRI
@@ -195,6 +196,21 @@ def test_equality_may_depend_on_numbers(engine_name: str) -> None:
     kb = evermat.KnowledgeBase(rule, engine=engine_name)
     kb.load({"p": [("a", 7), ("b", 8), ("c", 1), ("d", 2)]})
     assert {row[0] for row in kb.representatives()} == {"a", "b"}
+
+
+def test_rules_are_refused_in_parts_as_they_are_at_once(engine_name: str) -> None:
+    base = """
+        @prefix : <http://e.org/> .
+        [?x, a, ?y] :- [?y, owl:sameAs, ?x], [:d, :r, ?z], ?x = :b .
+        [?y, :p, ?y] :- [?y, :p, :c], not [?y, a, :C] .
+    """
+    more = "@prefix : <http://e.org/> . [?z, :r, :d] :- [?z, :p, :b] ."
+    with pytest.raises(StratificationError):
+        evermat.KnowledgeBase([base, more], engine=engine_name)
+    kb = evermat.KnowledgeBase(base, engine=engine_name)
+    with pytest.raises(StratificationError):
+        kb.update(add_rules=more)
+    assert len(kb.rules) == 2
 
 
 @pytest.mark.parametrize("mode", ["auto", "axioms"])
