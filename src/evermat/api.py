@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from evermat.algebra import Views, can_explain
@@ -24,6 +25,7 @@ from evermat.equality_modes import (
     check_equality,
     missing_axioms,
     require_rewriting,
+    with_equality,
 )
 from evermat.explaining import read_fact
 from evermat.lang.normalise import rule_key
@@ -37,6 +39,7 @@ from evermat.reading import Asked, Reader, reader_of
 from evermat.result import MissingPackageError, Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
+from evermat.turns import in_turn
 from evermat.update_requests import (
     Request,
     RequestError,
@@ -164,9 +167,11 @@ class KnowledgeBase:
         self._has_counters = counters
         self._has_modules = modules
         self._is_empty = True
-        self._catalogue = Catalogue()
+        is_known = equality == "axioms"
+        self._catalogue = with_equality(Catalogue()) if is_known else Catalogue()
         self._prefixes: Mapping[str, str] = {}
         self._slot = Slot()
+        self.turn = RLock()
         if self._persistence is None or not self._resume(self._persistence, rules):
             self._carry_out(Request(add_rules=listed(rules)))
 
@@ -211,6 +216,7 @@ class KnowledgeBase:
             state=opened,
         )
 
+    @in_turn
     def __repr__(self) -> str:
         facts = sum(size["facts"] for size in self._reader.sizes().values())
         rules = len(self.rules)
@@ -283,6 +289,7 @@ class KnowledgeBase:
         request = _request(insert, delete, add_rules, remove_rules)
         return self._change(request, algorithm=algorithm, batch=batch)
 
+    @in_turn
     def plan(
         self,
         *,
@@ -314,6 +321,7 @@ class KnowledgeBase:
         """Several changes as one: `with kb.transaction() as tx: tx.insert(…)`."""
         return Transaction(self._slot, partial(self._change, algorithm=algorithm))
 
+    @in_turn
     def materialise(self) -> Change:
         """Derive everything again from the given facts."""
         self._slot.require_free()
@@ -324,6 +332,7 @@ class KnowledgeBase:
 
     # ---------------------------------------------------------------- questions
 
+    @in_turn
     def query(self, text: str, *, raw: bool = False) -> Result:
         """Answer a conjunction such as `reach(?x, 'c'), not blocked(?x), ?x != 'b'`.
 
@@ -335,11 +344,13 @@ class KnowledgeBase:
             text: the question.
             raw: do not multiply equal constants out: answers hold representatives.
         """
+        reader = self._reader
         question = read_question(
-            text, catalogue=self._catalogue, prefixes=self._prefixes
+            text, catalogue=reader.catalogue, prefixes=self._prefixes
         )
-        return self._reader.answer(question, raw=raw)
+        return reader.answer(question, raw=raw)
 
+    @in_turn
     def explain(
         self,
         fact: str,
@@ -362,10 +373,12 @@ class KnowledgeBase:
         Raises:
             SearchLimitError: the limit was passed.
         """
-        found = read_fact(fact, row, catalogue=self._catalogue, prefixes=self._prefixes)
-        asked = Asked(found, self.rules, self._prefixes, derivations, limit)
-        return self._reader.explain(asked)
+        reader = self._reader
+        known, prefixes = reader.catalogue, self._prefixes
+        found = read_fact(fact, row, catalogue=known, prefixes=prefixes)
+        return reader.explain(Asked(found, self.rules, prefixes, derivations, limit))
 
+    @in_turn
     def representatives(self) -> Result:
         """The constants that are equal to others, each with what stands for it.
 
@@ -373,30 +386,38 @@ class KnowledgeBase:
         """
         return Result(self._reader.representatives(), ("member", "representative"))
 
+    @in_turn
     def facts(self, predicate: str, sort: Sort = "all") -> Result:
         """The facts of a predicate: all, those given, or those only derived."""
-        known = self._catalogue.require(predicate)
+        reader = self._reader
+        known = reader.catalogue.require(predicate)
         check_sort(sort)
-        return self._reader.facts(known, sort)
+        return reader.facts(known, sort)
 
+    @in_turn
     def count(self, predicate: str) -> int:
         """How many facts a predicate has."""
-        return self._reader.count(self._catalogue.require(predicate))
+        reader = self._reader
+        return reader.count(reader.catalogue.require(predicate))
 
+    @in_turn
     def contains(self, predicate: str, row: Sequence[object]) -> bool:
         """Whether a fact holds."""
-        known = self._catalogue.require(predicate)
+        reader = self._reader
+        known = reader.catalogue.require(predicate)
         if isinstance(row, tuple | list):
-            self._catalogue.check(predicate, len(row))
-        return self._reader.contains(known, table_of_rows([row], known.arity))
+            reader.catalogue.check(predicate, len(row))
+        return reader.contains(known, table_of_rows([row], known.arity))
 
+    @in_turn
     def counters(self, predicate: str) -> Result:
         """The facts of a predicate with the number of their derivations.
 
         `c_nr` counts nonrecursive rule instances, plus one if the fact is given;
         `c_r` counts recursive ones.
         """
-        return self._reader.counters(self._catalogue.require(predicate))
+        reader = self._reader
+        return reader.counters(reader.catalogue.require(predicate))
 
     # ------------------------------------------------------------ what is there
 
@@ -433,13 +454,14 @@ class KnowledgeBase:
     @property
     def predicates(self) -> Mapping[str, int]:
         """The arity of every predicate that rules or facts have mentioned."""
-        return {each.name: each.arity for each in self._catalogue}
+        return dict(self._catalogue.arities)
 
     @property
     def catalogue(self) -> Catalogue:
         """The predicates, with what is known of their columns."""
         return self._catalogue
 
+    @in_turn
     def stats(self) -> Stats:
         """Sizes: rules, strata, and for each predicate its facts, bytes and indexes."""
         sizes = self._reader.sizes()
@@ -453,6 +475,7 @@ class KnowledgeBase:
             "predicates": sizes,
         }
 
+    @in_turn
     def explain_plan(self) -> str:
         """Where the facts are, and how each rule is run: join order, estimates.
 
@@ -494,6 +517,7 @@ class KnowledgeBase:
             stage=engine.stage if can_stage(engine) else None,
         )
 
+    @in_turn
     def _change(
         self,
         request: Request,
@@ -563,8 +587,7 @@ class KnowledgeBase:
         self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
     ) -> Change:
         if outcome.cliques is not None:
-            arities = {each.name: each.arity for each in catalogue}
-            outcome = expanded_outcome(outcome, arities)
+            outcome = expanded_outcome(outcome, catalogue.arities)
         return Change(outcome, catalogue, applied=applied)
 
     @contextmanager

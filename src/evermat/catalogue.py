@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.columns import column_names
@@ -117,6 +118,11 @@ class Catalogue:
 
     def __init__(self, predicates: Mapping[str, Predicate] | None = None) -> None:
         self._predicates = dict(predicates or {})
+
+    @cached_property
+    def arities(self) -> Mapping[str, int]:
+        """The arity of each predicate that users know of, in order of name."""
+        return {each.name: each.arity for each in self}
 
     def __contains__(self, name: object) -> bool:
         return name in self._predicates

@@ -118,7 +118,7 @@ class Change:
             if chosen is not None:
                 given = read_relation(chosen, name, predicate.arity)
                 rows = split(rows, given, sort)
-        return Result(rows, predicate.columns)
+        return Result(rows, predicate.columns, predicate=predicate.name)
 
     def __repr__(self) -> str:
         parts = [

@@ -20,7 +20,7 @@ from evermat.engine_abilities import can_rewrite
 from evermat.errors import EvermatError
 from evermat.lang.equality import OWL_SAME_AS, axioms, mentions_equality
 from evermat.lang.normalise import rule_key
-from evermat.lang.syntax import SAME_AS, TRIPLE
+from evermat.lang.syntax import SAME_AS, TRIPLE, Declaration
 from evermat.values import Kind
 
 if TYPE_CHECKING:
@@ -88,6 +88,13 @@ def _has_same_as(triples: pa.Table | StagedRows) -> bool:
         pc.equal(pc.struct_field(terms, [1]), OWL_SAME_AS.text),
     )
     return bool(pc.any(is_same).as_py())
+
+
+def with_equality(catalogue: Catalogue) -> Catalogue:
+    """The predicates, and equality, even if it was only spoken of in triples."""
+    if SAME_AS in catalogue:
+        return catalogue
+    return catalogue.extended([Declaration(SAME_AS, 2)])
 
 
 def missing_axioms(catalogue: Catalogue, known: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -22,6 +22,7 @@ from evermat.columns import (
 from evermat.engine_abilities import StagedRows
 from evermat.errors import EvermatError, Label
 from evermat.fact_files import read_fact_file
+from evermat.garbage import collection_paused
 from evermat.io import rows_from
 from evermat.lang.column_types import COLUMN_TYPES
 from evermat.lang.syntax import Term
@@ -53,7 +54,7 @@ Stage = Callable[[Sequence[object], str], pa.Table | StagedRows]
 
 def fact_tables(
     data: Mapping[str, Sequence[object]],
-    facts: Iterable[Atom],
+    facts: Sequence[Atom],
     catalogue: Catalogue,
     stage: Stage | None = None,
 ) -> dict[str, pa.Table | StagedRows]:
@@ -69,6 +70,18 @@ def fact_tables(
         ArityClashError: rows that are too long or too short.
         FactTypeError: a value that a declaration rules out.
     """
+    plain = None if facts else _plain_tables(data, catalogue)
+    return _any_tables(data, facts, catalogue, stage) if plain is None else plain
+
+
+@collection_paused()
+def _any_tables(
+    data: Mapping[str, Sequence[object]],
+    facts: Sequence[Atom],
+    catalogue: Catalogue,
+    stage: Stage | None,
+) -> dict[str, pa.Table | StagedRows]:
+    """See `fact_tables`."""
     pieces: dict[str, list[pa.Table]] = {}
     frames: dict[str, list[Any]] = {}
     given = [(name, part) for name, parts in data.items() for part in parts]
@@ -91,6 +104,28 @@ def fact_tables(
         known = catalogue.get(name)
         if known is not None and known.types:
             _check_types(table, known)
+    return tables
+
+
+def _plain_tables(
+    data: Mapping[str, Sequence[object]], catalogue: Catalogue
+) -> dict[str, pa.Table | StagedRows] | None:
+    """Data that is fit as it is: one table for each predicate, and no nulls.
+
+    None if there is anything to be done, or to be said, about some of it.
+    """
+    tables: dict[str, pa.Table | StagedRows] = {}
+    for name, parts in data.items():
+        known = catalogue.get(name)
+        table = parts[0] if len(parts) == 1 else None
+        if known is None or known.types or not isinstance(table, pa.Table):
+            return None
+        if table.num_columns != known.arity:
+            return None
+        for column in table.itercolumns():
+            if column.null_count:
+                return None
+        tables[name] = table
     return tables
 
 

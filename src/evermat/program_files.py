@@ -22,14 +22,15 @@ from evermat.columns import column_names, plain_texts, term_table
 from evermat.errors import EvermatError, Label
 from evermat.io.column_types import TYPES
 from evermat.io.delimited import Dialect, read_delimited
-from evermat.io.files import DataFile, data_file
+from evermat.io.files import DataFile, FileOptionError, data_file
 from evermat.io.nemo_tables import nemo_cells, read_nemo_table
 from evermat.io.tables import read_table
-from evermat.io.writing import write_table
+from evermat.io.writing import require_writable, write_table
 from evermat.lang.foreign.dlog import read_dlog
 from evermat.lang.foreign.nemo import read_nemo
 from evermat.lang.foreign.souffle import read_souffle
 from evermat.lang.parser import parse_program
+from evermat.rdf.writing import write_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,12 +68,6 @@ class UnknownSyntaxError(EvermatError, ValueError):
     """A rule language that there is not."""
 
     code = "EM731"
-
-
-class FileOptionError(EvermatError, ValueError):
-    """An option of a data file that cannot be followed."""
-
-    code = "EM732"
 
 
 class SkippedRowsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
@@ -326,6 +321,8 @@ def write_sinks(
         stream: what stands for the standard output.
     """
     written: list[Path] = []
+    for sink in program.sinks:  # before the first is written
+        _require_format(sink, folder)
     for sink in program.sinks:
         table = facts(sink.predicate)
         if sink.path == _STANDARD_OUTPUT:
@@ -335,6 +332,12 @@ def write_sinks(
         _write(sink, table, path)
         written.append(path)
     return written
+
+
+def _require_format(sink: DataSink, folder: Path) -> None:
+    options = dict(sink.options)
+    if sink.path != _STANDARD_OUTPUT and not options.keys() & {"form", "values"}:
+        require_writable(data_file(folder / sink.path, format=options.get("format")))
 
 
 def _shown(sink: DataSink, table: pa.Table) -> str:
@@ -354,7 +357,7 @@ def _write(sink: DataSink, table: pa.Table, path: Path) -> None:
     form = options.get("values")
     if "form" in options:
         format_name = _RDF_FORMATS.get(options["form"])
-        write_table(table, path, format=format_name, predicate=sink.predicate)
+        write_facts(table, path, format=format_name, predicate=sink.predicate)
         return
     if form is None:
         for name in options:
@@ -363,7 +366,8 @@ def _write(sink: DataSink, table: pa.Table, path: Path) -> None:
                 message = f"there is no option `{name}` of `@export`"
                 raise FileOptionError(message, labels=labels)
         header = options.get("header") == "true"
-        write_table(table, path, format=options.get("format"), header=header)
+        name, format_name = sink.predicate, options.get("format")
+        write_facts(table, path, format=format_name, predicate=name, header=header)
         return
     table = term_table(table)
     if form == "terms" and table.num_columns:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from evermat.algebra import Region
 from evermat.change import distant_relation, read_relation, split
 from evermat.columns import as_terms, empty_table, joined_tables, term_table
+from evermat.equality_modes import with_equality
 from evermat.equality_questions import ask_representatives, given_table
 from evermat.errors import EvermatError
 from evermat.explaining import explain
@@ -71,7 +72,13 @@ class Asked:
 
 
 class Reader(ABC):
-    """Reads what holds."""
+    """Reads what holds.
+
+    Attributes:
+        catalogue: the predicates that can be asked for.
+    """
+
+    catalogue: Catalogue
 
     @abstractmethod
     def answer(self, question: Question, *, raw: bool = False) -> Result:
@@ -113,7 +120,7 @@ class PlainReader(Reader):
         self, kept: Materialisation, catalogue: Catalogue, *, counters: bool
     ) -> None:
         self._kept = kept
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._has_counters = counters
 
     def answer(self, question: Question, *, raw: bool = False) -> Result:
@@ -138,10 +145,10 @@ class PlainReader(Reader):
         rest = [] if sort == "explicit" else list(self._kept.reading.rest(name))
         distant = None if rest else distant_relation(snapshot, name)
         if distant is not None:
-            return Result(distant, known.columns)
+            return Result(distant, known.columns, predicate=name)
         table = read_relation(snapshot, name, known.arity)
         parts = [read_relation(each, name, known.arity) for each in rest]
-        return Result(joined_tables([table, *parts]), known.columns)
+        return Result(joined_tables([table, *parts]), known.columns, predicate=name)
 
     def count(self, known: Predicate) -> int:
         """How many facts a predicate has."""
@@ -181,7 +188,7 @@ class PlainReader(Reader):
     def sizes(self) -> dict[str, dict[str, int]]:
         """The sizes of predicates; closures that are held count in full."""
         kept = self._kept
-        sizes = _stored_sizes(kept, self._catalogue)
+        sizes = _stored_sizes(kept, self.catalogue)
         for name in kept.reading.held.intersection(sizes):
             sizes[name]["facts"] = kept.reading.size(name)
         return sizes
@@ -192,7 +199,8 @@ class RewrittenReader(Reader):
 
     def __init__(self, kept: EqualityMaterialisation, catalogue: Catalogue) -> None:
         self._kept = kept
-        self._catalogue = catalogue
+        self._stored = catalogue
+        self.catalogue = with_equality(catalogue)
 
     def answer(self, question: Question, *, raw: bool = False) -> Result:
         """The answers to a question; `raw`: about representatives."""
@@ -206,19 +214,22 @@ class RewrittenReader(Reader):
             return self._everything(known)
         given = given_table(self._kept.engine, known.name, known.arity)
         if sort == "explicit":
-            return Result(given, known.columns)
+            return Result(given, known.columns, predicate=known.name)
         everything = self._everything(known).to_terms()
-        return Result(split(everything, given, sort), known.columns)
+        rows = split(everything, given, sort)
+        return Result(rows, known.columns, predicate=known.name)
 
     def _everything(self, known: Predicate) -> Result:
         names = tuple(Variable(f"x{at}") for at in range(known.arity))
-        return self.answer(self._question(known, names)).renamed(known.columns)
+        return self.answer(self._question(known, names)).facts_of(
+            known.name, known.columns
+        )
 
     def _question(
         self, known: Predicate, arguments: tuple[Variable | Term, ...]
     ) -> Question:
         atom = Atom(known.name, arguments)
-        return question_of((atom,), text=known.name, catalogue=self._catalogue)
+        return question_of((atom,), text=known.name, catalogue=self.catalogue)
 
     def count(self, known: Predicate) -> int:
         """How many facts a predicate has."""
@@ -255,7 +266,7 @@ class RewrittenReader(Reader):
                 "derivations are not listed where equality is rewritten",
                 help='leave `derivations` out, or use `equality="axioms"`',
             )
-        known = self._catalogue.require(asked.fact.relation)
+        known = self.catalogue.require(asked.fact.relation)
         if not self._holds(known, asked.fact.row):
             return Explanation(asked.fact, holds=False, prefixes=asked.prefixes)
         return explain_rewritten(
@@ -268,7 +279,7 @@ class RewrittenReader(Reader):
 
     def sizes(self) -> dict[str, dict[str, int]]:
         """The sizes of predicates, in terms of representatives."""
-        return _stored_sizes(self._kept, self._catalogue)
+        return _stored_sizes(self._kept, self._stored)
 
 
 def reader_of(

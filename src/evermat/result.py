@@ -73,6 +73,8 @@ class Result:
         rows: pa.Table | DistantRows,
         columns: Sequence[str],
         representatives: Representatives | None = None,
+        *,
+        predicate: str | None = None,
     ) -> None:
         """Wrap a table of term columns.
 
@@ -81,12 +83,14 @@ class Result:
             columns: the names to show.
             representatives: if given, each row stands for all rows that differ from
                 it in equal constants; they are made when they are read.
+            predicate: whose facts the rows are, if they are facts.
         """
         self.columns = tuple(columns)
         self.distant = None if isinstance(rows, pa.Table) else rows
         """The rows where they are, if they are not in this process."""
         self._given = rows
         self._representatives = representatives
+        self._predicate = predicate
         self._whole: pa.Table | None = None
 
     @cached_property
@@ -125,9 +129,9 @@ class Result:
             piece = short.slice(start, step)
             yield self._expanded(piece) if self._whole is None else piece
 
-    def renamed(self, columns: Sequence[str]) -> Result:
-        """The same rows with other names for the columns."""
-        return Result(self._given, columns, self._representatives)
+    def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
+        """The same rows as facts of a predicate with columns of these names."""
+        return Result(self._given, columns, self._representatives, predicate=predicate)
 
     def __len__(self) -> int:
         return self._rows
@@ -195,17 +199,19 @@ class Result:
         frame: pl.DataFrame = polars.from_arrow(self.to_arrow())
         return frame
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: str | Path, *, terms: bool = False) -> None:
         """Write the rows to a file; the suffix says how.
 
         `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow`, or one of RDF: `.nt`, `.ttl` and
         others, for triples. `.gz` or `.zst` may follow.
-        """
-        from evermat.io import data_file, write_table  # noqa: PLC0415  seldom needed
-        from evermat.rdf import write_rdf  # noqa: PLC0415
 
-        write = write_rdf if data_file(path).is_rdf else write_table
-        write(self._table, path)
+        Args:
+            path: the file.
+            terms: write every value of a table as a term, which reads back exactly.
+        """
+        from evermat.rdf import write_facts  # noqa: PLC0415  seldom needed
+
+        write_facts(self._table, path, predicate=self._predicate, terms=terms)
 
     def __repr__(self) -> str:
         count = f"{self._rows:,} row" + ("" if self._rows == 1 else "s")

@@ -14,7 +14,7 @@ from evermat.errors import EvermatError
 from evermat.fact_tables import fact_tables
 from evermat.garbage import collection_paused
 from evermat.lang.checks import require_valid
-from evermat.lang.syntax import Atom, Declaration, Negation
+from evermat.lang.syntax import Atom, Declaration, Negation, Program
 from evermat.rule_inputs import read_rules
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evermat.catalogue import Catalogue
     from evermat.engine_abilities import StagedRows
     from evermat.fact_tables import Stage
-    from evermat.lang.syntax import Program, Rule
+    from evermat.lang.syntax import Rule
     from evermat.rule_inputs import RuleInput
 
 
@@ -95,7 +95,6 @@ class _Side:
     data: dict[str, list[object]]
 
 
-@collection_paused()
 def check_request(
     request: Request,
     *,
@@ -114,9 +113,21 @@ def check_request(
     Raises:
         EvermatError: whatever is wrong with it; nothing has changed then.
     """
+    if not request.add_rules and not request.remove_rules:
+        return _checked(request, catalogue, prefixes, stage)
+    with collection_paused():
+        return _checked(request, catalogue, prefixes, stage)
+
+
+def _checked(
+    request: Request,
+    catalogue: Catalogue,
+    prefixes: Mapping[str, str],
+    stage: Stage | None,
+) -> CheckedRequest:
     coming = _side(request.insert, request.add_rules, prefixes)
     going = _side(request.delete, request.remove_rules, prefixes)
-    for name in coming.data:
+    for name in {*coming.data, *(atom.predicate for atom in coming.atoms)}:
         catalogue.check_name(name)
     for name in going.data:
         catalogue.require(name)
@@ -144,10 +155,12 @@ def check_request(
 
 
 def _side(
-    data: Mapping[str, list[object]],
+    data: dict[str, list[object]],
     rules: list[RuleInput],
     prefixes: Mapping[str, str],
 ) -> _Side:
+    if not rules:
+        return _Side(_NO_RULES, (), (), (), data)
     read = read_rules(rules, prefixes=prefixes)
     program = read.program
     # A rule without a body is a fact, however it was written.
@@ -166,6 +179,9 @@ def _side(
         atoms=tuple(first.values()),
         data=together,
     )
+
+
+_NO_RULES = Program()
 
 
 def _atoms(program: Program) -> Iterator[Atom]:

@@ -14,6 +14,7 @@ from evermat.cli import BUDGET_EXCEEDED, OK, WRONG_INPUT, WRONG_USAGE, run
 if TYPE_CHECKING:
     from pathlib import Path
 
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 RULES = """
 reach(?x, ?y) :- edge(?x, ?y) .
 reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
@@ -303,3 +304,37 @@ def test_tables_are_drawn_on_a_terminal(
     assert "predicate" in out
     assert "\t" not in out
     assert "─" in out
+
+
+def test_rdf_files_name_predicates_by_their_iris(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.dl"
+    rules.write_text("""
+        @prefix : <http://e.org/a#> .
+        @prefix o: <http://e.org/a/> .
+        given(:x, :y) .
+        :b(?x) :- given(?x, _) .
+        o:b(?x, ?y) :- given(?x, ?y) .
+    """)
+    out = tmp_path / "out"
+    command = ["run", str(rules), "--out", str(out), "--format", "nt", *ON_REFERENCE]
+    assert run(command) == OK
+    assert {file.read_text() for file in out.iterdir()} == {
+        f"<http://e.org/a#x> <{RDF_TYPE}> <http://e.org/a#b> .\n",
+        "<http://e.org/a#x> <http://e.org/a/b> <http://e.org/a#y> .\n",
+    }
+
+
+def test_exports_in_any_format_or_none(tmp_path: Path, capsys: Shown) -> None:
+    rules = tmp_path / "rules.dl"
+    text = '@prefix : <http://e.org/> . :p(:a, :b) . @export :p "p.ttl" .'
+    rules.write_text(text)
+    out = tmp_path / "out"
+    command = ["run", str(rules), "--out", str(out), *ON_REFERENCE]
+    assert run(command) == OK
+    written = out / "p.ttl"
+    assert "<http://e.org/a> <http://e.org/p> <http://e.org/b>" in written.read_text()
+    written.unlink()
+    rules.write_text(text + '@export :p "p.jsonl" .')
+    assert run(command) == WRONG_INPUT
+    assert "only read" in capsys.readouterr().err
+    assert not written.exists()

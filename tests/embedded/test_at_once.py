@@ -40,10 +40,12 @@ RULES = """
     kind(?x, "a") :- loop(?x) .
     kind(?x, "b") :- near(?x) .
     named(?x, ?k) :- kind(?x, ?k), alone(?x) .
+    via(?x, "c") :- path(?x, 3, ?y), alone(?y) .
+    via(?x, "d") :- path(?x, 4, ?y), alone(?y) .
 """
 PREDICATES = {
     *("reach", "path", "turn", "near", "loop", "some", "alone", "other", "quiet"),
-    *("kind", "named"),
+    *("kind", "named", "via"),
 }
 ALGORITHMS = ("dred", "dred-c", "bf", "bf-c", "fp")
 

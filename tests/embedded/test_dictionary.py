@@ -118,3 +118,18 @@ def test_slices_of_columns_are_read_from_where_they_start() -> None:
     column = pa.array(["a", "b", "c", "d"]).slice(2)
     ids = dictionary.encode(column)
     assert dictionary.decode(ids).field("text").to_pylist() == ["c", "d"]
+
+
+def test_texts_that_differ_in_one_byte_are_told_apart_wherever_it_is() -> None:
+    texts = [""]
+    for length in range(1, 35):
+        plain = "x" * length
+        texts.append(plain)
+        texts += [plain[:at] + "y" + plain[at + 1 :] for at in range(length)]
+    dictionary = Dictionary()
+    column = pa.array(["before", *texts, "after"]).slice(1, len(texts))
+    ids = dictionary.encode(column)
+    assert ids.tolist() == list(range(len(texts)))
+    assert dictionary.look_up(column).tolist() == ids.tolist()
+    assert dictionary.look_up(pa.array(["xyx", "yyx"])).tolist()[1] == UNKNOWN
+    assert dictionary.decode(ids).field("text").to_pylist() == texts

@@ -7,7 +7,11 @@ import pytest
 
 from evermat import IRI, KnowledgeBase
 from evermat.engines.embedded import evaluate
+from evermat.engines.embedded.plan import describe, make_plan
 from evermat.engines.embedded.statistics import SAMPLE, Statistics
+from evermat.lang.normalise import normalise
+from evermat.lang.parser import parse_rules
+from evermat.rule_plans import compile_rules
 
 FREQUENT, RARE = 1, 2
 MANY = 64 * SAMPLE
@@ -68,6 +72,20 @@ def test_classes_are_read_before_the_many_facts_about_types() -> None:
     base.load({"triple": [*_members(classes=1_000, size=20_000), *rare]})
     plan = str(base.explain_plan())
     assert plan.index("8 inline rows by nothing") < plan.index("probe triple")
+
+
+@pytest.mark.parametrize(("rules", "by"), [(8, "1, 2"), (9, "2")])
+def test_few_inline_rows_need_no_index_of_their_own(rules: int, by: str) -> None:
+    """A change that knows none of them is looked up as unfolded rules would do it."""
+    text = PREFIXES + "\n".join(
+        f"[?x, :likes, :art{at}] :- [?x, :made{at}, ?y], [?y, rdf:type, :picture]."
+        for at in range(rules)
+    )
+    normal = normalise(parse_rules(text))
+    queries = compile_rules(normal, lambda _rule, _atom: False).delta.queries
+    query = next(each for each in queries if each.changed is each.positive[1])
+    plan = make_plan(query, lambda *_: 1.5, lambda *_: 9.0, lambda _: 1000)
+    assert f"by columns {by}" in " | ".join(describe(plan))
 
 
 def test_what_few_classes_have_is_shared_by_cores(

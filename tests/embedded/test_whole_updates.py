@@ -15,10 +15,11 @@ from evermat.engines.embedded import (
     wiring,
 )
 from evermat.engines.embedded.engine import EmbeddedEngine
+from mutants import Mutant, plant
 from paper_examples import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Edge = tuple[int, int]
 
@@ -31,8 +32,10 @@ RULES = """
     lonely(?x) :- free(?x), not edge(?x, ?x) .
     sure() :- reach(?x, ?y), lonely(?y) .
     twin(?x, ?y) :- edge(?z, ?x), edge(?z, ?y), ?x != ?y, ?z != 3 .
+    via(?x, 1) :- path(?x, 3, ?y), lonely(?y) .
+    via(?x, 2) :- path(?x, 4, ?y), lonely(?y) .
 """
-DERIVED = ("reach", "back", "path", "free", "lonely", "sure", "twin")
+DERIVED = ("reach", "back", "path", "free", "lonely", "sure", "twin", "via")
 NODES = 12
 
 
@@ -86,6 +89,36 @@ def play(seed: int, updates: int = 8) -> None:
 def test_as_from_scratch(seed: int, carried_out: list[bool]) -> None:
     play(seed)
     assert all(carried_out)
+
+
+MUTANTS = (
+    Mutant(
+        "inline rows are looked up by what nobody knows",
+        "embedded.plan",
+        "at for at, column in enumerate(inline.columns) if column.index in self.bound",
+        "at for at, _ in enumerate(inline.columns)",
+        "dred-c",
+    ),
+    Mutant(
+        "few inline rows are taken and none of their values kept",
+        "embedded.plan",
+        "needed |= {column.index for column in inline.columns}",
+        "needed -= {column.index for column in inline.columns}",
+        "dred-c",
+    ),
+)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_planted_bug_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(mutant, monkeypatch)
+    with pytest.raises(Exception):  # noqa: B017, PT011  whatever goes wrong first
+        play_all(range(30))
+
+
+def play_all(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        play(seed)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
@@ -144,8 +144,43 @@ def test_equality_cannot_depend_on_negation(engine_name: str) -> None:
     rules = "?x ≈ ?y :- p(?x, ?z), p(?y, ?z), not blocked(?z) ."
     with pytest.raises(EqualityError, match="not blocked"):
         evermat.KnowledgeBase(rules, engine=engine_name)
-    with pytest.raises(EqualityError, match="tells names apart"):
-        evermat.KnowledgeBase("?x ≈ ?y :- p(?x, ?y), ?x != ?y .", engine=engine_name)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "?x != ?y",
+        "?x <= ?y",
+        "min(?x, ?y) = ?x",
+        "?z = max(?x, ?y), ?z = ?x",
+        "?x <= min(?y, ?x)",
+        "length(?x) > 3",
+        "3 < 1 + length(?x)",
+    ],
+)
+def test_equality_cannot_depend_on_how_names_are_written(condition: str) -> None:
+    rule = f"?x ≈ ?y :- p(?x, ?y), {condition} ."
+    with pytest.raises(EqualityError, match="tells names apart: same_as"):
+        evermat.KnowledgeBase(rule)
+
+
+def test_equality_may_depend_on_numbers(engine_name: str) -> None:
+    rule = "?x ≈ ?y :- p(?x, ?n), p(?y, ?m), min(?n, 7) = ?m - 1, ?m > 2 ."
+    kb = evermat.KnowledgeBase(rule, engine=engine_name)
+    kb.load({"p": [("a", 7), ("b", 8), ("c", 1), ("d", 2)]})
+    assert {row[0] for row in kb.representatives()} == {"a", "b"}
+
+
+@pytest.mark.parametrize("mode", ["auto", "axioms"])
+def test_equality_of_triples_can_be_asked_for_by_its_other_name(
+    engine_name: str, mode: Literal["auto", "axioms"]
+) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name, equality=mode)
+    change = kb.insert("triple", [(iri("a"), IRI(OWL), iri("b"))])
+    assert all(len(change.added(name)) for name in change.predicates)
+    assert set(kb.query("<http://e.org/a> ≈ ?x")) == {(iri("a"),), (iri("b"),)}
+    assert kb.contains("same_as", (iri("b"), iri("a")))
+    assert kb.count("same_as") == len(kb.facts("same_as")) == 5  # and sameAs itself
 
 
 def test_counting_algorithms_are_refused() -> None:

@@ -48,15 +48,15 @@ MUTANTS = (
     Mutant(
         "B/F^≈ forgets proofs that were found before anybody asked",
         "equality",
-        "return engine.settle(given | late | (facts & self.delayed))",
-        "return engine.settle(given | late)",
+        "sure: Facts = facts & self.delayed",
+        "sure: Facts = engine.no_facts()",
         "bf",
     ),
     Mutant(
         "the same for facts with names that were represented by others",
         "equality",
-        "return engine.settle(given | late | (facts & self.delayed))",
-        "return engine.settle(given | (facts & self.delayed))",
+        "if not self.delayed_images.is_empty():",
+        "if False:",
         "bf",
     ),
     Mutant(
@@ -97,8 +97,8 @@ MUTANTS = (
     Mutant(
         "deleted facts still prove others",
         "equality_state",
-        "return engine.settle(given_among(engine, facts) - self.deletions)",
-        "return given_among(engine, facts)",
+        "return self.engine.settle(explicit - implied - self.deletions)",
+        "return self.engine.settle(explicit - implied)",
         "bf",
     ),
     Mutant(
@@ -125,8 +125,8 @@ MUTANTS = (
     Mutant(
         "B/F^≈ overlooks what is given under other names",
         "equality_told",
-        "engine.settle(told - engine.rewrite(kept, representatives))",
-        "told",
+        "held = engine.settle(told & still)",
+        "held = engine.no_facts()",
         "bf",
     ),
     Mutant(
@@ -174,8 +174,36 @@ MUTANTS = (
     Mutant(
         "a given fact that equality came to matter to is taken to be alone",
         "equality_update",
-        "return engine.settle(shared | engine.shared(facts, self.after))",
-        "return shared",
+        "            deletions = engine.settle(deletions | more)\n",
+        "",
+        "bf",
+    ),
+    Mutant(
+        "a given fact without other names is deleted, and nothing with it",
+        "equality_told",
+        "doubtful = (facts | alone) - safe - lost",
+        "doubtful = facts - safe - lost",
+        "bf",
+    ),
+    Mutant(
+        "a given fact with other names takes them along",
+        "equality_update",
+        "withdrawn=engine.settle(gone | (behind.facts - still)),",
+        "withdrawn=engine.settle(gone | behind.facts),",
+        "bf",
+    ),
+    Mutant(
+        "a representative is forgotten as long as another name is given",
+        "equality_update",
+        "cleared=engine.settle(gone | (touched - still)),",
+        "cleared=engine.settle(gone | touched),",
+        "bf",
+    ),
+    Mutant(
+        "a representative that is not given any more is not marked",
+        "equality_update",
+        "self._mark_implied(touched, engine.settle(still - behind.given))",
+        "self._mark_implied(touched, engine.no_facts())",
         "bf",
     ),
 )

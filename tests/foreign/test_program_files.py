@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from evermat import IRI, KnowledgeBase
 from evermat.columns import TERM, constants, table_of_rows, term_table
 from evermat.io.column_types import ValueFormatError
-from evermat.io.files import FileMissingError, data_file
+from evermat.io.files import FileMissingError, FileOptionError, data_file
 from evermat.io.nemo_tables import nemo_cells, read_cell, read_cells, read_nemo_table
 from evermat.io.places import MalformedFileError
 from evermat.lang.syntax import DataSource, Program
 from evermat.program_files import (
-    FileOptionError,
     SkippedRowsWarning,
     load_sources,
     read_program,

@@ -25,6 +25,7 @@ from evermat.io import (
     read_folder,
     read_table,
 )
+from evermat.io.files import FileOptionError
 from evermat.values import IRI, BlankNode
 
 if TYPE_CHECKING:
@@ -452,3 +453,22 @@ def test_files_of_one_predicate_must_have_the_same_arity(tmp_path: Path) -> None
     (tmp_path / "edge.csv").write_text("1\n")
     with pytest.raises(ArityMismatchError, match="`edge` has 2 columns, expected 1"):
         read_folder(tmp_path)
+
+
+def test_many_columns_are_texts_like_few(write: Write) -> None:
+    width = 1500
+    path = write("wide.csv", b",".join([b"007"] * width) + b"\n")
+    table = read_table(path)
+    assert table.num_columns == width
+    assert table.to_pylist() == [dict.fromkeys(table.column_names, "007")]
+
+
+def test_zeros_with_a_sign_are_no_doubles(write: Write) -> None:
+    table = read_table(write("n.csv", b"-0\n0\n"))
+    assert table.column(0).to_pylist() == ["-0", "0"]
+
+
+@pytest.mark.parametrize("delimiter", [";;", "", "é", '"', "\n"])
+def test_a_delimiter_is_one_plain_character(write: Write, delimiter: str) -> None:
+    with pytest.raises(FileOptionError, match="cannot be the delimiter"):
+        read_table(write("t.csv", b"a;;b\n"), delimiter=delimiter)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.engines.spark.session import SparkSetupError
+from evermat.engines.spark.session import SparkSetupError, missing_part
 from evermat.pipeline import spark_session as starting
 from evermat.pipeline.config import EngineSettings
-from evermat.pipeline.problems import SourceError, SparkStepError
+from evermat.pipeline.problems import OutputError, SourceError, SparkStepError
 from evermat.pipeline.spark_session import explained, spark_session
 from evermat.rdf import RdfSyntaxError
 from pipelines import PROGRAM, configured, run
@@ -35,6 +35,17 @@ def test_missing_java_is_told_in_time(
     assert "Java 17" in str(raised.value.help)
     assert raised.value.__notes__ == [" = step: start Spark"]
     assert not (tmp_path / "state").exists()
+
+
+def test_a_home_without_java_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
+    assert f"JAVA_HOME is `{tmp_path}`, without Java" in str(missing_part())
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/java").touch()
+    assert missing_part() is None
 
 
 def test_missing_pyspark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +92,11 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             "No suitable driver",
         ),
         (
+            "[FAILED_JDBC.CONNECTION] Failed JDBC jdbc:derby:*** on the operation",
+            SourceError,
+            "check `url`, user and password",
+        ),
+        (
             (
                 "An error occurred while calling o41.load.\n"
                 ": java.lang.ClassNotFoundException: org.postgresql.Driver\n\tat x"
@@ -121,6 +137,11 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             "say so",
         ),
         ("Traceback\n  File\nKeyError: 'x'", SparkStepError, "KeyError: 'x'"),
+        (
+            "[LOCATION_ALREADY_EXISTS] Cannot name the managed table as `a`",
+            OutputError,
+            "spark.sql.catalogImplementation",
+        ),
         ("SparkContext was shut down", SparkStepError, "the cluster is up"),
         ("something else", SparkStepError, "something else"),
     ],

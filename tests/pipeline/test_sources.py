@@ -99,6 +99,25 @@ def test_json_lines(tmp_path: Path) -> None:
     assert reasons[1:] == ["not a JSON object", "no value"]
 
 
+def test_json_that_is_odd(tmp_path: Path) -> None:
+    lines = ['{"from": [1.50, "x", {"y": null}], "to": "\\u00e9"}',
+             '{"from": "a", "to": "\\ud800"}', "[" * 100_000]  # fmt: skip
+    (tmp_path / "edge.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    config = source(
+        tmp_path,
+        SHORT,
+        'path = "edge.jsonl"\nmax_rejected = 2',
+        'columns = { from = "string", to = "string" }',
+    )
+    finished = run(config)
+    assert rows(tmp_path / "out/reach") == [('[1.50, "x", {"y": null}]', "é")]
+    reasons = [str(row["reason"]) for row in rejected(config, finished, "edge")]
+    assert reasons == [
+        "not JSON: it has half of a pair of surrogates",
+        "not JSON: it is nested too deeply",
+    ]
+
+
 def test_types_templates_and_constants(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(
         "id,name,born,score,ok\n1,Ann Lee,1999-01-02,1.50,true\n2,Bo,,2,false\n",
@@ -159,6 +178,41 @@ def test_rows_that_break_rules_are_set_aside(tmp_path: Path) -> None:
     text = (tmp_path / "edge.csv").read_bytes()
     for row in found:
         assert text[int(str(row["position"])) :].startswith(str(row["row"]).encode())
+
+
+def test_a_line_of_csv_means_the_same_wherever_it_is(tmp_path: Path) -> None:
+    good = ['1,""', '2,"b"', '3,c "d"']
+    wrong = ['4,"e', "5,", "6,f\rg", '"7,h', '8,"i']
+    for order in (good + wrong, wrong + good, wrong[:2] + good + wrong[2:]):
+        text = "\n".join(["from,to", *order])
+        (tmp_path / "edge.csv").write_bytes(text.encode())
+        config = source(tmp_path, SHORT, 'path = "edge.csv"\nmax_rejected = "all"')
+        finished = run(config)
+        assert rows(tmp_path / "out/reach") == [("1", ""), ("2", "b"), ("3", 'c "d"')]
+        found = rejected(config, finished, "edge")
+        assert [row["row"] for row in found] == wrong
+        assert [str(row["reason"])[:8] for row in found] == [
+            "a quote ", "no value", "a line e", "a quote ", "a quote ",
+        ]  # fmt: skip
+
+
+def test_bounds_are_about_numbers_and_moments(tmp_path: Path) -> None:
+    lines = ["3,2019-12-31T22:00:00Z", "x,2020-02-01T00:00:00Z",
+             "0,2020-02-01T00:00:00Z", "4,2021-01-01T00:00:00.5Z"]  # fmt: skip
+    (tmp_path / "edge.csv").write_text("\n".join(["from,to", *lines]))
+    config = source(
+        tmp_path,
+        SHORT,
+        'path = "edge.csv"\nmax_rejected = "all"\n[source.columns]\nfrom = { min = 1 }',
+        'to = { type = "datetime", min = 2020-01-01T00:00:00+02:00, '
+        "max = 2021-01-01T00:00:00Z }",
+    )
+    finished = run(config)
+    assert [str(row["reason"]) for row in rejected(config, finished, "edge")] == [
+        "`x` is not a number",
+        "`0` is below 1",
+        "`2021-01-01T00:00:00.500000+00:00` is above 2021-01-01T00:00:00+00:00",
+    ]
 
 
 def test_too_many_wrong_rows_fail_the_run(tmp_path: Path) -> None:
@@ -330,6 +384,45 @@ def test_columns_that_do_not_match(tmp_path: Path) -> None:
         run(source(tmp_path, SHORT, 'path = "edge.parquet"', columns))
     assert "column `from` holds `double` where `integer`" in raised.value.message
     assert "column `to` holds `list" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array(["b"]).dictionary_encode(), pa.array(["b"], pa.string_view())],
+)
+def test_texts_of_parquet_in_all_forms(tmp_path: Path, column: pa.Array) -> None:
+    table = pa.table({"from": ["a"], "to": column, "none": pa.nulls(1)})
+    pq.write_table(table, tmp_path / "edge.parquet")
+    columns = (
+        'from = "string"\nto = "string"\nnone = { type = "date", required = false }'
+    )
+    config = source(
+        tmp_path,
+        SHORT,
+        'path = "edge.parquet"\narguments = ["from", "to"]',
+        f"[source.columns]\n{columns}",
+    )
+    run(config)
+    assert rows(tmp_path / "out/reach") == [("a", "b")]
+
+
+def test_columns_that_cannot_be_facts(tmp_path: Path) -> None:
+    table = pa.table({"from": ["a"], "to": [[1]]})
+    pq.write_table(table, tmp_path / "edge.parquet")
+    with pytest.raises(SchemaMismatchError, match="column `to` holds `list<"):
+        run(source(tmp_path, SHORT, 'path = "edge.parquet"'))
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_columns_with_the_same_name(tmp_path: Path, form: str) -> None:
+    table = pa.table([["1"], ["2"], ["3"]], names=["from", "from", "to"])
+    if form == "csv":
+        (tmp_path / "edge.csv").write_text("from,from,to\n1,2,3\n", encoding="utf-8")
+    else:
+        pq.write_table(table, tmp_path / "edge.parquet")
+    config = source(tmp_path, SHORT, f'path = "edge.{form}"')
+    with pytest.raises(SchemaMismatchError, match="several columns called `from`"):
+        run(config)
 
 
 def test_files_of_a_source_have_the_same_columns(tmp_path: Path) -> None:

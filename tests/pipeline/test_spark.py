@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evermat import KnowledgeBase
 from evermat.pipeline import Pipeline, read_config
 from evermat.pipeline.config import EngineSettings
 from evermat.pipeline.problems import SchemaMismatchError, SourceError
@@ -149,6 +150,33 @@ def test_tables_of_spark_in_and_out(spark: SparkSession, tmp_path: Path) -> None
         assert spark.table("evermat_reach").count() == 3
     finally:
         spark.sql("DROP TABLE IF EXISTS evermat_reach")
+
+
+def test_feeds_that_are_tables_have_no_gaps(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "edge.csv").write_text("x,y\n1,2\n", encoding="utf-8")
+    config = configured(
+        tmp_path,
+        PROGRAM,
+        '[state]\npath = "state"\n[[source]]\npredicate = "edge"\npath = "edge.csv"',
+        'columns = { x = "integer", y = "integer" }',
+        '[[output]]\npredicate = "edge"\nformat = "table"\ntable = "evermat_feed"',
+        'mode = "changes"',
+    )
+    try:
+        run(config)
+        # Nothing changes, and nothing has no types.
+        Pipeline(config).update()
+        kb = KnowledgeBase.open(str(config.state))
+        kb.insert("edge", [(2, 3)])
+        kb.delete("edge", [(1, 2)])
+        Pipeline(config).update()
+        table = spark.table("evermat_feed").collect()
+        lines = [f"{row['sign']}{row[2]}{row[3]}" for row in sorted(table)]
+        assert lines == ["+12", "+23", "-12", "+12", "-23"]
+    finally:
+        spark.sql("DROP TABLE IF EXISTS evermat_feed")
 
 
 def test_databases_are_read_through_jdbc(spark: SparkSession, tmp_path: Path) -> None:

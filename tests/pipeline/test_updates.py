@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +14,16 @@ import pytest
 from evermat import KnowledgeBase
 from evermat.cli import OK, WRONG_INPUT, WRONG_USAGE
 from evermat.cli import run as evermat
+from evermat.errors import EvermatError
 from evermat.pipeline import Pipeline
 from evermat.pipeline.problems import (
     OutputError,
     PipelineStateError,
     RejectedRowsError,
+    SourceError,
 )
+from evermat.pipeline.status import read_status
+from evermat.pipeline.steps import Silent
 from pipelines import PROGRAM, configured, rows, run
 
 STATE = '[state]\npath = "state"\n'
@@ -112,6 +118,73 @@ def test_feeds_have_no_gaps(tmp_path: Path) -> None:
     assert news == [["+ab"], ["+ac", "+bc"], ["-ab", "-ac"], ["+bd", "+cd"]]
 
 
+def test_a_feed_begins_with_all_that_holds(tmp_path: Path) -> None:
+    edges(tmp_path, "ab", "bc")
+    config = configured(tmp_path, *PARTS)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/feed").write_text("in the way", encoding="utf-8")
+    with pytest.raises(OutputError):
+        run(config)
+    (tmp_path / "out/feed").unlink()
+    edges(tmp_path, "ab", "bd")
+    Pipeline(config).update()
+    assert list(feed(tmp_path).values()) == [["+ab", "+ad", "+bd"]]
+
+
+def test_empty_folders_change_nothing(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    told = '[source.update]\ninsert = "new"\ndelete = "gone"\n'
+    config = configured(tmp_path, PROGRAM, STATE, SOURCE, told, OUTPUTS)
+    run(config)
+    (tmp_path / "new").mkdir()
+    edges(tmp_path / "new", "bc", name="1.csv")
+    with pytest.raises(SourceError, match="gone"):
+        Pipeline(config).update()
+    (tmp_path / "gone").mkdir()
+    Pipeline(config).update()
+    assert rows(tmp_path / "out/reach") == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ('predicate = "reached"', "did you mean `reach`?"),
+        ('name = "x"\nquery = "reach(?x, ?y), eg(?y)"', "there is no predicate `eg`"),
+        ('name = "x"\nquery = "reach(?x"', "in the arguments of `reach`"),
+    ],
+)
+def test_outputs_that_cannot_be_meant_stop_a_run_in_time(
+    tmp_path: Path, output: str, error: str
+) -> None:
+    edges(tmp_path, "ab")
+    wrong = f'[[output]]\n{output}\npath = "out/x"\n'
+    config = configured(tmp_path, PROGRAM, STATE, SOURCE, wrong)
+    with pytest.raises(EvermatError) as caught:
+        run(config)
+    assert error in str(caught.value)
+    assert caught.value.__notes__ == [" = step: check the outputs"]
+    assert not (tmp_path / "state").exists()
+
+
+def test_reports_that_cannot_be_written_or_read(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS, '[report]\npath = "edge.csv/runs"\n')
+    with pytest.raises(OutputError) as caught:
+        run(config)
+    assert caught.value.__notes__ == [" = step: write the report"]
+    (tmp_path / "edge.csv").write_text("x,y\na,\n", encoding="utf-8")
+    with pytest.raises(RejectedRowsError) as refused:
+        run(config)
+    step, report = refused.value.__notes__
+    assert step == " = step: read source edge"
+    assert report.startswith(" = report: cannot write ")
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS)
+    run(config)
+    (tmp_path / "runs/99990101T000000.000000-run.json").write_text('{"cut', "utf-8")
+    assert read_status(config).predicates["reach"]["facts"] == 1
+
+
 def test_feeds_tell_what_equality_changes(tmp_path: Path) -> None:
     edges(tmp_path, "ab", "cd")
     config = configured(tmp_path, *PARTS)
@@ -176,8 +249,9 @@ def test_an_update_needs_a_state(tmp_path: Path) -> None:
     edges(tmp_path, "ab")
     with pytest.raises(PipelineStateError, match=r"has no \[state\]"):
         Pipeline(configured(tmp_path, PROGRAM, SOURCE)).update()
-    with pytest.raises(PipelineStateError, match="there is no state to update"):
+    with pytest.raises(PipelineStateError, match="no state to update") as raised:
         Pipeline(configured(tmp_path, *PARTS)).update()
+    assert raised.value.__notes__ == [" = step: look for the state"]
 
 
 def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
@@ -186,6 +260,31 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot write") as raised:
         run(configured(tmp_path, PROGRAM, SOURCE, OUTPUTS))
     assert raised.value.__notes__ == [" = step: write output reach"]
+
+
+@pytest.mark.parametrize("place", [".", "data", "data/edge.csv"])
+def test_outputs_remove_nothing_of_others(tmp_path: Path, place: str) -> None:
+    (tmp_path / "data").mkdir()
+    edges(tmp_path / "data", "ab")
+    output = f'[[output]]\npredicate = "reach"\npath = "{place}"\n'
+    source = '[[source]]\npredicate = "edge"\npath = "data/edge.csv"\n'
+    config = configured(tmp_path, PROGRAM, source, output)
+    with pytest.raises(OutputError, match=r"other files, such as|file of that name"):
+        run(config)
+    assert (tmp_path / "data/edge.csv").read_text() == "x,y\na,b\n"
+    assert config.file.exists()
+
+
+def test_outputs_replace_what_they_wrote(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, PROGRAM, SOURCE, OUTPUTS)
+    run(config)
+    folder = tmp_path / "out/reach"
+    (folder / "part-00001-000.parquet").write_bytes(b"an old part")
+    (folder / "_SUCCESS").touch()
+    run(config)
+    assert [file.name for file in folder.iterdir()] == ["part-00000.parquet"]
+    assert not list(tmp_path.glob("out/.*"))
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "nt", "parquet"])
@@ -233,11 +332,40 @@ def test_streams_of_events_are_followed(
     assert evermat(command) == OK
     shown = capsys.readouterr()
     assert "1 batches, 3 events, 1 bad, +3 −3 facts" in shown.err
+    assert "reach\t2\t2\t3" in shown.out
     assert rows(tmp_path / "out/reach") == [("b", "c"), ("b", "d"), ("c", "d")]
     assert evermat(command) == OK
     assert "0 batches, 0 events" in capsys.readouterr().err
     assert evermat(["pipeline", "status", str(config.file)]) == OK
     assert "-stream\tok\t" in capsys.readouterr().out
+
+
+class Stopping(Silent):
+    """Stops the program when it hears of a batch."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self._number = number
+
+    def tell(self, news: str) -> None:
+        assert news.startswith("1 batches")
+        os.kill(os.getpid(), self._number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stream_that_is_stopped_ends_after_a_batch(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    edges(tmp_path, "ab")
+    events = '[stream]\nformat = "csv"\npath = "events"\ntrigger = 0.01\n'
+    config = configured(tmp_path, *PARTS, events)
+    run(config)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events/1.csv").write_text("+,edge,b,c\n", encoding="utf-8")
+    before = signal.getsignal(number)
+    finished = Pipeline(config, watcher=Stopping(number)).stream()
+    assert finished.report.status == "ok"
+    assert finished.report.changes["reach"] == {"added": 2, "removed": 0}
+    assert signal.getsignal(number) is before
 
 
 # ---------------------------------------------------------------- commands and reports

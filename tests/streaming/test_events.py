@@ -88,6 +88,23 @@ def test_bad_events_are_told_apart(line: str, reason: str) -> None:
     assert reason in bad.reason
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"sign": "\xff"}', "not UTF-8: byte 0xff at position 10"),
+        (b'{"sign": "\\ud800"}', "half of a pair of surrogates"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_lines_that_are_no_texts(line: bytes, reason: str) -> None:
+    good = event("+", "edge", 1, 2).encode()
+    events = read_events([good, line], from_json, KNOWN)
+    assert events.insert == {"edge": [row(1, 2)]}
+    (bad,) = events.bad
+    assert bad.event == line.decode("utf-8", "backslashreplace")
+    assert reason in bad.reason
+
+
 @pytest.mark.parametrize("line", ["+", "", '+,edge,"open', "?,edge,1,2"])
 def test_bad_lines_of_csv(line: str) -> None:
     assert len(read_events([line], from_csv, KNOWN).bad) == 1

@@ -285,7 +285,7 @@ def test_what_a_stream_needs(tmp_path: Path) -> None:
         run(StreamSource("json", source.path, {"maxFilesPerTrigger": "few"}))
     (tmp_path / "events" / "1.json").write_bytes(b"\xff\xfe{}\n\n")
     run(source, dead_letters=tmp_path / "dead")
-    assert "no JSON" in str(rows(tmp_path / "dead")[0]["reason"])
+    assert "not UTF-8" in str(rows(tmp_path / "dead")[0]["reason"])
 
 
 def test_a_checkpoint_belongs_to_its_state(tmp_path: Path, engine: str) -> None:

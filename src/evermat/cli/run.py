@@ -12,9 +12,12 @@ from evermat.cli.changing import apply_updates, tell_version
 from evermat.cli.jobs import load
 from evermat.cli.output import Output, count
 from evermat.io.files import data_file
+from evermat.io.writing import require_writable
 from evermat.program_files import write_sinks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evermat.api import KnowledgeBase
     from evermat.cli.jobs import Job, Loaded
     from evermat.cli.output import Cell
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 
 def run_job(job: Job, output: Output) -> None:
     """Materialise, apply the updates, write the outputs."""
-    data_file(_output_file(job, "output"))  # a wrong suffix is better known at once
+    # A wrong suffix is better known at once.
+    require_writable(data_file(_output_file(job, "output")))
     loaded = load(job, output)
     _show_predicates(loaded.kb, output)
     if job.updates:
@@ -83,19 +87,31 @@ def _write(job: Job, loaded: Loaded, output: Output) -> None:
     if job.out is None:
         return
     if not program.sinks:
-        for name in sorted({rule.head.predicate for rule in kb.rules}):
-            path = _output_file(job, name)
+        derived = sorted({rule.head.predicate for rule in kb.rules})
+        for name, file in file_names(derived).items():
+            path = _output_file(job, file)
             kb.facts(name).write(path)
             files.append(path)
     output.document["files"] = [str(path) for path in files]
     output.say(f"wrote {count(len(files), 'file')} to {job.out}")
 
 
-def _output_file(job: Job, predicate: str) -> Path:
-    folder = job.out or Path()
-    return folder / f"{file_name(predicate)}.{job.form.lstrip('.')}"
+def _output_file(job: Job, name: str) -> Path:
+    return (job.out or Path()) / f"{name}.{job.form.lstrip('.')}"
 
 
-def file_name(predicate: str) -> str:
-    """A name for the file of a predicate, which may be an IRI."""
-    return re.sub(r"[^\w.\-]+", "_", predicate).strip("_") or "facts"
+def file_names(predicates: Iterable[str]) -> dict[str, str]:
+    """A name for the file of each predicate, which may be an IRI; no two are alike.
+
+    >>> file_names(["reach", "u:a/b", "u:a#b"])
+    {'reach': 'reach', 'u:a/b': 'u_a_b', 'u:a#b': 'u_a_b_2'}
+    """
+    names: dict[str, str] = {}
+    for predicate in predicates:
+        plain = re.sub(r"[^\w.\-]+", "_", predicate).strip("_") or "facts"
+        taken, number = set(names.values()), 2
+        name = plain
+        while name in taken:
+            name, number = f"{plain}_{number}", number + 1
+        names[predicate] = name
+    return names

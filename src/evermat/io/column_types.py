@@ -93,13 +93,17 @@ def guessed(texts: pa.Array) -> pa.Array:
             return texts.cast(pa.int64())
         except pa.ArrowInvalid:
             return terms_of_kind(Kind.INTEGER, texts)
-    if _all_match(texts, _NUMBER):
+    if _all_match(texts, _NUMBER) and _has_point(texts):
         numbers = texts.cast(pa.float64())
         distinct = pc.count_distinct(texts).as_py()
         return numbers if pc.count_distinct(numbers).as_py() == distinct else texts
     if _all_match(texts, "^(true|false)$"):
         return pc.equal(texts, "true")
     return texts
+
+
+def _has_point(texts: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, "[.eE]")).as_py())
 
 
 def _all_match(texts: pa.Array, pattern: str) -> bool:

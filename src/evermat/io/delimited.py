@@ -24,6 +24,7 @@ from evermat.io.column_types import (
     typed,
     types_by_column,
 )
+from evermat.io.files import FileOptionError
 from evermat.io.places import (
     MalformedFileError,
     decoded,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from evermat.io.files import DataFile
 
 _BLOCK = 1 << 24
-_MOST_COLUMNS = 1 << 10
+_USUAL_COLUMNS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,15 @@ class Dialect:
     delimiter: str = ","
     quoting: bool = True
     header: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a delimiter that files cannot be read with."""
+        sign = self.delimiter
+        if len(sign) != 1 or not sign.isascii() or sign in '"\r\n':
+            raise FileOptionError(
+                f"{sign!r} cannot be the delimiter",
+                law="one ASCII character, no quote and no line end, is between fields",
+            )
 
 
 DIALECTS = {
@@ -139,7 +149,9 @@ class _Texts:
     def read(self) -> pa.Table:
         """All fields as text, in columns `c1`, `c2` and so on."""
         try:
-            table = self._parse()
+            table = self._parse(_USUAL_COLUMNS)
+            if table.num_columns > _USUAL_COLUMNS:
+                table = self._parse(table.num_columns)
         except pa.ArrowInvalid as error:
             self._explain(error)
         if self.expected is not None and table.num_columns != self.expected:
@@ -148,9 +160,10 @@ class _Texts:
             self._check_last_quote(table)
         return table.rename_columns(column_names(table.num_columns))
 
-    def _parse(self) -> pa.Table:
+    def _parse(self, columns: int) -> pa.Table:
+        """Read at most so many columns as text; Arrow would guess the others."""
         quote = '"' if self.dialect.quoting else False
-        types = {f"f{number}": pa.string() for number in range(_MOST_COLUMNS)}
+        types = {f"f{number}": pa.string() for number in range(columns)}
         data = self.data
         if bytes(data[-1:]) not in b"\r\n":
             # Arrow takes a single line without an end for no line at all.

@@ -57,10 +57,16 @@ class UnknownFormatError(EvermatError, ValueError):
 
     code = "EM712"
 
-    def __init__(self, what: str, *, rdf: bool = False) -> None:
+    def __init__(
+        self, what: str, *, rdf: bool = False, is_written: bool = False
+    ) -> None:
         known = RDF_SUFFIXES if rdf else TABLE_SUFFIXES | RDF_SUFFIXES
+        message = f"cannot tell the format of `{what}`"
+        if is_written:
+            known = {each: name for each, name in known.items() if name != "jsonl"}
+            message = f"`{what}` would be in a format that is only read"
         super().__init__(
-            f"cannot tell the format of `{what}`",
+            message,
             law=f"known suffixes are {' '.join(known)}, "
             f"and {' '.join(COMPRESSIONS)} after them",
             help="rename the file, or say `format=…`",
@@ -78,6 +84,12 @@ class DamagedFileError(EvermatError, OSError):
             f"`{path.name}` is not a readable {what} file: {cause}",
             help="it may have been cut short, or have the wrong suffix",
         )
+
+
+class FileOptionError(EvermatError, ValueError):
+    """An option of a data file that cannot be followed."""
+
+    code = "EM732"
 
 
 def _nearest(path: Path, folder: Path) -> str | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from evermat.columns import Shape
     from evermat.io.delimited import Dialect
+    from evermat.io.files import DataFile
 
 
 class NotDelimitableError(EvermatError, ValueError):
@@ -63,6 +64,7 @@ def write_table(  # noqa: PLR0913  the options of one call
         NotDelimitableError: a text of a `.facts` file holds a tab or a line end.
     """
     file = data_file(path, format=format)
+    require_writable(file)
     table = term_table(table)
     with file.replace() as sink:
         if file.format in DIALECTS:
@@ -76,11 +78,21 @@ def write_table(  # noqa: PLR0913  the options of one call
         elif file.format == "nt":
             for block in ntriples_blocks(table, predicate or file.predicate):
                 sink.write(block)
-        elif file.format in _WRITERS:
+        elif file.is_rdf:
+            raise UnknownFormatError(file.path.name)
+        else:
             plain = table if terms else _natural_table(table, shapes)
             _WRITERS[file.format](plain, sink)
-        else:
-            raise UnknownFormatError(file.path.name)
+
+
+def require_writable(file: DataFile) -> None:
+    """Refuse a format that is only read.
+
+    Raises:
+        UnknownFormatError: nothing is written as JSON.
+    """
+    if file.format not in {*DIALECTS, *_WRITERS} and not file.is_rdf:
+        raise UnknownFormatError(file.path.name, is_written=True)
 
 
 def _natural_table(table: pa.Table, shapes: Sequence[Shape] | None) -> pa.Table:

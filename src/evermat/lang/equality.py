@@ -42,7 +42,7 @@ from evermat.lang.syntax import (
     Variable,
     expression_variables,
 )
-from evermat.values import Constant, Kind
+from evermat.values import NUMERIC_KINDS, Constant, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +57,8 @@ CONSTANT = "~constant"
 _MOST_TWINS = 4
 """A rule with more triples that may be equalities would have too many twins."""
 
-_NUMERIC = frozenset({"+", "-", "*", "/", "%", "min", "max", "abs"})
+_NUMERIC = frozenset({"+", "-", "*", "/", "%", "abs"})
+_EXTREME = frozenset({"min", "max"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
 
 
@@ -69,7 +70,13 @@ class EqualityError(EvermatError, ValueError):
 
 def _error(rule: Rule, message: str, law: str, advice: str) -> EqualityError:
     labels = () if rule.span is None else (Label(rule.span),)
-    return EqualityError(f"{message}: {rule}", labels=labels, law=law, help=advice)
+    # As it is written, not as it is called here.
+    heads = (
+        replace(head, predicate=SAME_AS) if head.predicate == SAME else head
+        for head in rule.heads
+    )
+    shown = replace(rule, heads=tuple(heads))
+    return EqualityError(f"{message}: {shown}", labels=labels, law=law, help=advice)
 
 
 def another_name() -> EqualityError:
@@ -302,35 +309,30 @@ def _is_monotone(element: BodyElement) -> bool:
         case Assignment(expression=expression):
             return _is_numeric(expression)
         case Condition(expression=Call(function=function, arguments=arguments)):
-            if function == "=":
-                return all(_is_plain(each) or _is_numeric(each) for each in arguments)
-            return function in _ORDER and any(_is_number(each) for each in arguments)
+            is_order = function in _ORDER and any(map(_is_number, arguments))
+            return (is_order or function == "=") and all(map(_is_numeric, arguments))
         case _:
             return True
-
-
-def _is_plain(expression: Expression) -> bool:
-    return not isinstance(expression, Call)
 
 
 def _is_number(expression: Expression) -> bool:
     """Whether only numbers compare with an expression."""
     match expression:
         case Term(constant=constant):
-            return constant.kind in {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}
-        case Call(function=function):
-            return function in _NUMERIC
+            return constant.kind in NUMERIC_KINDS
+        case Call(function=function, arguments=arguments):
+            # The least of two names is a name; of a name and a number there is none.
+            is_extreme = function in _EXTREME and any(map(_is_number, arguments))
+            return is_extreme or function in _NUMERIC
         case _:
             return False
 
 
 def _is_numeric(expression: Expression) -> bool:
-    if isinstance(expression, Call):
-        return expression.function in _NUMERIC and all(
-            _is_numeric(each) or not any(expression_variables(each))
-            for each in expression.arguments
-        )
-    return True
+    """Whether an expression is a name as it is, or computes with numbers only."""
+    if not isinstance(expression, Call) or not any(expression_variables(expression)):
+        return True
+    return _is_number(expression) and all(map(_is_numeric, expression.arguments))
 
 
 # ---------------------------------------------------------- constants in rules

@@ -76,6 +76,9 @@ class RuleChange:
         return not self.removed and not self.added
 
 
+_NO_CHANGE = RuleChange()
+
+
 @dataclass(frozen=True, slots=True)
 class RuleBook:
     """The rules of a program, by keys that do not depend on names of variables.
@@ -90,7 +93,6 @@ class RuleBook:
     normal: Mapping[Hashable, Rule] = field(default_factory=dict)
     uses: Mapping[Hashable, int] = field(default_factory=dict)
 
-    @collection_paused()
     def change(
         self, *, remove: Iterable[Rule], add: Iterable[Rule]
     ) -> tuple[RuleBook, RuleChange]:
@@ -101,7 +103,13 @@ class RuleBook:
         """
         remove, add = tuple(remove), tuple(add)
         if not remove and not add:  # the usual case, and programs can be large
-            return self, RuleChange()
+            return self, _NO_CHANGE
+        return self._changed(remove, add)
+
+    @collection_paused()
+    def _changed(
+        self, remove: tuple[Rule, ...], add: tuple[Rule, ...]
+    ) -> tuple[RuleBook, RuleChange]:
         given, normal, uses = dict(self.given), dict(self.normal), dict(self.uses)
         ignored = 0
         for rule in single_heads(remove):

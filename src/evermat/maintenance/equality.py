@@ -103,6 +103,8 @@ class Deletion:
         self.delayed = growing()
         self.delayed_images = self.engine.no_facts()
         self.nodes = self.engine.no_facts()
+        self.gains = 0
+        """How often something was proved."""
 
     def delete(self, candidates: SettledFacts) -> Representatives:
         """Delete what no longer holds; returns the representatives (Algorithm 1).
@@ -116,8 +118,7 @@ class Deletion:
             if batch.is_empty():
                 break
             self.doubtful.add(batch)
-            self._check(batch)
-            failed = engine.settle(batch - self._proved(batch))
+            failed = self._check(batch)
             if failed.is_empty():
                 break
             run.round(failed)
@@ -163,38 +164,45 @@ class Deletion:
 
     # ------------------------------------------------------------ backward chaining
 
-    def _check(self, batch: SettledFacts) -> None:
+    def _check(self, batch: SettledFacts) -> SettledFacts:
         """Look for proofs of facts, one level of the search at a time (Algorithm 4).
 
         Afterwards every fact of the batch is proved, or explored: all facts that it
-        could follow from are explored or proved, too.
+        could follow from are explored or proved, too. Returns those without a proof.
         """
         engine, run = self.engine, self.run
-        waiting = todo = engine.settle(batch - self.explored)
+        waiting = self._open(batch)
+        todo = engine.settle(waiting - self.explored)
         while not todo.is_empty():
             waiting = self._ask(todo, waiting)
             if waiting.is_empty():
-                return
+                break
             hints = self._hints(todo)
             if not hints.is_empty():
                 waiting = self._ask(hints, waiting)
                 if waiting.is_empty():
-                    return
-            unproved = engine.settle(todo - self._proved(todo))
+                    break
+            unproved = self._open(todo)
             self.explored.add(unproved)
             with run.backwards("check"):
                 todo = engine.settle(self._reasons(unproved) - self.explored)
+        return waiting
 
     def _ask(self, facts: SettledFacts, waiting: SettledFacts) -> SettledFacts:
         """Check facts; returns those that wait for a proof and still have none."""
-        self._prove(facts)
-        return self.engine.settle(waiting - self._proved(waiting))
+        return self._open(waiting) if self._prove(facts) else waiting
 
-    def _prove(self, facts: SettledFacts) -> None:
-        """Prove what can be proved of facts by way of checked facts."""
+    def _open(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the facts that have no proof so far."""
+        return self.engine.settle(facts - self._proved(facts))
+
+    def _prove(self, facts: SettledFacts) -> bool:
+        """Prove what can be proved of facts by way of checked facts; is there any?"""
         fresh = self.engine.settle(facts - self.checked)
+        if fresh.is_empty():
+            return False
         self.checked.add(fresh)
-        self._saturate(fresh)
+        return self._saturate(fresh)
 
     def _hints(self, facts: SettledFacts) -> SettledFacts:
         """Facts that are likely to prove cliques among the facts.
@@ -235,6 +243,8 @@ class Deletion:
     def _proved(self, facts: SettledFacts) -> SettledFacts:
         """Those of the facts that are proved, with whole cliques."""
         engine = self.engine
+        if not self.gains:
+            return engine.no_facts()
         found = engine.rewritten_into(facts, self.new, self.proved)
         found = engine.settle(found | (facts & self.whole))
         if found.is_empty():
@@ -246,16 +256,21 @@ class Deletion:
 
     # ------------------------------------------------------------- forward chaining
 
-    def _saturate(self, facts: SettledFacts) -> None:
-        """Prove what follows from given facts by way of checked facts (Algorithm 5)."""
+    def _saturate(self, facts: SettledFacts) -> bool:
+        """Prove what follows from given facts by way of checked facts (Algorithm 5).
+
+        Returns whether there is anything.
+        """
         engine, run = self.engine, self.run
+        before = self.gains
         candidates = self._sure(facts)
         with run.forwards("saturate"):
             while not candidates.is_empty():
                 candidates = engine.rewrite(candidates, self.new)
                 delta = self._admitted(engine.settle(candidates - self.proved))
                 if delta.is_empty():
-                    return
+                    break
+                self.gains += 1
                 equalities = engine.settle(delta.within(EQUALITIES))
                 if not equalities.is_empty():
                     rest = engine.settle(delta - equalities)
@@ -272,15 +287,19 @@ class Deletion:
                     negative=self.proved,
                     delta_positive=delta,
                 )
+        return self.gains > before
 
     def _sure(self, facts: SettledFacts) -> SettledFacts:
         """Given facts behind the facts, and those proved before (l. 36 to 40)."""
         engine = self.engine
         # Nodes of cliques are not given: equalities are, and rules derive nodes.
         told = engine.settle(facts - facts.within(EQUALITIES))
-        given = self.given.kept(engine.originals(told, self.old))
-        late = engine.rewritten_into(self.delayed_images, self.old, facts)
-        return engine.settle(given | late | (facts & self.delayed))
+        sure: Facts = facts & self.delayed
+        if not told.is_empty():
+            sure |= self.given.kept(engine.originals(told, self.old))
+        if not self.delayed_images.is_empty():
+            sure |= engine.rewritten_into(self.delayed_images, self.old, facts)
+        return engine.settle(sure)
 
     def _admitted(self, facts: SettledFacts) -> SettledFacts:
         """Those of the proved facts that were asked about; the others wait."""

@@ -79,7 +79,7 @@ class Maintained:
     def _compared(self) -> CliqueChange:
         engine, run = self._update.engine, self._update.run
         before, after = self._update.before, self._update.after
-        moved = engine.moved(before, after, MOVED)
+        moved = self._update.moved
         if moved.is_empty():
             return CliqueChange(before, after, *self._facts)
         lost, gained = run.changes()

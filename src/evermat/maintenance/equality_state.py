@@ -56,19 +56,23 @@ class GivenFacts:
         self.deletions = deletions
         self.insertions = insertions
 
-    def before(self, facts: Facts) -> SettledFacts:
-        """Those of the facts that were given before the update."""
-        return given_among(self.engine, facts)
+    def before(self, explicit: SettledFacts) -> SettledFacts:
+        """Those of explicit facts that were given before the update."""
+        return self.engine.settle(explicit - self._implied(explicit))
 
-    def kept(self, facts: Facts) -> SettledFacts:
-        """Those of the facts that were given before and still are."""
-        engine = self.engine
-        return engine.settle(given_among(engine, facts) - self.deletions)
+    def kept(self, explicit: SettledFacts) -> SettledFacts:
+        """Those of explicit facts that were given before and still are."""
+        implied = self._implied(explicit)
+        return self.engine.settle(explicit - implied - self.deletions)
 
     def after(self, facts: SettledFacts) -> SettledFacts:
-        """Those of the facts that are given after the update."""
+        """Those of any facts that are given after the update."""
         engine = self.engine
-        return engine.settle(self.kept(facts) | (facts & self.insertions))
+        explicit = engine.settle(facts & engine.explicit)
+        return engine.settle(self.kept(explicit) | (facts & self.insertions))
+
+    def _implied(self, explicit: SettledFacts) -> SettledFacts:
+        return self.engine.recursive_counts.positive(explicit)
 
 
 def given_among(engine: EqualityEngine, facts: Facts) -> SettledFacts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evermat.algebra import Role
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
@@ -54,30 +55,37 @@ class ToldFacts:
         """Those of the facts that no rule derives."""
         return self.engine.settle(facts - facts.within(self.derivable))
 
-    def withdraw(self, facts: SettledFacts) -> SettledFacts:
+    def withdraw(
+        self, facts: SettledFacts, still: SettledFacts, alone: SettledFacts
+    ) -> SettledFacts:
         """Deal with told facts behind which given ones go; returns facts to be checked.
 
         Those of which nothing is given any more do not hold. Those of which something
         is still given hold if their cliques do, so what is in doubt is what followed
         from them. If that may be more than these cliques, they are checked before.
+
+        Args:
+            facts: facts that may have lost a given one.
+            still: facts behind which something is still given.
+            alone: given facts that go and stand for themselves only.
         """
-        engine, given, representatives = self.engine, self.given, self.representatives
-        told = self.among(facts)
-        if told.is_empty():
-            return facts
-        kept = given.kept(engine.originals(told, representatives))
-        lost = engine.settle(told - engine.rewrite(kept, representatives))
-        safe = engine.settle((told - lost) - facts.within(self._read_alone))
+        engine = self.engine
+        told, lone = self.among(facts), self.among(alone)
+        held = engine.settle(told & still)
+        safe = engine.settle(held - held.within(self._read_alone))
         found = following(self.run, self.rules, safe)
-        gone = engine.settle(given.deletions.within(self.region))
-        return engine.settle((facts - safe - lost) | found | self.lose(lost, gone))
+        lost = engine.settle((told - held) | lone)
+        gone = engine.settle((self.given.deletions - alone).within(self.region))
+        doubtful = (facts | alone) - safe - lost
+        return engine.settle(doubtful | found | self.lose(lost, gone))
 
     def lose(self, facts: SettledFacts, given: SettledFacts) -> SettledFacts:
         """Delete told facts; returns what may depend on them.
 
         Args:
             facts: facts that do not hold, at least not for all names.
-            given: all given facts that were behind them, and maybe others.
+            given: all given facts that were behind those of them that stand for
+                several, and maybe others.
         """
         engine, run = self.engine, self.run
         if facts.is_empty():
@@ -93,6 +101,8 @@ class ToldFacts:
         """All facts behind which there are two given facts, and maybe more."""
         engine = self.engine
         others = engine.settle(given - engine.rewrite(given, self.representatives))
+        if others.is_empty():
+            return others
         images = engine.rewrite(others, self.representatives)
         if images.size() < others.size():
             return images
@@ -101,8 +111,9 @@ class ToldFacts:
 
 def following(run: Run, rules: RuleSet, facts: Facts) -> SettledFacts:
     """What rules derive from some facts, and others that are not deleted."""
+    read = rules.delta.changes.get(Role.CHANGED, frozenset())
     changed = run.engine.settle(facts)
-    if changed.is_empty() or not rules.rules:
+    if read.isdisjoint(changed.relations()):
         return run.engine.no_facts()
     remaining = run.materialised - run.deleted
     with run.forwards("delete"):

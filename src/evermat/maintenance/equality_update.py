@@ -14,6 +14,7 @@ Three steps, in one transaction of the engine:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Pattern, Query, QuerySet, Region, Views
@@ -75,6 +76,21 @@ class EqualityJob:
         return frozenset() if self.old is self.new else self.new - self.old
 
 
+@dataclass(frozen=True, eq=False)
+class Behind:
+    """Given facts that facts of representatives stood for before an update.
+
+    Attributes:
+        facts: representatives of given facts that go.
+        given: what is still given of all that is behind them.
+        still: those of the facts behind which there is any.
+    """
+
+    facts: SettledFacts
+    given: SettledFacts
+    still: SettledFacts
+
+
 @dataclass(eq=False)
 class Marks:
     """How explicit facts change, implied ones included.
@@ -129,26 +145,43 @@ class EqualityUpdate:
         engine, job = self.engine, self.job
         removed = job.removed
         rules = self.setting.rules(self.before)
-        shared = self._shared(job.deletions)
-        normal = (job.deletions - shared) | engine.rewrite(shared, self.before)
-        candidates: Facts = normal.within(rules.region)
+        alone = engine.settle(self._lone_deletions.within(rules.region))
+        candidates: Facts = self._behind.facts.within(rules.region)
         if removed & job.component:
             facts = engine.materialised
             lost = rules.checking(removed).full
             candidates |= engine.derive(lost, Views(facts, facts)) & facts
         doubtful = engine.settle(candidates)
-        if doubtful.is_empty():
+        if doubtful.is_empty() and alone.is_empty():
             return
         stayed = job.old if job.old is job.new else job.old & job.new
         told = ToldFacts(self.setting, stayed, self.given, self.before)
-        doubtful = told.withdraw(doubtful)
+        doubtful = told.withdraw(doubtful, self._behind.still, alone)
         if not doubtful.is_empty():
             self.after = Deletion(self.setting, told).delete(doubtful)
+
+    @cached_property
+    def _shared_deletions(self) -> SettledFacts:
+        """Facts to delete that may have other names."""
+        return self._shared(self.job.deletions, self.before)
+
+    @cached_property
+    def _lone_deletions(self) -> SettledFacts:
+        """All others: they stand for themselves, and nothing stands for them."""
+        return self.engine.settle(self.job.deletions - self._shared_deletions)
+
+    @cached_property
+    def _behind(self) -> Behind:
+        """What was and is given behind facts that lose a given one."""
+        engine, before = self.engine, self.before
+        facts = engine.rewrite(self._shared_deletions, before)
+        given = self.given.kept(engine.originals(facts, before))
+        return Behind(facts, given, engine.rewrite(given, before))
 
     def insert(self) -> None:
         """Step 2."""
         engine, job = self.engine, self.job
-        if job.insertions.is_empty() and job.added.isdisjoint(job.component):
+        if not self._adds_to_component:
             return
         if self.after is self.before:
             self.after = self.before.copy()
@@ -165,6 +198,12 @@ class EqualityUpdate:
                     break
                 insertion.insert(news)
         self.require_one_name()
+
+    @property
+    def _adds_to_component(self) -> bool:
+        """Whether the update may make constants equal."""
+        job = self.job
+        return not (job.insertions.is_empty() and job.added.isdisjoint(job.component))
 
     def require_one_name(self) -> None:
         """Refuse to let something else be equal to `owl:sameAs`.
@@ -216,10 +255,41 @@ class EqualityUpdate:
 
     def renormalise(self) -> Marks:
         """Step 3, its first half: the new normal form of given facts."""
+        if self.after is self.before and self.given.insertions.is_empty():
+            self.marks = self._marks_of_deletions()
+        else:
+            self.marks = self._marks_of_changes()
+        return self.marks
+
+    def _marks_of_deletions(self) -> Marks:
+        """How explicit facts change if equality does not, and nothing is given."""
+        engine = self.engine
+        nothing, gone = engine.no_facts(), self._lone_deletions
+        deletions = self._shared_deletions
+        if deletions.is_empty():
+            return Marks(withdrawn=gone, given=nothing, cleared=gone, set=nothing)
+        behind = self._behind
+        still = behind.still
+        touched = engine.settle(behind.facts | deletions)
+        self._mark_implied(touched, engine.settle(still - behind.given))
+        return Marks(
+            withdrawn=engine.settle(gone | (behind.facts - still)),
+            given=nothing,
+            cleared=engine.settle(gone | (touched - still)),
+            set=nothing,
+        )
+
+    def _marks_of_changes(self) -> Marks:
         engine, given = self.engine, self.given
-        moved = engine.moved(self.before, self.after, MOVED)
-        found = engine.mentioning(moved, engine.explicit)
-        deletions, insertions = map(self._shared, (given.deletions, given.insertions))
+        found = engine.mentioning(self.moved, engine.explicit)
+        deletions = self._shared_deletions
+        insertions = self._shared(given.insertions, self.before)
+        if self._adds_to_component:
+            # Constants are equal that were not before.
+            more = self._shared(given.deletions, self.after)
+            deletions = engine.settle(deletions | more)
+            more = self._shared(given.insertions, self.after)
+            insertions = engine.settle(insertions | more)
         affected = engine.settle(given.before(found) | deletions)
         old = engine.rewrite(affected, self.before)
         kept = engine.settle((affected - deletions) | insertions)
@@ -232,35 +302,40 @@ class EqualityUpdate:
         itself = given.after(touched)
         self._mark_implied(touched, engine.settle(now - itself))
         # What is alone stands for itself, and nothing else stands for it.
-        gone = given.deletions - deletions
-        come = given.insertions - insertions
-        self.marks = Marks(
+        gone = engine.settle(given.deletions - deletions)
+        come = engine.settle(given.insertions - insertions)
+        return Marks(
             withdrawn=engine.settle(gone | (others - still)),
             given=engine.settle(come | (new - normal_explicit(engine))),
             cleared=engine.settle(gone | ((deletions | old) - now - itself)),
             set=engine.settle(come | insertions | new),
         )
-        return self.marks
 
-    def _shared(self, facts: SettledFacts) -> SettledFacts:
-        """Facts with a constant that is or was equal to another; or all of them.
+    @cached_property
+    def moved(self) -> SettledFacts:
+        """The constants whose representative is another one after the update."""
+        return self.engine.moved(self.before, self.after, MOVED)
+
+    def _shared(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """Facts with a constant that is equal to another; or all of them.
 
         Not every engine can tell, and the others can do without.
         """
         engine = self.engine
         if facts.is_empty() or not can_tell_shared(engine):
             return facts
-        shared = engine.shared(facts, self.before)
-        if self.after is self.before:
-            return shared
-        return engine.settle(shared | engine.shared(facts, self.after))
+        return engine.shared(facts, representatives)
 
     def _mark_implied(self, touched: SettledFacts, implied: SettledFacts) -> None:
         engine = self.engine
         counts = engine.recursive_counts
         before = counts.positive(touched)
-        counts.subtract(engine.once(engine.settle(before - implied)))
-        counts.add(engine.once(engine.settle(implied - before)))
+        if not before.is_empty():
+            counts.subtract(engine.once(engine.settle(before - implied)))
+        if not implied.is_empty():
+            counts.add(engine.once(engine.settle(implied - before)))
 
     def maintain_others(self, maintain: Callable[[Run], None]) -> None:
         """Step 3, its second half: an ordinary update of the other rules."""

@@ -9,31 +9,28 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from evermat.engines import ENGINES
 from evermat.equality_modes import Equality
-from evermat.errors import EvermatError, raise_all
+from evermat.errors import raise_all
 from evermat.io.files import COMPRESSIONS, RDF_SUFFIXES, FileMissingError
 from evermat.io.places import decoded
-from evermat.lang.syntax import TRIPLE
+from evermat.maintenance.algorithms import NAMES as ALGORITHMS
 from evermat.pipeline.config import (
     DATABASE_FORMATS,
     FORMATS,
     RDF_FORMATS,
-    Argument,
-    Column,
     Config,
     Database,
     EngineSettings,
-    FactMap,
     Limit,
     Output,
     Source,
     StreamSettings,
+    output_place,
 )
-from evermat.pipeline.conversions import TYPES
+from evermat.pipeline.config_columns import columns_of, facts_of
 from evermat.pipeline.intake import needed_columns
 from evermat.pipeline.problems import ConfigError
 from evermat.pipeline.sections import Problems, Section, advice_for
 from evermat.pipeline.toml_places import Places, toml_error
-from evermat.values import constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +42,6 @@ _SUFFIXES = {
 _OUTPUT_FORMATS = ("parquet", "csv", "tsv", "nt", "table")
 _NAME = re.compile(r"[\w.\-]+")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
-_ARGUMENT_KINDS = ("column", "iri", "text", "value")
 
 
 def read_config(file: Path) -> Config:
@@ -105,6 +101,7 @@ class _Reader:
         self._require_names(config.sources, "source")
         self._require_names(config.outputs, "output")
         self._require_one_way(config.sources)
+        self._require_places(config.outputs)
         return config
 
     # ------------------------------------------------------------------- places
@@ -144,7 +141,7 @@ class _Reader:
         paths = self._places(section, "path")
         kind = _format(section, paths)
         is_rdf, is_database = kind in RDF_FORMATS, kind in DATABASE_FORMATS
-        columns = () if is_rdf else tuple(_columns(section.table("columns")))
+        columns = () if is_rdf else tuple(columns_of(section.table("columns")))
         update = section.table("update")
         delimiter = "\t" if kind == "tsv" else ","
         source = Source(
@@ -154,7 +151,7 @@ class _Reader:
             paths=paths,
             database=_database(section, kind) if is_database else None,
             columns=columns,
-            facts=_facts(section, is_rdf=is_rdf),
+            facts=facts_of(section, is_rdf=is_rdf),
             limit=_limit(section),
             insert=self._places(update, "insert"),
             delete=self._places(update, "delete"),
@@ -201,12 +198,6 @@ class _Reader:
         place = output.table if key == "table" else output.path
         if place is None:
             self._problems.add(route, f"{section.name} has no `{key}`")
-        elif len(output.predicates) > 1 and "{predicate}" not in place:
-            section.problem(
-                key,
-                f"several predicates would go to the same `{key}`",
-                f'write `{key} = "…/{{predicate}}"`',
-            )
         if output.query is not None and output.mode == "changes":
             section.problem(
                 "mode",
@@ -255,6 +246,23 @@ class _Reader:
                     advice="use letters, digits, dots and dashes",
                 )
             seen.add(part.name)
+
+    def _require_places(self, outputs: Sequence[Output]) -> None:
+        """Outputs do not write over each other."""
+        seen: dict[str, str] = {}
+        for at, output in enumerate(outputs):
+            key = "table" if output.format == "table" else "path"
+            for what in output.predicates or (output.name,):
+                place = output_place(output, what).rstrip("/")
+                if place in seen:
+                    self._problems.add(
+                        ("output", at, key),
+                        f"`{what}` would go where `{seen[place]}` goes",
+                        advice=f"give each a `{key}` of its own; `{{predicate}}` in it "
+                        "stands for the name",
+                    )
+                elif place:
+                    seen[place] = what
 
     def _require_one_way(self, sources: Sequence[Source]) -> None:
         """A predicate is compared as a whole, or told what changed; not both."""
@@ -338,53 +346,6 @@ def _database(section: Section, kind: str) -> Database:
     return database
 
 
-def _columns(section: Section) -> list[Column]:
-    found = []
-    for name in section.keys:
-        value = section.any(name)
-        if isinstance(value, str):
-            value = {"type": value}
-        if not isinstance(value, dict):
-            section.wrong_type(name, "a type or a table")
-            continue
-        entry = Section(value, (*section.route, name), section.problems)
-        found.append(_column(name, entry))
-        entry.finish()
-    section.finish()
-    return found
-
-
-def _column(name: str, entry: Section) -> Column:
-    pattern = entry.optional_text("pattern")
-    if pattern is not None:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            entry.problem("pattern", f"not a regular expression: {error}")
-            pattern = None
-    return Column(
-        name=name,
-        type=entry.choice("type", sorted(TYPES), "string") if "type" in entry else None,
-        required=entry.flag("required", default=True),
-        pattern=pattern,
-        minimum=_bound(entry, "min"),
-        maximum=_bound(entry, "max"),
-        one_of=tuple(map(str, entry.get("one_of", list, []))),
-    )
-
-
-def _bound(entry: Section, key: str) -> str | int | float | None:
-    value = entry.any(key)
-    if value is None or (
-        isinstance(value, int | float | str) and not isinstance(value, bool)
-    ):
-        return value
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat())
-    entry.wrong_type(key, "a number, a text or a date")
-    return None
-
-
 def _limit(section: Section) -> Limit:
     value = section.any("max_rejected")
     match value:
@@ -406,68 +367,16 @@ def _limit(section: Section) -> Limit:
     return Limit()
 
 
-def _facts(section: Section, *, is_rdf: bool) -> tuple[FactMap, ...]:
-    predicate = section.text("predicate", TRIPLE if is_rdf else "")
-    arguments = section.get("arguments", list, [])
-    facts = []
-    if predicate:
-        facts.append(FactMap(predicate, _arguments(section, "arguments", arguments)))
-    for entry in [] if is_rdf else section.tables("facts"):
-        name = entry.required_text("predicate")
-        listed = entry.get("arguments", list, [])
-        facts.append(FactMap(name, _arguments(entry, "arguments", listed)))
-        entry.finish()
-    if not facts:
-        section.problems.add(
-            section.route,
-            f"{section.name} does not say what facts it gives",
-            advice='write `predicate = "…"`, or [[source.facts]] tables',
-        )
-    return tuple(facts)
-
-
-def _arguments(
-    section: Section, key: str, listed: Sequence[object]
-) -> tuple[Argument, ...]:
-    found = []
-    for at, each in enumerate(listed):
-        route = (*section.route, key, at)
-        if isinstance(each, str):
-            found.append(Argument("column", each))
-            continue
-        kinds = [
-            kind for kind in _ARGUMENT_KINDS if isinstance(each, dict) and kind in each
-        ]
-        if not isinstance(each, dict) or len(kinds) != 1:
-            section.problems.add(
-                route,
-                f"argument {at + 1} of {section.name} is neither a column nor a table "
-                "with one of column, iri, text and value",
-                advice='write "name", { iri = "http://…/{id}" }, { text = "…" } or '
-                "{ value = 7 }",
-            )
-            continue
-        entry = Section(each, route, section.problems)
-        found.append(_argument(kinds[0], entry))
-        entry.finish()
-    return tuple(found)
-
-
-def _argument(kind: Any, entry: Section) -> Argument:  # noqa: ANN401  one of the kinds
-    if kind == "value":
-        value = entry.any("value")
-        try:
-            known = constant(value)
-        except EvermatError as error:
-            entry.problem("value", error.message, error.help)
-            known = constant("")
-        return Argument("value", known.text, int(known.kind))
-    language = None if kind == "iri" else entry.optional_text("language")
-    return Argument(kind, entry.text(kind), language=language)
-
-
 def _check_source(section: Section, source: Source) -> None:
     """What can be told only once all entries are read."""
+    if source.database is not None:
+        for key in ("path", "update"):
+            if key in section:
+                section.problem(
+                    key,
+                    f"`{key}` is about files, and {section.name} is a database",
+                    "leave it out: an update reads the table or query as a whole",
+                )
     if source.format == "json" and not source.columns:
         section.problems.add(
             section.route,
@@ -491,7 +400,7 @@ def _engine(section: Section) -> EngineSettings:
     settings = EngineSettings(
         name=section.choice("name", sorted(ENGINES), "spark"),
         master=section.optional_text("master"),
-        algorithm=section.text("algorithm", "auto"),
+        algorithm=section.choice("algorithm", ALGORITHMS, "auto"),
         equality=section.choice("equality", get_args(Equality), "auto"),
         conf=_texts_of(section.table("conf")),
     )

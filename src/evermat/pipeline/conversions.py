@@ -30,12 +30,13 @@ def _dates(texts: pa.Array) -> pa.Array:
 def _datetimes(texts: pa.Array) -> pa.Array:
     encoded = texts.dictionary_encode()
     moments = map(datetime.datetime.fromisoformat, encoded.dictionary.to_pylist())
-    canonical = [constant(_in_utc(moment)).text for moment in moments]
+    canonical = [constant(in_utc(moment)).text for moment in moments]
     terms = terms_of_kind(Kind.TYPED, pa.array(canonical, pa.string()))
     return terms.take(encoded.indices)
 
 
-def _in_utc(moment: datetime.datetime) -> datetime.datetime:
+def in_utc(moment: datetime.datetime) -> datetime.datetime:
+    """The same moment in UTC; one without a time zone as it is."""
     return moment if moment.tzinfo is None else moment.astimezone(datetime.UTC)
 
 
@@ -49,11 +50,18 @@ NAMES = {
 }  # fmt: skip
 """What messages call values of the types."""
 
+NOTHING = "null"
+"""The family of columns without any value, which fit every type."""
+
 _WRONG = (EvermatError, pa.ArrowInvalid, ValueError)
 
 
 def family(arrow_type: pa.DataType) -> str:
     """The sort of values that a column of a source holds."""
+    if pa.types.is_dictionary(arrow_type):
+        return family(arrow_type.value_type)
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return family(arrow_type.storage_type)
     for name, is_type in _FAMILIES:
         if is_type(arrow_type):
             return name
@@ -61,8 +69,8 @@ def family(arrow_type: pa.DataType) -> str:
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_string(arrow_type) or types.is_large_string(arrow_type))
+    types = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_type(arrow_type) for is_type in types)
 
 
 _FAMILIES: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
@@ -73,12 +81,12 @@ _FAMILIES: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
     ("decimal", pa.types.is_decimal),
     ("date", pa.types.is_date),
     ("datetime", pa.types.is_timestamp),
+    ("time", pa.types.is_time),
+    (NOTHING, pa.types.is_null),
 )
 
 TAKES: dict[str, frozenset[str]] = {
-    "string": frozenset(
-        {"string", "integer", "decimal", "double", "boolean", "date", "datetime"}
-    ),
+    "string": frozenset(name for name, _ in _FAMILIES),
     "integer": frozenset({"string", "integer"}),
     "decimal": frozenset({"string", "decimal", "integer"}),
     "double": frozenset({"string", "double", "integer", "decimal"}),
@@ -107,6 +115,8 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
     if pa.types.is_timestamp(column.type):
         # Spark hands out moments in the time zone of its session.
         zone = None if column.type.tz is None else "UTC"

@@ -111,6 +111,17 @@ def find_files(places: Iterable[str], folder: str = "") -> list[File]:
     return [found[uri] for uri in sorted(found)]
 
 
+def is_empty_folder(place: str) -> bool:
+    """Whether there is a folder, and nothing to read in it."""
+    system, path = file_system(place)
+    try:
+        (info,) = system.get_file_info([path])
+        is_folder = info.type == arrow_fs.FileType.Directory
+        return is_folder and not _below(system, path)
+    except OSError as error:
+        raise _unreachable(place, error) from error
+
+
 def _files_at(place: str, folder: str) -> Iterator[File]:
     system, path = file_system(place)
     prefix = place[: len(place) - len(path)] if place.endswith(path) else ""

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
 from evermat.errors import gist
-from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS
-from evermat.pipeline.conversions import TAKES, family
+from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS, Column
+from evermat.pipeline.conversions import NOTHING, TAKES, family
 from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
 from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows, holes
 from evermat.pipeline.problems import (
@@ -86,6 +86,7 @@ def plan_files(source: Source, paths: Sequence[str]) -> Plan:
     names: Sequence[str] = ()
     if source.format in {"csv", "tsv"}:
         names = csv_names(source, files)
+        _require_different(source, names, files[0])
         check_columns(source, dict.fromkeys(names, "string"))
     elif source.format == "parquet":
         names = _parquet_names(source, files)
@@ -98,6 +99,7 @@ def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
     names: list[str] = []
     for file in files:
         schema = opened_parquet(file).schema_arrow
+        _require_different(source, schema.names, file)
         check_columns(
             source,
             {field.name: family(field.type) for field in schema},
@@ -107,6 +109,18 @@ def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
         if not source.columns and set(schema.names) != set(names):
             raise other_columns(file, schema.names, files[0], names)
     return [column.name for column in source.columns] or names
+
+
+def _require_different(source: Source, names: Sequence[str], file: File) -> None:
+    """See that every column that is read is there once."""
+    wanted = needed_columns(source) if source.columns else names
+    twice = [name for name in dict.fromkeys(wanted) if names.count(name) > 1]
+    if twice:
+        raise SchemaMismatchError(
+            f"`{file.name}` has several columns called "
+            + ", ".join(f"`{name}`" for name in twice),
+            help="give them different names, or name other `columns` to read",
+        )
 
 
 def opened_parquet(file: File) -> arrow_parquet.ParquetFile:
@@ -147,10 +161,10 @@ def check_columns(source: Source, found: Mapping[str, str], where: str = "") -> 
         for name in needed_columns(source)
         if name not in found
     ]
-    for column in source.columns:
-        has = found.get(column.name)
-        takes = TAKES.get(column.type or "", frozenset(TAKES["string"]))
-        if has is not None and has not in takes:
+    for column in source.columns or [Column(name) for name in found]:
+        has = found.get(column.name, NOTHING)
+        takes = TAKES[column.type or "string"]
+        if has != NOTHING and has not in takes:
             wanted = f"`{column.type}` is wanted" if column.type else "no type fits"
             wrong.append(f"column `{column.name}` holds `{has}` where {wanted}")
     if wrong:

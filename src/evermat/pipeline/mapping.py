@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -39,7 +39,9 @@ REJECTED = pa.schema(
 """Rows that were rejected. The position is where a line begins in its file, in bytes
 from 0, or the number of a row of Parquet, from 0."""
 
-_HOLE = re.compile(r"\{([^{}]+)\}")
+HOLE = re.compile(r"\{([^{}]+)\}")
+"""A column in a template."""
+
 _SHOWN = 60
 
 
@@ -215,28 +217,36 @@ class _Rules:
             fits = pc.is_in(texts, value_set=pa.array(column.one_of, pa.string()))
             absent = pc.and_(pc.invert(fits), pc.is_valid(texts))
             found.append((absent, f"is not one of {', '.join(column.one_of)}"))
-        if column.minimum is not None:
-            below = pc.less(self._ordered(texts), self._bound(column.minimum))
-            found.append((below, f"is below {column.minimum}"))
-        if column.maximum is not None:
-            above = pc.greater(self._ordered(texts), self._bound(column.maximum))
-            found.append((above, f"is above {column.maximum}"))
+        bounds = (
+            (column.minimum, pc.less, "below"),
+            (column.maximum, pc.greater, "above"),
+        )
+        for bound, is_beyond, word in bounds:
+            if isinstance(bound, str):
+                # Dates and moments in UTC are in order as texts are.
+                found.append((is_beyond(texts, bound), f"is {word} {bound}"))
+            elif bound is not None:
+                numbers = _numbers(texts)
+                is_text = pc.and_(pc.is_null(numbers), pc.is_valid(texts))
+                found.append((is_text, "is not a number"))
+                beyond = is_beyond(numbers, pa.scalar(float(bound)))
+                found.append((beyond, f"is {word} {bound}"))
         return found
 
-    @cached_property
-    def _is_number(self) -> bool:
-        return not isinstance(self.column.minimum or self.column.maximum, str) and (
-            self.column.type not in {"date", "datetime", "string", "iri"}
-        )
 
-    def _ordered(self, texts: pa.Array) -> pa.Array:
-        # Dates and moments in UTC are in order as texts are.
-        return texts.cast(pa.float64()) if self._is_number else texts
+def _numbers(texts: pa.Array) -> pa.Array:
+    """Texts as numbers, null where they are none."""
+    try:
+        return texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return pa.array([_number(text) for text in texts.to_pylist()], pa.float64())
 
-    def _bound(self, bound: object) -> pa.Scalar:
-        if self._is_number:
-            return pa.scalar(float(str(bound)))
-        return pa.scalar(str(bound))
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
 
 
 def _shown(value: object) -> str:
@@ -300,7 +310,7 @@ def _filled(
 ) -> pa.Array:
     """A template with the values of its columns put in."""
     parts: list[pa.Array | pa.Scalar] = []
-    for at, piece in enumerate(_HOLE.split(template)):
+    for at, piece in enumerate(HOLE.split(template)):
         if at % 2:
             texts = lexical(terms[piece])
             parts.append(_percent_encoded(texts) if encode else texts)
@@ -314,7 +324,7 @@ def _filled(
 
 def holes(template: str) -> list[str]:
     """The columns that a template names."""
-    return _HOLE.findall(template)
+    return HOLE.findall(template)
 
 
 def _percent_encoded(texts: pa.Array) -> pa.Array:

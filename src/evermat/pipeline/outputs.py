@@ -6,13 +6,13 @@ change feed has one file for each version, so that writing a version twice is ha
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from evermat.columns import natural, table_of_rows, term_table
+from evermat.pipeline.config import output_place
 from evermat.pipeline.feeds import (
     ADDED,
     REMOVED,
@@ -24,17 +24,17 @@ from evermat.pipeline.feeds import (
 )
 from evermat.pipeline.problems import plain_output_errors
 from evermat.pipeline.written_files import replace_folder, write_file
+from evermat.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    import pyarrow.fs as arrow_fs
+    from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.api import KnowledgeBase
     from evermat.change import Change
     from evermat.pipeline.config import Output
-    from evermat.result import Result
     from evermat.values import Value
 
 
@@ -89,13 +89,14 @@ class Publisher:
             else:
                 yield self._put(output, predicate, self._kb.facts(predicate))
 
-    def _missed(self, predicate: str, place: str) -> Iterator[tuple[int, pa.Table]]:
+    def _missed(
+        self, predicate: str, last: int | None
+    ) -> Iterator[tuple[int, pa.Table]]:
         """Versions of the state that a feed does not have, though it has older ones.
 
         A run that ended between commit and feed leaves such a gap, and so does
         everybody else who changes the state.
         """
-        last = last_version(place)
         if last is None or self._kb.state is None or last >= self._version - 1:
             return
         from evermat.lake import changes  # noqa: PLC0415  needs a library
@@ -117,12 +118,12 @@ class Publisher:
 
     def _put(self, output: Output, what: str, rows: Result) -> Written:
         if output.format == "table":
-            name = _named(output.table, what)
+            name = output_place(output, what)
             rows.to_spark(self._spark()).write.mode("overwrite").saveAsTable(name)
             return Written(output, what, name, len(rows))
-        place = _named(output.path, what)
+        place = output_place(output, what)
 
-        def fill(system: arrow_fs.FileSystem, folder: str) -> None:
+        def fill(system: FileSystem, folder: str, new: str) -> None:
             if rows.distant is None:
                 name = f"{folder}/part-00000.{output.format}"
                 write_file(output.format, system, name, rows.to_terms(), what)
@@ -132,7 +133,6 @@ class Publisher:
                 write_parts,
             )
 
-            new = f"{place.rstrip('/')}.new"
             write_parts(terms_frame(rows), new, output.format, rows.columns, what)
 
         with plain_output_errors(place, "the output"):
@@ -140,24 +140,48 @@ class Publisher:
         return Written(output, what, place, len(rows))
 
     def _put_changes(self, output: Output, predicate: str) -> Written:
-        assert self._change is not None  # noqa: S101  only feeds come here
-        came, left = self._change.added(predicate), self._change.removed(predicate)
-        count = len(came) + len(left)
         if output.format == "table":
-            name = _named(output.table, predicate)
-            frame = self._feed_frame(came, left)
-            frame.write.mode("append").saveAsTable(name)
-            return Written(output, predicate, name, count)
-        place, kind = _named(output.path, predicate), output.format
+            return self._append(output, predicate)
+        place, kind = output_place(output, predicate), output.format
         with plain_output_errors(place, "the output"):
-            for version, missed in self._missed(predicate, place):
+            last = last_version(place)
+            for version, missed in self._missed(predicate, last):
                 add_version(place, kind, version, missed, predicate)
+            came, left = self._news(predicate, last)
             if came.distant is None and left.distant is None:
                 table = signed(self._version, came.to_terms(), left.to_terms())
                 add_version(place, kind, self._version, table, predicate)
             else:
                 add_large_version(place, kind, self._version, (came, left), predicate)
-        return Written(output, predicate, place, count)
+        return Written(output, predicate, place, len(came) + len(left))
+
+    def _append(self, output: Output, predicate: str) -> Written:
+        """Add to a feed that is a table of Spark."""
+        name, spark = output_place(output, predicate), self._spark()
+        last = None
+        # Without a state every run is the first one.
+        mode = "overwrite" if self._kb.state is None else "append"
+        if mode == "append" and spark.catalog.tableExists(name):
+            (row,) = spark.table(name).selectExpr("max(version) AS last").collect()
+            last = row["last"]
+        for _, missed in self._missed(predicate, last):
+            frame = spark.createDataFrame(_natural(missed))
+            frame.write.mode(mode).saveAsTable(name)
+        came, left = self._news(predicate, last)
+        count = len(came) + len(left)
+        # No rows have no types, which a table that is there might not like.
+        if count or last is None:
+            self._feed_frame(came, left).write.mode(mode).saveAsTable(name)
+        return Written(output, predicate, name, count)
+
+    def _news(self, predicate: str, last: int | None) -> tuple[Result, Result]:
+        """What came and left; a feed begins with all there is."""
+        assert self._change is not None  # noqa: S101  only feeds come here
+        if last is None:
+            facts = self._kb.facts(predicate)
+            nothing = term_table(table_of_rows([], len(facts.columns)))
+            return facts, Result(nothing, facts.columns)
+        return self._change.added(predicate), self._change.removed(predicate)
 
     def _feed_frame(self, came: Result, left: Result) -> DataFrame:
         if came.distant is None and left.distant is None:
@@ -169,18 +193,9 @@ class Publisher:
         return natural_feed(self._version, came, left, names, self._spark())
 
 
-def _named(pattern: str | None, what: str) -> str:
-    return (pattern or "").replace("{predicate}", _word(what))
-
-
 def _natural(table: pa.Table) -> pa.Table:
     columns = [
         natural(column) if pa.types.is_struct(column.type) else column
         for column in table.columns
     ]
     return pa.table(columns, names=table.column_names)
-
-
-def _word(name: str) -> str:
-    """A predicate, which may be an IRI, as a name of a folder or table."""
-    return re.sub(r"[^\w.\-]+", "_", name).strip("_") or "facts"

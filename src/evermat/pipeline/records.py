@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from evermat.pipeline.files import Split, contents, first_line, lines_of
+from evermat.pipeline.files import Lines, contents, first_line, lines_of
+from evermat.pipeline.json_lines import read_json
 from evermat.pipeline.mapping import REJECTED, Rows
 from evermat.pipeline.problems import SchemaMismatchError, SourceError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from evermat.pipeline.config import Source
-    from evermat.pipeline.files import File, Lines
+    from evermat.pipeline.files import File, Split
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -111,7 +112,14 @@ def csv_rows(
         if has_header:
             rest = lines.where(pc.not_equal(lines.positions, 0))
             has_header = False
-        yield from _csv_lines(source, rest, names)
+        is_cut = pc.match_substring(rest.texts, "\r")
+        cut = rest.where(is_cut)
+        pairs = zip(cut.positions.to_pylist(), cut.texts.to_pylist(), strict=True)
+        wrong = [(at, text, "a line end within the line") for at, text in pairs]
+        if wrong or lines.broken:
+            wrong += not_unicode(lines)
+            yield rejected_lines(source.name, lines.file, wrong)
+        yield from _csv_lines(source, rest.where(pc.invert(is_cut)), names)
 
 
 def _csv_lines(
@@ -123,63 +131,42 @@ def _csv_lines(
         wrong.append((row.number - 1, row.actual_columns))
         return "skip"
 
-    text = "\n".join(lines.texts.to_pylist())
+    # A quote that is not closed reaches into the next line: one more shows that of
+    # the last one, too.
+    one_more = "x" + source.delimiter * (len(names) - 1)
+    text = "\n".join([*lines.texts.to_pylist(), one_more])
     table = _parsed(source, io.BytesIO(text.encode()), names, set_aside)
-    rejected = not_unicode(lines)
-    if table is None:  # a quote that is never closed, somewhere
-        yield from _one_by_one(source, lines, names)
+    count = len(lines.texts)
+    if table is None or len(wrong) + table.num_rows != count + 1:
+        yield from _halves(source, lines, names)
         return
-    if len(wrong) + table.num_rows != len(lines.texts):
-        yield from _one_by_one(source, lines, names)
-        return
+    rejected = []
     for number, found in wrong:
         reason = f"{found} columns where there should be {len(names)}"
         position, line = lines.positions[number].as_py(), lines.texts[number].as_py()
         rejected.append((position, line, reason))
     if rejected:
         yield rejected_lines(source.name, lines.file, rejected)
-    if wrong:
-        bad = pa.array([number for number, _ in wrong], pa.int64())
-        every = pa.array(range(len(lines.texts)), pa.int64())
-        lines = lines.where(pc.invert(pc.is_in(every, value_set=bad)))
-    yield _rows(table, lines)
+    bad = pa.array([number for number, _ in wrong], pa.int64())
+    every = pa.array(range(count), pa.int64())
+    good = lines.where(pc.invert(pc.is_in(every, value_set=bad))) if wrong else lines
+    yield _rows(table.slice(0, table.num_rows - 1), good)
 
 
-def _one_by_one(
+def _halves(
     source: Source, lines: Lines, names: Sequence[str]
 ) -> Iterator[Rows | pa.Table]:
-    """Lines of which one does not end where it should, each read by itself."""
-    rejected = not_unicode(lines)
-    good: list[int] = []
-    values: list[list[str]] = []
-    pairs = zip(lines.positions.to_pylist(), lines.texts.to_pylist(), strict=True)
-    for number, (position, line) in enumerate(pairs):
-        try:
-            (fields,) = csv.reader([line], delimiter=source.delimiter, strict=True)
-        except (csv.Error, ValueError):
-            rejected.append((position, line, "a quote that is not closed in its line"))
-            continue
-        if len(fields) != len(names):
-            reason = f"{len(fields)} columns where there should be {len(names)}"
-            rejected.append((position, line, reason))
-            continue
-        good.append(number)
-        values.append(fields)
-    if rejected:
-        yield rejected_lines(source.name, lines.file, rejected)
-    columns = zip(*values, strict=True) if values else [[]] * len(names)
-    arrays = [
-        pa.array([text or None for text in each], pa.string()) for each in columns
-    ]
-    numbers = pa.array(good, pa.int64())
-    taken = lines.texts.take(numbers)
-    yield Rows(
-        dict(zip(names, arrays, strict=True)),
-        len(good),
-        lines.file,
-        lines.positions.take(numbers),
-        taken,
-    )
+    """Lines of which one does not end where it should, which is to be found."""
+    count = len(lines.texts)
+    if count == 1:
+        position, line = lines.positions[0].as_py(), lines.texts[0].as_py()
+        reason = "a quote that is not closed in its line"
+        yield rejected_lines(source.name, lines.file, [(position, line, reason)])
+        return
+    middle = count // 2
+    for part in (slice(None, middle), slice(middle, None)):
+        half = Lines(lines.file, lines.texts[part], lines.positions[part])
+        yield from _csv_lines(source, half, names)
 
 
 def _rows(table: pa.Table, lines: Lines) -> Rows:
@@ -294,7 +281,7 @@ def json_rows(source: Source, split: Split) -> Iterator[Rows | pa.Table]:
 def _record(line: str) -> dict[str, object] | str:
     """The object of a line, or why there is none. Numbers keep their digits."""
     try:
-        found = json.loads(line, parse_float=_Digits, parse_int=_Digits)
+        found = read_json(line, _Digits)
     except ValueError as error:
         return f"not JSON: {error}"
     return found if isinstance(found, dict) else "not a JSON object"
@@ -314,5 +301,19 @@ def _json_text(value: object) -> str | None:
             return "true" if value else "false"
         case str():
             return str(value)
+        case _:
+            return _nested(value)
+
+
+def _nested(value: object) -> str:
+    """A list or an object as JSON; numbers as they were written."""
+    match value:
+        case _Digits():
+            return str(value)
+        case list():
+            return f"[{', '.join(map(_nested, value))}]"
+        case dict():
+            pairs = (f"{_nested(key)}: {_nested(of)}" for key, of in value.items())
+            return f"{{{', '.join(pairs)}}}"
         case _:
             return json.dumps(value, ensure_ascii=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pyarrow.fs as arrow_fs
 
 from evermat.pipeline.files import file_system
 from evermat.pipeline.page import page
+from evermat.pipeline.problems import plain_output_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,9 +57,10 @@ class RunReport:
     ignored_axioms: dict[str, int] = field(default_factory=dict)
     error: str | None = None
 
-    def add_steps(self, steps: Iterable[Step]) -> None:
-        """Note the steps of the run."""
+    def finish(self, steps: Iterable[Step], seconds: float) -> None:
+        """Note the steps of the run, and how long it took."""
         self.steps = [asdict(step) for step in steps]
+        self.seconds = seconds
 
     def add_source(self, taken: Taken, *, change: str = "") -> None:
         """Note what was read; `change` is `insert` or `delete` for an update."""
@@ -76,10 +79,7 @@ class RunReport:
 
     def add_change(self, kb: KnowledgeBase, change: Change) -> None:
         """Note what the knowledge base holds now and what changed."""
-        self.predicates = {
-            name: {"facts": size["facts"], "given": size["given"]}
-            for name, size in kb.stats()["predicates"].items()
-        }
+        self._add_predicates(kb)
         self.changes = {
             name: {"added": came, "removed": left}
             for name, (came, left) in change.sizes.items()
@@ -98,10 +98,7 @@ class RunReport:
 
     def add_stream(self, kb: KnowledgeBase, report: StreamReport) -> None:
         """Note what a stream did."""
-        self.predicates = {
-            name: {"facts": size["facts"], "given": size["given"]}
-            for name, size in kb.stats()["predicates"].items()
-        }
+        self._add_predicates(kb)
         self.sources.append(
             {
                 "name": "events",
@@ -114,7 +111,15 @@ class RunReport:
                 "sample": [],
             }
         )
-        self.work = asdict(report)
+        work = asdict(report)
+        self.changes = work.pop("changes")
+        self.work = work
+
+    def _add_predicates(self, kb: KnowledgeBase) -> None:
+        self.predicates = {
+            name: {"facts": size["facts"], "given": size["given"]}
+            for name, size in kb.stats()["predicates"].items()
+        }
 
     def add_output(self, written: Written) -> None:
         """Note an output."""
@@ -135,22 +140,30 @@ class RunReport:
 
 
 def write_report(report: RunReport, folder: str) -> tuple[str, str]:
-    """Write the document and the page; the paths of both."""
-    system, path = file_system(folder)
-    system.create_dir(path, recursive=True)
+    """Write the document and the page; the paths of both.
+
+    Raises:
+        OutputError: the folder cannot be written to.
+    """
     document = report.document()
     texts = {
         "json": json.dumps(document, indent=2, ensure_ascii=False),
         "html": page(document),
     }
-    for suffix, text in texts.items():
-        with system.open_output_stream(f"{path}/{report.run}.{suffix}") as sink:
-            sink.write(text.encode())
+    with plain_output_errors(folder, "[report]"):
+        system, path = file_system(folder)
+        system.create_dir(path, recursive=True)
+        for suffix, text in texts.items():
+            with system.open_output_stream(f"{path}/{report.run}.{suffix}") as sink:
+                sink.write(text.encode())
     return f"{folder}/{report.run}.json", f"{folder}/{report.run}.html"
 
 
 def read_reports(folder: str, limit: int) -> list[Mapping[str, Any]]:
-    """The last reports in a folder, the newest first."""
+    """The last reports in a folder, the newest first.
+
+    A report that was cut off, because a run was killed, is passed over.
+    """
     system, path = file_system(folder)
     selector = arrow_fs.FileSelector(path, allow_not_found=True)
     names = sorted(
@@ -158,8 +171,10 @@ def read_reports(folder: str, limit: int) -> list[Mapping[str, Any]]:
         for info in system.get_file_info(selector)
         if info.path.endswith(".json")
     )
-    found = []
-    for name in names[::-1][:limit]:
-        with system.open_input_file(name) as stream:
+    found: list[Mapping[str, Any]] = []
+    for name in names[::-1]:
+        if len(found) == limit:
+            break
+        with system.open_input_file(name) as stream, suppress(ValueError):
             found.append(json.loads(stream.read()))
     return found

@@ -19,11 +19,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
-from evermat.pipeline.files import line_number
+from evermat.pipeline.files import is_empty_folder, line_number
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.knowledge import open_knowledge_base, state_versions, version_of
+from evermat.pipeline.output_checks import check_outputs
 from evermat.pipeline.outputs import Publisher
 from evermat.pipeline.problems import (
+    OutputError,
     PipelineStateError,
     RejectedRowsError,
     naming,
@@ -129,11 +131,16 @@ class Pipeline:
                     work.do()
         except BaseException as error:
             report.status = FAILED
-            report.error = "\n".join([str(error), *notes(error)])
+            report.error = "\n".join([str(error) or repr(error), *notes(error)])
+            report.finish(steps.done, perf_counter() - start)
+            try:
+                write_report(report, self.config.reports)
+            except OutputError as second:
+                # What went wrong first is what people have to know.
+                error.add_note(f" = report: {second.message}")
             raise
-        finally:
-            report.seconds = perf_counter() - start
-            report.add_steps(steps.done)
+        report.finish(steps.done, perf_counter() - start)
+        with naming("write the report"):
             document, page = write_report(report, self.config.reports)
         return Finished(report, document, page)
 
@@ -161,6 +168,8 @@ class _Work:
         has_state = self._has_state()
         # A state is not even begun before all sources are found good enough.
         kb = self._open() if has_state else None
+        with naming("check the outputs"):
+            check_outputs(self.config, program, kb)
         request = self._request(kb, program)
         kb = self._open() if kb is None else kb
         self._publish(kb, self._commit(kb, request))
@@ -181,7 +190,7 @@ class _Work:
         with (
             self.steps.step("follow the stream") as step,
             plain_spark_errors(),
-            _stopped_by_interrupt(settings.trigger) as stop,
+            _stopped_by_signals(settings.trigger) as stop,
         ):
             done = stream(
                 kb,
@@ -204,10 +213,10 @@ class _Work:
     def _has_state(self) -> bool:
         """Whether there is a state; a run can do without."""
         with naming("look for the state"):
-            versions = state_versions(self.config)
-        if versions:
-            return True
-        if self.command != "run":
+            if state_versions(self.config):
+                return True
+            if self.command == "run":
+                return False
             place = self.config.state
             raise PipelineStateError(
                 f"there is no state to {self.command}"
@@ -216,7 +225,6 @@ class _Work:
                 if place is None
                 else f"first: evermat pipeline run {self.config.file}",
             )
-        return False
 
     def _request(self, kb: KnowledgeBase | None, program: PipelineProgram) -> Request:
         sources = self.config.sources
@@ -285,7 +293,9 @@ class _Work:
     def _changes(self, change: Literal["insert", "delete"]) -> list[Taken]:
         found = []
         for source in self.config.sources:
-            paths = source.insert if change == "insert" else source.delete
+            places = source.insert if change == "insert" else source.delete
+            # A folder that is empty says that nothing has changed.
+            paths = [place for place in places if not is_empty_folder(place)]
             if paths:
                 found.append(self._take(source, paths, change))
         return found
@@ -326,18 +336,20 @@ def _told(sums: StreamReport) -> str:
 
 
 @contextmanager
-def _stopped_by_interrupt(trigger: str | float) -> Iterator[Event | None]:
-    """An event that an interrupt sets, so that a stream ends after a whole batch."""
+def _stopped_by_signals(trigger: str | float) -> Iterator[Event | None]:
+    """An event that signals set, so that a stream ends after a whole batch."""
     is_main = threading.current_thread() is threading.main_thread()
     if trigger == "once" or not is_main:
         yield None
         return
     stop = Event()
-    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _place(source: Source, name: str | None, position: int | None) -> str:

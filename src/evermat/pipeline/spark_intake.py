@@ -47,6 +47,7 @@ _FAMILIES = {
     "byte": "integer", "short": "integer", "integer": "integer", "long": "integer",
     "float": "double", "double": "double", "timestamp": "datetime",
     "timestamp_ntz": "datetime", "varchar": "string", "char": "string",
+    "void": "null",
 }  # fmt: skip
 
 

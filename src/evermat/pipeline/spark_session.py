@@ -19,7 +19,7 @@ from evermat.engines.spark.session import (
     missing_part,
 )
 from evermat.errors import EvermatError, gist
-from evermat.pipeline.problems import SourceError, SparkStepError
+from evermat.pipeline.problems import OutputError, SourceError, SparkStepError
 from evermat.rdf import RdfSyntaxError
 
 if TYPE_CHECKING:
@@ -245,7 +245,15 @@ _SIGNS = (
         "check `table`, and that the catalogue of this session knows it",
     ),
     _Sign(
-        r"SQL\w*Exception|SQLSyntaxError|ClassNotFound|No suitable driver"
+        r"LOCATION_ALREADY_EXISTS",
+        OutputError,
+        "there is a table that the catalogue of this session does not know",
+        "have a catalogue that lasts, in [engine.conf]: "
+        '"spark.sql.catalogImplementation" = "hive", and "spark.sql.warehouse.dir" in '
+        "a place of your own",
+    ),
+    _Sign(
+        r"FAILED_JDBC|SQL\w*Exception|SQLSyntaxError|ClassNotFound|No suitable driver"
         r"|ConnectException",
         SourceError,
         "the database cannot be read",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from evermat.api import KnowledgeBase
     from evermat.change import Change
-    from evermat.pipeline.stream_events import BadEvent, GoodEvent
+    from evermat.pipeline.stream_events import BadEvent, Events, GoodEvent
 
 PARSERS: Mapping[str, Parser] = {
     "json": from_json,
@@ -76,6 +76,7 @@ class StreamReport:
         batches: batches that were maintained; `skipped` were maintained before.
         events: how many there were; `bad` of them are dead letters.
         added, removed: facts that came and left.
+        changes: the same by predicate.
         version: the version of the state at the end.
     """
 
@@ -85,8 +86,21 @@ class StreamReport:
     bad: int = 0
     added: int = 0
     removed: int = 0
+    changes: dict[str, dict[str, int]] = field(default_factory=dict)
     version: int | None = None
     seconds: float = 0.0
+
+    def add(self, events: Events, change: Change) -> None:
+        """Count a batch."""
+        self.batches += 1
+        self.events += events.count
+        self.bad += len(events.bad)
+        for name, (came, left) in change.sizes.items():
+            sums = self.changes.setdefault(name, {"added": 0, "removed": 0})
+            sums["added"] += came
+            sums["removed"] += left
+            self.added += came
+            self.removed += left
 
 
 def stream(  # noqa: PLR0913  all but the first two by name
@@ -222,11 +236,7 @@ class Batches:
         if self.feed is not None and self.kb.version is not None:
             self.feed.publish(self.kb.version)
         report = self.report
-        report.batches += 1
-        report.events += events.count
-        report.bad += len(events.bad)
-        report.added += sum(came for came, _ in change.sizes.values())
-        report.removed += sum(left for _, left in change.sizes.values())
+        report.add(events, change)
         report.version = self.kb.version
         if self.on_batch is not None:
             self.on_batch(report)

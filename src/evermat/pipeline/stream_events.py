@@ -23,6 +23,7 @@ import pyarrow as pa
 from evermat.columns import constants, read_terms
 from evermat.errors import EvermatError
 from evermat.lang.normalise import is_auxiliary
+from evermat.pipeline.json_lines import read_json
 from evermat.values import Constant, constant
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def read_events(
     """Read a batch of events in the order in which they happened.
 
     Args:
-        raw: the events.
+        raw: the events; lines may be bytes.
         parse: takes the sign, the predicate and the values out of one.
         arities: of the predicates that are known.
     """
@@ -123,9 +124,10 @@ def read_events(
     known = dict(arities)
     for position, each in enumerate(raw):
         events.count += 1
-        text = each if isinstance(each, str) else json.dumps(each, default=str)
+        text = _text(each)
         try:
-            sign, predicate, row = _checked(*parse(each), known)
+            event = _decoded(each) if isinstance(each, bytes) else each
+            sign, predicate, row = _checked(*parse(event), known)
         except (BadEventError, EvermatError) as error:
             reason = getattr(error, "message", None) or str(error)
             events.bad.append(BadEvent(position, text, reason))
@@ -133,6 +135,25 @@ def read_events(
         known.setdefault(predicate, len(row))
         events.good.append(GoodEvent(position, text, sign, predicate, row))
     return events
+
+
+def _text(event: object) -> str:
+    """An event as it is shown."""
+    match event:
+        case str():
+            return event
+        case bytes():
+            return event.decode("utf-8", "backslashreplace")
+        case _:
+            return json.dumps(event, default=str)
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8: byte 0x{line[error.start]:02x} at position {error.start}"
+        raise BadEventError(message) from error
 
 
 def _checked(
@@ -181,7 +202,7 @@ def _term(text: str) -> Constant:
 def from_json(line: str) -> tuple[object, object, object]:
     """An event on a line of JSON."""
     try:
-        event = json.loads(line)
+        event = read_json(line)
     except ValueError as error:
         message = f"this is no JSON: {error}"
         raise BadEventError(message) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,16 +144,12 @@ def _is_event_file(info: FileInfo) -> bool:
     return info.type is FileType.File and info.base_name[0] not in "._"
 
 
-def _lines(folder: str, names: list[str]) -> Iterator[str]:
+def _lines(folder: str, names: list[str]) -> Iterator[bytes]:
     system, path = file_system(folder)
     for name in names:
         try:
-            with (
-                system.open_input_stream(f"{path}/{name}") as stream,
-                TextIOWrapper(stream, encoding="utf-8", errors="replace") as file,
-            ):
-                for line in file:
-                    if line.strip():
-                        yield line.rstrip("\r\n")
+            with system.open_input_stream(f"{path}/{name}") as stream:
+                lines = stream.read().splitlines()
         except OSError as error:
             raise StreamError(f"cannot read the events in `{name}`: {error}") from error
+        yield from (line for line in lines if line.strip())

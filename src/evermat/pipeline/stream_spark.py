@@ -152,7 +152,7 @@ def _ordered_columns(frame: DataFrame, source: StreamSource) -> DataFrame:
     if {"sign", "predicate", "values"} <= set(names):
         event = ["sign", "predicate", "values"]
     elif "value" in names:
-        event = ["CAST(value AS STRING) AS value"]
+        event = ["CAST(value AS BINARY) AS value"]
     else:
         raise StreamError(
             f"`{source.format}` has columns {', '.join(names)}",
@@ -174,5 +174,6 @@ def _collected(frame: DataFrame, source: StreamSource) -> tuple[Iterator[object]
         form = LINES.get(source.format, source.events)
         if source.format == "text":
             form = source.events
-        return (line for line in table["value"].to_pylist() if line), form
+        lines = table["value"].to_pylist()
+        return (line for line in lines if line and line.strip()), form
     return iter(table.select(["sign", "predicate", "values"]).to_pylist()), "columns"

@@ -2,7 +2,7 @@
 
 from evermat.rdf.namespaces import OWL, PREFIXES, RDF, RDFS, SKOS, XSD
 from evermat.rdf.reading import RdfSyntaxError, rdf_batches, read_rdf
-from evermat.rdf.writing import write_rdf
+from evermat.rdf.writing import write_facts, write_rdf
 
 __all__ = [
     "OWL",
@@ -14,5 +14,6 @@ __all__ = [
     "RdfSyntaxError",
     "rdf_batches",
     "read_rdf",
+    "write_facts",
     "write_rdf",
 ]

@@ -9,6 +9,7 @@ import pyoxigraph
 from evermat.columns import term_table
 from evermat.io.files import UnknownFormatError, data_file
 from evermat.io.ntriples import ntriples_blocks
+from evermat.io.writing import write_table
 from evermat.rdf.namespaces import PREFIXES
 from evermat.rdf.reading import FORMATS
 
@@ -58,6 +59,22 @@ def write_rdf(
                 FORMATS[file.format],
                 prefixes=dict(PREFIXES if prefixes is None else prefixes),
             )
+
+
+def write_facts(
+    table: pa.Table,
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  as users say it
+    predicate: str | None = None,
+    header: bool = False,
+    terms: bool = False,
+) -> None:
+    """Write facts in any format there is; see `write_rdf` and `write_table`."""
+    if data_file(path, format=format).is_rdf:
+        write_rdf(table, path, format, predicate=predicate)
+    else:
+        write_table(table, path, format=format, header=header, terms=terms)
 
 
 def _triples(blocks: Iterator[pa.Buffer]) -> Iterator[pyoxigraph.Triple]:

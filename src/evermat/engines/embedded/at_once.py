@@ -285,10 +285,11 @@ class AtOnce:
             ids: those of the first relation by column, then those of the next one.
             add: whether facts that have no row get one.
         """
+        relations = self._plans.relations
         lines = []
         place = 0
         for name, table in tables.items():
-            relation = self._plans.relations[name]
+            relation = relations[name]
             lines.append(fact_line(relation, table.num_rows, place))
             place += relation.arity * table.num_rows
         ends = np.empty(len(lines) + 1, np.int64)
@@ -302,11 +303,21 @@ class AtOnce:
             ends,
         )
         names = list(tables)
-        found = self._counted(names, ends)
-        return (self._with_fresh(found, ends, names) if add else found).facts
+        if add and ends[-1]:
+            found = self._counted(names, ends)
+            return self._with_fresh(found, ends, names).facts
+        flat = self._found_rows(names, ends)
+        return Settled({} if flat is None else flat)
 
     def _counted(self, names: list[str], ends: Numbers) -> RowCounts:
-        """What was found by the last call."""
+        """What was found by the last call, and how often."""
+        flat = self._found_rows(names, ends)
+        if flat is None:
+            return RowCounts({})
+        return RowCounts((flat, self._counts[: flat.rows.size].copy()))
+
+    def _found_rows(self, names: list[str], ends: Numbers) -> Flat | None:
+        """What was found by the last call, if anything."""
         size = int(ends[-2])
         rows = self._found[:size].astype(np.uint32).view(np.int32)
         relations = self._plans.relations
@@ -317,10 +328,7 @@ class AtOnce:
                 found.append(name)
                 lines.append((relations[name].address, place, end))
                 place = end
-        if not found:
-            return RowCounts({})
-        flat = Flat(found, rows, np.array(lines, np.int64))
-        return RowCounts((flat, self._counts[:size].copy()))
+        return Flat(found, rows, np.array(lines, np.int64)) if found else None
 
     def _with_fresh(
         self, found: RowCounts, ends: Numbers, names: list[str]

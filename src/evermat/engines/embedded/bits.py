@@ -38,14 +38,29 @@ class Growing(GrowingFacts):
     There are few bits, so a set gives its bit back as soon as nobody holds it.
     """
 
-    __slots__ = ("__weakref__", "_sets", "_settled", "bit", "rows")
+    __slots__ = ("__weakref__", "_new", "_rows", "_sets", "_settled", "bit")
 
     def __init__(self, sets: Sets, bit: int) -> None:
         self._sets = sets
         self.bit = bit
-        self.rows: dict[str, list[Rows]] = {}
+        self._rows: dict[str, list[Rows]] = {}
+        self._new: list[Settled] = []
+        """Facts that are not among the rows yet."""
         self._settled: Settled | None = None
         """What is in the set, unless it has changed since somebody asked."""
+
+    @property
+    def rows(self) -> dict[str, list[Rows]]:
+        """Pieces of the rows of each relation."""
+        for facts in self._new:
+            for name, rows in facts.rows.items():
+                self._rows.setdefault(name, []).append(rows)
+        self._new.clear()
+        return self._rows
+
+    def is_empty(self) -> bool:
+        """Whether there are no facts in the set, nor were any that were taken out."""
+        return not self._new and not self._rows
 
     def add(self, facts: Facts) -> None:
         """Add facts; what is already there is no error."""
@@ -57,15 +72,16 @@ class Growing(GrowingFacts):
 
     def take_over(self, facts: Settled) -> None:
         """Have more facts, which have the bit already."""
-        known = self.rows
-        if not known:
+        if facts.is_empty():
+            return
+        known = self._settled
+        if self.is_empty():
             self._settled = facts
-        elif self._settled is not None and known.keys().isdisjoint(facts.names()):
-            self._settled = Settled(self._settled.rows | facts.rows)
+        elif known is not None and not set(known.names()) & set(facts.names()):
+            self._settled = Settled(known.rows | facts.rows)
         else:
             self._settled = None
-        for name, rows in facts.rows.items():
-            known.setdefault(name, []).append(rows)
+        self._new.append(facts)
 
     def discard(self, facts: Facts) -> None:
         """Take facts out; what is not there is no error."""
@@ -95,7 +111,8 @@ class Growing(GrowingFacts):
     def release(self) -> None:
         """Clear the bit everywhere and give it back; the set is empty for good."""
         self._sets.mark(self.settled(), self.bit, present=False)
-        self.rows.clear()
+        self._rows.clear()
+        self._new.clear()
         self._settled = None
         self._sets.give_back(self.bit)
         self.bit = 0

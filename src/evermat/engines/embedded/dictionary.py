@@ -40,7 +40,7 @@ _SHORT = 11
 
 _ADD, _FIND = 1, 0
 
-_STRING = pa.string()
+_STRINGS = np.array([Kind.STRING], np.uint8)
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -55,8 +55,7 @@ class Dictionary:
         self._texts = np.empty(1 << 12, np.uint8)
         self._ends = np.zeros(1 << 8, np.int64)
         self._kinds = np.empty(1 << 8, np.uint8)
-        self._hashes = np.empty(1 << 8, np.uint64)
-        self._slots = np.full(1 << 9, -1, np.int32)
+        self._slots = np.full(1 << 9, kernels_texts.EMPTY, np.uint64)
         self._known: dict[Constant, int] = {}
         self._lock = Lock()
 
@@ -66,7 +65,7 @@ class Dictionary:
     @property
     def byte_size(self) -> int:
         """Memory in use, without what is reserved for growth."""
-        return int(self._ends[self._count]) + 17 * self._count + self._slots.nbytes
+        return int(self._ends[self._count]) + 9 * self._count + self._slots.nbytes
 
     # ------------------------------------------------------------ constants to ids
 
@@ -112,9 +111,11 @@ class Dictionary:
 
     def _translate_all(self, columns: Sequence[pa.ChunkedArray], mode: int) -> Ids:
         """Columns of the commonest sort are translated together."""
-        if all(column.type == _STRING and not column.null_count for column in columns):
-            chunks = [chunk for column in columns for chunk in column.chunks]
-            return self._translate(pa.concat_arrays(chunks), mode)
+        chunks = [chunk for column in columns for chunk in column.iterchunks()]
+        if chunks and all(isinstance(chunk, pa.StringArray) for chunk in chunks):
+            together = pa.concat_arrays(chunks)
+            if not together.null_count:
+                return self._intern(together, _STRINGS, mode)
         return np.concatenate([self._translate(column, mode) for column in columns])
 
     def _translate(self, column: pa.Array | pa.ChunkedArray, mode: int) -> Ids:
@@ -128,7 +129,7 @@ class Dictionary:
             if pa.types.is_int64(column.type) or pa.types.is_int32(column.type):
                 return self._translate_integers(column.to_numpy(), mode)
             if pa.types.is_string(column.type):
-                return self._intern(column, np.array([Kind.STRING], np.uint8), mode)
+                return self._intern(column, _STRINGS, mode)
         terms = as_terms(column)
         kinds = terms.field("kind").to_numpy(zero_copy_only=False)
         return self._translate_terms(terms.field("text"), kinds, mode)
@@ -172,14 +173,13 @@ class Dictionary:
         with self._lock:
             if mode == _ADD:
                 self._reserve(count, int(ends[-1] - ends[0]))
-            self._count, _ = kernels_texts.intern_texts(
+            self._count = kernels_texts.intern_texts(
                 raw,
                 ends,
                 kinds,
                 self._texts,
                 self._ends,
                 self._kinds,
-                self._hashes,
                 self._slots,
                 self._count,
                 mode,
@@ -194,13 +194,14 @@ class Dictionary:
             room = max(entries + 1, 2 * self._ends.size)
             self._ends = _grown(self._ends, room)
             self._kinds = _grown(self._kinds, room)
-            self._hashes = _grown(self._hashes, room)
         used = int(self._ends[self._count])
         if used + length > self._texts.size:
             self._texts = _grown(self._texts, max(used + length, 2 * self._texts.size))
-        if 2 * entries > self._slots.size:
-            self._slots = np.empty(1 << int(2 * entries).bit_length(), np.int32)
-            kernels_texts.rebuild_slots(self._hashes, self._count, self._slots)
+        if 3 * entries > 2 * self._slots.size:
+            self._slots = np.empty(1 << (3 * entries // 2).bit_length(), np.uint64)
+            kernels_texts.rebuild_slots(
+                self._texts, self._ends, self._kinds, self._count, self._slots
+            )
 
     # ------------------------------------------------------------ ids to constants
 

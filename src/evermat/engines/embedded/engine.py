@@ -89,6 +89,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self.inline.dictionary
         self._proofs = Proofs()
+        self._arities: dict[str, int] = {}
+        """What relations there were when somebody last asked; more may have come."""
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
         self.store = Store(self._dictionary)
@@ -106,7 +108,10 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def relations(self) -> Mapping[str, int]:
         """The arity of every known relation."""
-        return {name: relation.arity for name, relation in self.store.relations.items()}
+        known = self.store.relations
+        if len(self._arities) != len(known):
+            self._arities = {name: each.arity for name, each in known.items()}
+        return self._arities
 
     # ------------------------------------------------------------------------ sets
 
@@ -280,7 +285,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """Those of the rows that are known facts of relations."""
         for name, table in tables.items():
             self._require_arity(name, table)
-        known = {name: tables[name] for name in tables if name in self.store.relations}
+        relations = self.store.relations
+        known = {name: tables[name] for name in tables if name in relations}
         if not self._at_once.can_find(known):
             return self._union(self.find(*each) for each in known.items())
         ids = self._dictionary.look_up_all(_columns(known))
@@ -306,8 +312,9 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """A copy that outlives the transaction."""
         if isinstance(facts, Settled):
             # What a row holds never changes, so it need not be copied yet.
-            tables = {name: self.store.relations[name].table for name in facts.rows}
-            return Copy(self._dictionary, tables, facts.rows)
+            relations = self.store.relations
+            tables = {name: relations[name].table for name in facts.names()}
+            return Copy(self._dictionary, tables, facts)
         names = self.store.relations
         return self._copy({name: self._chosen(facts, name) for name in names})
 
@@ -321,7 +328,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
                 for name, rows in chosen.items()
                 if (relations[name].count if rows is None else rows.size)
             },
-            {name: rows for name, rows in chosen.items() if rows is not None},
+            Settled({name: rows for name, rows in chosen.items() if rows is not None}),
         )
 
     def _chosen(self, facts: Facts, name: str) -> Rows | None:
@@ -391,6 +398,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             self._clear_out(self.store.relations[name])
         for name in self.store.relations.keys() - known:
             del self.store.relations[name]
+            self._arities = {}
             self._forget_programs()
 
     def _forget_programs(self) -> None:
@@ -464,6 +472,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.matches += fresh.matches
         self.store = fresh.store
+        self._arities = {}
         self._plans.move_to(self.store)
         self._forget_programs()
         self._known_before = None
@@ -483,4 +492,4 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
 
 def _columns(tables: Mapping[str, pa.Table]) -> list[pa.ChunkedArray]:
-    return [column for table in tables.values() for column in table.columns]
+    return [column for table in tables.values() for column in table.itercolumns()]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.representatives import Cliques
 from evermat.engines.embedded.rewriting import (
     Sought,
@@ -72,8 +71,8 @@ class EqualityOperators(ABC):
     def _unary(self, relation: str, ids: Ids) -> Settled:
         if not ids.size:
             return Settled({})
-        known = self.store.relations[relation]
-        return Settled({relation: intern_rows(known, ids.reshape(1, -1))})
+        table = np.ascontiguousarray(ids).reshape(1, -1)
+        return Settled({relation: self.store.images.rows_of(relation, table)})
 
     def restore(
         self,
@@ -95,7 +94,7 @@ class EqualityOperators(ABC):
             ones = relation.table[0, rows]
             sizes, members = cliques.members(ones)
             pairs = np.stack([np.repeat(ones, sizes), members])
-            found[name] = intern_rows(relation, pairs)
+            found[name] = self.store.images.rows_of(name, pairs)
         return Settled(found)
 
     def moved(
@@ -111,6 +110,9 @@ class EqualityOperators(ABC):
         cliques = cast("Cliques", representatives)
         if cliques.is_identity():
             return cast("Settled", facts)
+        few = self.store.images.rewrite(cast("Settled", facts), cliques)
+        if few is not None:
+            return few
         return Settled(
             {
                 name: rewritten(self.store.relations[name], rows, cliques)
@@ -123,6 +125,9 @@ class EqualityOperators(ABC):
         cliques = cast("Cliques", representatives)
         if cliques.is_identity():
             return Settled({})
+        few = self.store.images.shared(cast("Settled", facts), cliques)
+        if few is not None:
+            return few
         return Settled(
             {
                 name: cliques.shared(self.store.relations[name].table, rows)
@@ -135,6 +140,9 @@ class EqualityOperators(ABC):
     ) -> Settled:
         """Those of the facts that `rewrite` takes to a fact of a view."""
         cliques = cast("Cliques", representatives)
+        few = self.store.images.rewritten_into(cast("Settled", facts), cliques, target)
+        if few is not None:
+            return few
         sets = self.store.sets
         kept = {}
         for name, rows in cast("Settled", facts).rows.items():
@@ -152,14 +160,12 @@ class EqualityOperators(ABC):
         ]
         if not parts:
             return Settled({})
-        ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        ids = np.unique(parts[0] if len(parts) == 1 else np.concatenate(parts))
         if isinstance(facts, Settled):
-            return Settled(
-                {
-                    name: rows_among(self.store.relations[name], rows, ids)
-                    for name, rows in facts.rows.items()
-                }
-            )
+            return self._among(facts, ids)
+        few = self.store.images.mentioning(ids, facts)
+        if few is not None:
+            return few
         sets, sought = self.store.sets, Sought(ids)
         found = {}
         for name, relation in self.store.relations.items():
@@ -170,6 +176,18 @@ class EqualityOperators(ABC):
                 found[name] = rows[sets.test(facts, name, rows)]
         return Settled(found)
 
+    def _among(self, facts: Settled, ids: Ids) -> Settled:
+        """Those of the facts that mention one of some ids, which are in order."""
+        few = self.store.images.among(facts, ids)
+        if few is not None:
+            return few
+        return Settled(
+            {
+                name: rows_among(self.store.relations[name], rows, ids)
+                for name, rows in facts.rows.items()
+            }
+        )
+
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
     ) -> Settled:
@@ -177,13 +195,17 @@ class EqualityOperators(ABC):
         cliques = cast("Cliques", representatives)
         if cliques.is_identity():
             return Settled({})
-        parts = [
-            shared_ids(self.store.relations[name], rows, cliques)
-            for name, rows in cast("Settled", facts).rows.items()
-        ]
-        ids = np.concatenate(parts) if parts else np.empty(0, np.uint32)
-        known = self.store.relations[relation]
-        return Settled({relation: intern_rows(known, np.stack([ids, ids]))})
+        if facts.is_empty():
+            return Settled({})
+        ids = self.store.images.shared_ids(cast("Settled", facts), cliques)
+        if ids is None:
+            parts = [
+                shared_ids(self.store.relations[name], rows, cliques)
+                for name, rows in cast("Settled", facts).rows.items()
+            ]
+            ids = np.concatenate(parts)
+        table = np.stack([ids, ids])
+        return Settled({relation: self.store.images.rows_of(relation, table)})
 
     def normalise(self, representatives: Representatives) -> Settled:
         """Let representatives of given facts hold in their place."""
@@ -211,6 +233,9 @@ class EqualityOperators(ABC):
     ) -> Settled:
         """The explicit facts that `rewrite` takes to one of the facts."""
         cliques = cast("Cliques", representatives)
+        few = self.store.images.originals(cast("Settled", facts), cliques)
+        if few is not None:
+            return few
         return Settled(
             {
                 name: explicit_behind(self.store.relations[name], rows, cliques)

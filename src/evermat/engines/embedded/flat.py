@@ -87,23 +87,43 @@ class Flat:
 
     def choose(self, visible: Flags, *, present: bool) -> Flat:
         """The rows whose status is visible, or is not."""
-        return self._kept(kernels_sets.choose, visible, present)
+        return self.kept(kernels_sets.choose, visible, present)
 
     def counted(self, which: int, *, positive: bool) -> Flat:
         """The rows whose count is above zero, or is not."""
-        return self._kept(kernels_sets.choose_counted, which, positive)
+        return self.kept(kernels_sets.choose_counted, which, positive)
 
-    def _kept(
-        self,
-        kernel: Callable[..., int],
-        what: Flags | int,
-        wanted: bool,  # noqa: FBT001  passed on to the kernel
-    ) -> Flat:
+    def kept(self, kernel: Callable[..., int], *what: object) -> Flat:
+        """The rows that a kernel chooses by something."""
         rows = np.empty(self.rows.size, np.int32)
         lines = np.empty((len(self.names), 4), np.int64)
-        found = kernel(self.lines, self.rows, what, wanted, rows, lines)
-        lines = lines[:found]
-        if not found:
+        found = kernel(self.lines, self.rows, *what, rows, lines)
+        return self.part(rows, lines[:found])
+
+    def united(self, other: Flat, bit: int) -> Flat:
+        """All rows of both; no row may have the bit."""
+        places = dict.fromkeys([*self.names, *other.names], (-1, -1))
+        for at, name in enumerate(self.names):
+            places[name] = (at, -1)
+        for at, name in enumerate(other.names):
+            places[name] = (places[name][0], at)
+        rows = np.empty(self.rows.size + other.rows.size, np.int32)
+        lines = np.empty((len(places), 3), np.int64)
+        size = kernels_sets.unite(
+            self.lines,
+            self.rows,
+            other.lines,
+            other.rows,
+            np.array(list(places.values()), np.int64),
+            bit,
+            rows,
+            lines,
+        )
+        return Flat(list(places), rows[:size], lines)
+
+    def part(self, rows: Rows, lines: Numbers) -> Flat:
+        """Other rows of some of the relations, as kernels give them."""
+        if not lines.size:
             return Flat([], rows[:0], lines)
         names = self.names
         return Flat(

@@ -90,7 +90,7 @@ _WORD = 8
 
 
 @kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
-def _part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
+def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     """Where keys equal to a goal begin in a run, and an end that is not before theirs.
 
     Keys need only have the upper half of the goal if it is looked up `by_half`, where
@@ -121,7 +121,7 @@ def _part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
 
 
 @kernel("uint64(uint32[::1], int64, int64)")
-def _key_of(ids: Ids, start: int, size: int) -> np.uint64:
+def key_of(ids: Ids, start: int, size: int) -> np.uint64:
     """The key of a fact, or of some of its columns; see `index.make_keys`."""
     if size == 0:
         return uint64(0)
@@ -146,26 +146,25 @@ def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     size = read_number(record, KEY_SIZE)
     for at in range(size):
         ids[at] = values[read_number(record, OPERANDS + at)]
-    return _key_of(ids, 0, size)
+    return key_of(ids, 0, size)
 
 
-@kernel("int64(int64, uint64, uint32[::1], int64)")
-def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
-    """The row of the fact that a record is about, or -1."""
-    size = read_number(record, KEY_SIZE)
-    relation = read_number(record, RELATION)
-    index = read_number(record, INDEX)
+@kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
+def find_row(
+    relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
+) -> int:
+    """The row of a fact, or -1; `goal` is its key, and it begins at a place of ids."""
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
-        place, end = _part_of_run(run, goal, uint8(0))
+        place, end = part_of_run(run, goal, uint8(0))
         keys = read_number(run, KEYS)
         while place < end and read_key(keys, place) == goal:
             row = int64(read_row(read_number(run, ROWS), place))
             same = True
-            if size > 2:  # noqa: PLR2004  the key is a hash
+            if arity > 2:  # noqa: PLR2004  the key is a hash
                 table = read_number(relation, TABLE)
                 room = read_number(relation, ROOM)
-                for at in range(size):
+                for at in range(arity):
                     if read_id(table, at * room + row) != ids[start + at]:
                         same = False
                         break
@@ -174,6 +173,15 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
             place += 1
         run += _WORD * ARITY_OF_RUN
     return int64(-1)
+
+
+@kernel("int64(int64, uint64, uint32[::1], int64)")
+def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
+    """The row of the fact that a record is about, or -1."""
+    relation = read_number(record, RELATION)
+    index = read_number(record, INDEX)
+    size = read_number(record, KEY_SIZE)
+    return find_row(relation, index, size, goal, ids, start)
 
 
 @kernel("int64(int64, uint64)")
@@ -312,11 +320,11 @@ def _find_heads(
     places = np.empty(BLOCK, np.int64)
     seen = int64(0)
     for i in range(low, high):
-        places[i - low] = _bucket_start(index, _key_of(ids, size * i, size))
+        places[i - low] = _bucket_start(index, key_of(ids, size * i, size))
     for i in range(low, high):
         seen ^= _peek(index, places[i - low])
     for i in range(low, high):
-        row = _find_fact(head, _key_of(ids, size * i, size), ids, size * i)
+        row = _find_fact(head, key_of(ids, size * i, size), ids, size * i)
         if row >= 0:
             found[known] = (target << _HALF) | uint64(row)
             known += 1
@@ -464,7 +472,7 @@ def match_programs(
                     if run >= read_number(index, RUNS):
                         break
                     here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
-                    place, end = _part_of_run(here, goal, uint8(by_half))
+                    place, end = part_of_run(here, goal, uint8(by_half))
                 if patience < 0:
                     return int64(TOO_MUCH), written, patience
                 if matched:

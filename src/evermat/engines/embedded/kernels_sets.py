@@ -61,7 +61,7 @@ def forget_counts(lines: Numbers, rows: Rows) -> None:
 
 
 @kernel(f"int64({_lines}, int64, int64, int64, {_lines}, int64)")
-def _keep_line(
+def keep_line(
     lines: Numbers, line: int, low: int, high: int, kept_lines: Numbers, at: int
 ) -> int:
     """Write down where the rows are that are left of a line; zero if there are none."""
@@ -92,7 +92,7 @@ def choose(
         for i in range(lines[line, LOW], lines[line, HIGH]):
             kept[size] = rows[i]
             size += (visible[read_status(status, int64(rows[i]))] != 0) == present
-        found += _keep_line(lines, line, start, size, kept_lines, found)
+        found += keep_line(lines, line, start, size, kept_lines, found)
     return found
 
 
@@ -115,7 +115,7 @@ def choose_counted(
             kept[size] = rows[i]
             counted = counter != 0 and read_row(counter, int64(rows[i])) > 0
             size += counted == positive
-        found += _keep_line(lines, line, start, size, kept_lines, found)
+        found += keep_line(lines, line, start, size, kept_lines, found)
     return found
 
 
@@ -149,3 +149,56 @@ def change_counts(
             least = min(least, after)
         last[line] = greatest
     return least
+
+
+@kernel(
+    f"int64({_lines}, int32[::1], {_lines}, int32[::1], {_lines}, uint16, "
+    f"int32[::1], {_lines})"
+)
+def unite(
+    left_lines: Numbers,
+    left: Rows,
+    right_lines: Numbers,
+    right: Rows,
+    pairs: Numbers,
+    bit: int,
+    found: Rows,
+    found_lines: Numbers,
+) -> int:
+    """What is in one of two sets; how many rows there are.
+
+    Args:
+        left_lines: where rows of the first set are.
+        left: the rows.
+        right_lines: where rows of the second set are.
+        right: the rows.
+        pairs: for each relation its lines in both, or -1.
+        bit: a status bit that no row has.
+        found: is given the rows.
+        found_lines: is given where those of each relation are.
+    """
+    size = int64(0)
+    for at in range(pairs.shape[0]):
+        one, other = pairs[at, 0], pairs[at, 1]
+        lines = left_lines[one] if one >= 0 else right_lines[other]
+        status = read_number(lines[RELATION], STATUS)
+        start = size
+        if one >= 0:
+            for i in range(left_lines[one, LOW], left_lines[one, HIGH]):
+                found[size] = left[i]
+                size += 1
+        middle = size
+        if other >= 0:
+            for i in range(start, middle):
+                row = int64(found[i])
+                write_status(status, row, uint16(read_status(status, row) | bit))
+            for i in range(right_lines[other, LOW], right_lines[other, HIGH]):
+                found[size] = right[i]
+                size += (read_status(status, int64(right[i])) & bit) == 0
+            for i in range(start, middle):
+                row = int64(found[i])
+                write_status(status, row, uint16(read_status(status, row) & ~bit))
+        found_lines[at, RELATION] = lines[RELATION]
+        found_lines[at, LOW] = start
+        found_lines[at, HIGH] = size
+    return size

@@ -1,67 +1,89 @@
-"""The compiled loops of the dictionary: texts are hashed, compared and kept."""
+"""The compiled loops of the dictionary: texts are hashed, compared and kept.
+
+The dictionary finds ids by an open hash table of 64-bit *slots*. The lower half of a
+slot is an id; the upper half is its *mark*: the kind of the text and a part of its
+hash. So most texts that are looked up touch three places of memory and no more: a slot,
+where the text with that id begins, and the text itself.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import types
 
-from evermat.engines.embedded.kernels import kernel
+from evermat.engines.embedded.kernels import (
+    int64,
+    kernel,
+    uint8,
+    uint32,
+    uint64,
+)
+from evermat.engines.embedded.raw import read_byte, read_word
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places, Rows
-
-_types: Any = types  # Numba's own stubs do not list them
-int32, int64, uint8 = _types.int32, _types.int64, _types.uint8
-uint32, uint64 = _types.uint32, _types.uint64
-
-_keys = uint64[::1]
-_ids = uint32[::1]
-_rows = int32[::1]
-_flags = uint8[::1]
-_places = int64[::1]
-_given_bytes = _types.Array(uint8, 1, "C", readonly=True)
-_given_places = _types.Array(int64, 1, "C", readonly=True)
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places
 
 _BLOCK = 64
 """So many texts are looked up together."""
 
+EMPTY = 0xFFFF_FFFF_FFFF_FFFF
+"""A slot that nobody has; its lower half is the id of no constant."""
 
-@kernel(uint64(_given_bytes, int64, int64, uint8))
-def hash_text(data: Flags, start: int, end: int, kind: int) -> np.uint64:
+_HALF = np.uint64(32)
+_ID = np.uint64(0xFFFF_FFFF)
+_KIND_BITS = 5
+_HASH_IN_MARK = np.uint64((0xFFFF_FFFF << 32 + _KIND_BITS) & EMPTY)
+_WORD = 8
+
+
+@kernel(uint64(int64, int64, uint8))
+def hash_text(address: int, length: int, kind: int) -> np.uint64:
     """A hash of a text and its kind, eight bytes at a time."""
-    h = uint64(0xCBF29CE484222325) ^ uint64(kind)
-    i = start
-    while i + 8 <= end:
-        word = uint64(0)
-        for j in range(8):
-            word |= uint64(data[i + j]) << uint64(8 * j)
-        h = (h ^ word) * uint64(0x9FB21C651E98DF25)
-        h ^= h >> uint64(32)
-        i += 8
-    while i < end:
-        h = (h ^ uint64(data[i])) * uint64(0x100000001B3)
-        i += 1
+    h = uint64(0xCBF29CE484222325) ^ (uint64(kind) << _HALF) ^ uint64(length)
+    if length < _WORD:
+        for i in range(length):
+            h = (h ^ uint64(read_byte(address + i))) * uint64(0x100000001B3)
+    else:
+        last = address + length - _WORD
+        while address < last:
+            h = (h ^ read_word(address)) * uint64(0x9FB21C651E98DF25)
+            h ^= h >> _HALF
+            address += _WORD
+        # The last word may begin inside the one before it.
+        h = (h ^ read_word(last)) * uint64(0x9FB21C651E98DF25)
     h ^= h >> uint64(29)
     h *= uint64(0xBF58476D1CE4E5B9)
-    return h ^ (h >> uint64(32))
+    return h ^ (h >> _HALF)
+
+
+@kernel(uint8(int64, int64, int64))
+def _are_same(one: int, other: int, length: int) -> int:
+    """Whether texts of the same length are the same."""
+    if length < _WORD:
+        for i in range(length):
+            if read_byte(one + i) != read_byte(other + i):
+                return uint8(0)
+        return uint8(1)
+    last = length - _WORD
+    at = 0
+    while at < last:
+        if read_word(one + at) != read_word(other + at):
+            return uint8(0)
+        at += _WORD
+    return uint8(read_word(one + last) == read_word(other + last))
+
+
+@kernel(uint64(uint64, uint8))
+def _mark(h: np.uint64, kind: int) -> np.uint64:
+    """What the slot of a text has in its upper half."""
+    return (h & _HASH_IN_MARK) | (uint64(kind) << _HALF)
 
 
 @kernel(
-    _types.UniTuple(int64, 2)(
-        _given_bytes,
-        _given_places,
-        _given_bytes,
-        _flags,
-        _places,
-        _flags,
-        _keys,
-        _rows,
-        int64,
-        uint8,
-        _ids,
-    )
+    "int64(Array(uint8, 1, 'C', readonly=True), Array(int64, 1, 'C', readonly=True), "
+    "Array(uint8, 1, 'C', readonly=True), uint8[::1], int64[::1], uint8[::1], "
+    "uint64[::1], int64, uint8, uint32[::1])"
 )
 def intern_texts(
     data: Flags,
@@ -70,24 +92,25 @@ def intern_texts(
     texts: Flags,
     text_ends: Places,
     text_kinds: Flags,
-    hashes: Keys,
-    slots: Rows,
+    slots: Keys,
     count: int,
     add: int,
     ids: Ids,
-) -> tuple[int, int]:
-    """Find or add texts in the dictionary; return its new count and byte length.
+) -> int:
+    """Find or add texts in the dictionary; return how many it has then.
 
     `data`, `ends` and `kinds` are the texts asked for: text i ends before `ends[i + 1]`
-    and starts at `ends[i]`. The dictionary is `texts`, `text_ends`, `text_kinds` and
-    `hashes` by id, and `slots`, an open hash table of ids. Unknown texts are added if
-    `add` is set, and get the id 2**32 - 1 otherwise.
+    and starts at `ends[i]`. The dictionary is `texts`, `text_ends` and `text_kinds` by
+    id, and `slots`. Unknown texts are added if `add` is set, and get the id 2**32 - 1
+    otherwise.
     """
     mask = uint64(slots.size - 1)
-    length = text_ends[count]
+    given = int64(data.ctypes.data)
+    kept = int64(texts.ctypes.data)
     asked = np.empty(_BLOCK, np.uint64)
-    near = np.empty(_BLOCK, np.int32)
-    alike = np.empty(_BLOCK, np.uint8)
+    marks = np.empty(_BLOCK, np.uint64)
+    likely = np.empty(_BLOCK, np.int64)
+    begins = np.empty(_BLOCK, np.int64)
     for block in range(0, ids.size, _BLOCK):
         size = min(_BLOCK, ids.size - block)
         # The dictionary is larger than the cache. Reading what is likely to be needed
@@ -95,74 +118,66 @@ def intern_texts(
         for k in range(size):
             i = block + k
             kind = kinds[i] if kinds.size > 1 else kinds[0]
-            asked[k] = hash_text(data, ends[i], ends[i + 1], kind)
+            h = hash_text(given + ends[i], ends[i + 1] - ends[i], kind)
+            asked[k] = h
+            marks[k] = _mark(h, kind)
         for k in range(size):
-            near[k] = slots[asked[k] & mask]
+            near = slots[asked[k] & mask]
+            is_likely = near != uint64(EMPTY) and (near ^ marks[k]) >> _HALF == 0
+            likely[k] = int64(near & _ID) if is_likely else int64(-1)
         for k in range(size):
-            alike[k] = near[k] >= 0 and hashes[near[k]] == asked[k]
-        for k in range(size):
-            if alike[k]:
-                i = block + k
-                kind = kinds[i] if kinds.size > 1 else kinds[0]
-                begin = text_ends[near[k]]
-                alike[k] = text_kinds[near[k]] == kind
-                asked_length = ends[i + 1] - ends[i]
-                if text_ends[near[k] + 1] - begin != asked_length:
-                    alike[k] = 0
-                elif asked_length > 0:
-                    # Long texts are in two lines of the cache.
-                    last = asked_length - 1
-                    alike[k] &= texts[begin] == data[ends[i]]
-                    alike[k] &= texts[begin + last] == data[ends[i] + last]
+            if likely[k] >= 0:
+                begins[k] = text_ends[likely[k]]
+                length = ends[block + k + 1] - ends[block + k]
+                if text_ends[likely[k] + 1] - begins[k] != length:
+                    likely[k] = -1
         for k in range(size):
             i = block + k
-            start = ends[i]
-            end = ends[i + 1]
-            kind = kinds[i] if kinds.size > 1 else kinds[0]
-            h = asked[k]
-            slot = h & mask
-            if near[k] >= 0 and not alike[k]:
+            start = given + ends[i]
+            length = ends[i + 1] - ends[i]
+            if likely[k] >= 0 and _are_same(kept + begins[k], start, length):
+                ids[i] = likely[k]
+                continue
+            mark = marks[k]
+            slot = asked[k] & mask
+            while slots[slot] != uint64(EMPTY):
+                if (slots[slot] ^ mark) >> _HALF == 0:
+                    id_ = int64(slots[slot] & _ID)
+                    begin = text_ends[id_]
+                    if text_ends[id_ + 1] - begin == length and _are_same(
+                        kept + begin, start, length
+                    ):
+                        break
                 slot = (slot + uint64(1)) & mask
-            while True:
-                known = slots[slot]
-                if known < 0:
-                    break
-                if hashes[known] == h and text_kinds[known] == kind:
-                    begin = text_ends[known]
-                    if text_ends[known + 1] - begin == end - start:
-                        same = True
-                        for j in range(end - start):
-                            if texts[begin + j] != data[start + j]:
-                                same = False
-                                break
-                        if same:
-                            break
-                slot = (slot + uint64(1)) & mask
-            if slots[slot] >= 0:
-                ids[i] = slots[slot]
+            if slots[slot] != uint64(EMPTY):
+                ids[i] = uint32(slots[slot] & _ID)
             elif add:
-                slots[slot] = count
-                hashes[count] = h
-                text_kinds[count] = kind
-                for j in range(end - start):
-                    texts[length + j] = data[start + j]
-                length += end - start
-                text_ends[count + 1] = length
+                slots[slot] = mark | uint64(count)
+                text_kinds[count] = kinds[i] if kinds.size > 1 else kinds[0]
+                begin = text_ends[count]
+                for j in range(length):
+                    texts[begin + j] = data[ends[i] + j]
+                text_ends[count + 1] = begin + length
                 ids[i] = count
                 count += 1
             else:
                 ids[i] = uint32(0xFFFFFFFF)
-    return count, length
+    return int64(count)
 
 
-@kernel(int64(_keys, int64, _rows))
-def rebuild_slots(hashes: Keys, count: int, slots: Rows) -> int:
-    """Fill an empty hash table with the first `count` ids."""
+@kernel("int64(uint8[::1], int64[::1], uint8[::1], int64, uint64[::1])")
+def rebuild_slots(
+    texts: Flags, text_ends: Places, text_kinds: Flags, count: int, slots: Keys
+) -> int:
+    """Fill a hash table with the first `count` ids."""
     mask = uint64(slots.size - 1)
-    slots[:] = -1
+    kept = int64(texts.ctypes.data)
+    slots[:] = uint64(EMPTY)
     for i in range(count):
-        slot = hashes[i] & mask
-        while slots[slot] >= 0:
+        begin = text_ends[i]
+        h = hash_text(kept + begin, text_ends[i + 1] - begin, text_kinds[i])
+        slot = h & mask
+        while slots[slot] != uint64(EMPTY):
             slot = (slot + uint64(1)) & mask
-        slots[slot] = i
+        slots[slot] = _mark(h, text_kinds[i]) | uint64(i)
     return count

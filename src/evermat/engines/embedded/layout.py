@@ -15,8 +15,10 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 
 TABLE, ROOM, STATUS, COUNTERS = range(4)
+PRIMARY, ARITY = COUNTERS + 2, COUNTERS + 3
 """A relation: addresses of its columns, its status and its two counters, which are 0
-where there are none, and how many rows fit."""
+where there are none, and how many rows fit; the address of the index by which facts are
+found, and how many columns there are."""
 
 RUNS, FIRST_RUN = 0, 1
 """An index: how many runs there are, and where the numbers of the first one begin."""
@@ -31,7 +33,7 @@ bits, so there are never so many."""
 
 def relation_layout() -> Numbers:
     """Room to describe a relation."""
-    return np.zeros(COUNTERS + 2, np.int64)
+    return np.zeros(ARITY + 1, np.int64)
 
 
 def index_layout() -> Numbers:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 CANNOT_FAIL = frozenset({"=", "!=", "<", "<=", ">", ">="})
 """Functions that have a value for all arguments, and so may be used early."""
 
+FEW_INLINE_ROWS = 8
+"""So many rows are tried one after the other, as if each were a rule of its own."""
+
 
 @dataclass(slots=True)
 class Step:
@@ -170,6 +173,8 @@ class _Planner:
         _, _, best = min(costs, key=lambda cost: cost[:2])
         if isinstance(best, InlineRows):
             return self._take_inline(best)
+        if self.inline is not None and self._is_narrowed_by(self.inline, best):
+            return self._take_inline(self.inline)
         self.patterns.remove(best)
         key = self._key(best)
         solution = self._solution(best)
@@ -177,6 +182,19 @@ class _Planner:
         if len(key) == len(best.operands):
             return Test(best, present=True)
         return Probe(best, key, solution) if key else Scan(best)
+
+    def _is_narrowed_by(self, inline: InlineRows, pattern: Pattern) -> bool:
+        """Whether a pattern is better looked up with few inline rows known.
+
+        Rules that are not folded have constants there, and their indexes will do.
+        """
+        columns = {column.index for column in inline.columns}
+        return (
+            len(inline.rows) <= FEW_INLINE_ROWS
+            and self.bound.isdisjoint(columns)
+            and bool(self._key(pattern))
+            and not columns.isdisjoint(_columns_of(pattern))
+        )
 
     def _solution(self, pattern: Pattern) -> Solution | None:
         return find_solution(pattern, self.computations, self.bound)

@@ -2,7 +2,8 @@
 
 A program is an array of numbers; `kernels_programs` says what they mean. Every variable
 of the query has a slot, and so has every constant, so that a step need not tell them
-apart. Queries that compute something, or that have to form all pairs, have no program.
+apart. Queries that compute something, or that have to form all pairs of bindings and
+rows that are not few, have no program.
 """
 
 from __future__ import annotations
@@ -22,14 +23,20 @@ from evermat.engines.embedded.kernels_programs import (
     FIRST_OFFSET,
     HEAD,
     IN_KEY,
-    KEY_SIZE,
     MOST_SLOTS,
     MOST_STEPS,
     REQUIRE,
     SCAN,
 )
 from evermat.engines.embedded.layout import address
-from evermat.engines.embedded.plan import Check, Probe, ProbeInline, Scan, Test
+from evermat.engines.embedded.plan import (
+    FEW_INLINE_ROWS,
+    Check,
+    Probe,
+    ProbeInline,
+    Scan,
+    Test,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,8 +141,8 @@ def _is_simple(step: Step) -> bool:
     match step:
         case Probe(solution=None) | Test():
             return True
-        case ProbeInline(key=key):
-            return bool(key)
+        case ProbeInline(inline=inline, key=key):
+            return bool(key) or len(inline.rows) <= FEW_INLINE_ROWS
         case Check(require=require):
             return _compared(require) is not None
         case _:
@@ -245,7 +252,9 @@ class _Writer:
     def _test(
         self, relation: Relation, slots: list[int], seen_by: int, kind: int
     ) -> list[int]:
-        self._use(relation, relation.primary, SPREAD)
+        # Hashes are even, so that they need few buckets.
+        is_hash = relation.arity > WIDEST_EXACT_KEY
+        self._use(relation, relation.primary, 1 if is_hash else SPREAD)
         return _numbers((relation, relation.primary, seen_by, kind), slots, [], [])
 
     def _head(self) -> list[int]:
@@ -333,10 +342,10 @@ def _numbers(
     ]
 
 
-def fact_line(relation: Relation, count: int, first: int) -> list[int]:
+def fact_line(relation: Relation, count: int, first: int) -> tuple[int, ...]:
     """What to look up: so many facts, whose ids begin at a place."""
     index = relation.primary
     relation.require_layout()
     index.note_searches(count)
-    what = (relation, index, EVERYBODY, HEAD)
-    return [*_numbers(what, [], [], [])[:KEY_SIZE], relation.arity, 0, 0, count, first]
+    record = relation.address, index.address, EVERYBODY, HEAD, relation.arity, 0, 0
+    return (*record, count, first)

@@ -10,6 +10,7 @@ from evermat.engines.embedded.kernels import (
     _types,
     int32,
     int64,
+    uint8,
     uint16,
     uint32,
     uint64,
@@ -27,6 +28,22 @@ def _reader(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
             return builder.load(builder.gep(start, [given[1]]))
 
         return kind(int64, int64), generate
+
+    return read
+
+
+def _reader_anywhere(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Reads what begins at an address, which need not be aligned."""
+
+    @intrinsic
+    def read(_context: Any, _address: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            pointer = context.get_value_type(kind).as_pointer()
+            loaded = builder.load(builder.inttoptr(given[0], pointer))
+            loaded.align = 1
+            return loaded
+
+        return kind(int64), generate
 
     return read
 
@@ -52,5 +69,7 @@ read_key = _reader(uint64)
 read_id = _reader(uint32)
 read_row = _reader(int32)
 read_status = _reader(uint16)
+read_byte = _reader_anywhere(uint8)
+read_word = _reader_anywhere(uint64)
 write_row = _writer(int32)
 write_status = _writer(uint16)

@@ -435,6 +435,8 @@ class Relation:
             self._table.shape[1],
             address(self._status),
             *(0 if each is None else address(each) for each in self._counters),
+            self.primary.address,
+            self.arity,
         )
 
     def _key_columns(self, columns: tuple[int, ...]) -> tuple[int, ...]:

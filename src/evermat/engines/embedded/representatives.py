@@ -43,11 +43,8 @@ class Cliques:
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._links: Ids = NO_IDS
-        """For each id how it differs from what stands for it, as `id ^ other`."""
         self._ring: Ids = NO_IDS
-        """The same for the next member of its clique."""
         self._others: Rows = np.empty(0, np.int32)
-        """For each id the number of other names in its clique."""
         self._integers: dict[int, int] = {}
         """Integers that stand for cliques, by root."""
         self._roots: dict[int, int] = {}
@@ -82,6 +79,26 @@ class Cliques:
     def is_identity(self) -> bool:
         """Whether no two constants are equal."""
         return not self._moved
+
+    @property
+    def has_integers(self) -> bool:
+        """Whether integers are equal to names: the arrays do not tell all then."""
+        return bool(self._integers)
+
+    @property
+    def links(self) -> Ids:
+        """For each id how it differs from what stands for it, as `id ^ other`."""
+        return self._links
+
+    @property
+    def ring(self) -> Ids:
+        """For each id how it differs from the next member of its clique."""
+        return self._ring
+
+    @property
+    def others(self) -> Rows:
+        """For each id the number of other names in its clique."""
+        return self._others
 
     def map(self, ids: Ids) -> Ids:
         """The representatives of ids, in any shape."""
@@ -348,8 +365,9 @@ class Cliques:
         self._write(len(self._dictionary))
         before = self._images(members)
         names = members[members < FIRST_INTEGER]
-        for root in np.intersect1d(names, list(self._integers)):
-            del self._roots[self._integers.pop(int(root))]
+        if self._integers:
+            for root in np.intersect1d(names, list(self._integers)):
+                del self._roots[self._integers.pop(int(root))]
         if not names.size:
             return
         roots = _followed(names, source._links)
@@ -436,11 +454,13 @@ def _roomy(
     array: npt.NDArray[_T], blocks: int, used: npt.NDArray[np.intp]
 ) -> npt.NDArray[_T]:
     """A copy with room for so many blocks, of which only some are not all zeros."""
-    larger = np.zeros((blocks, BLOCK), array.dtype)
     known = array.reshape(-1, BLOCK)
     if used.size * 2 > len(known):
+        larger = np.empty((blocks, BLOCK), array.dtype)
         larger[: len(known)] = known
+        larger[len(known) :] = 0
     else:
+        larger = np.zeros((blocks, BLOCK), array.dtype)
         larger[used] = known[used]
     return larger.ravel()
 

@@ -13,6 +13,7 @@ import numpy as np
 from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.heads import distinct, intern_rows
+from evermat.engines.embedded.images import MOST_COMBINATIONS
 from evermat.engines.embedded.relation import EXPLICIT
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.representatives import Cliques
-
-MOST_COMBINATIONS = 64
-"""Up to this many combinations of members are tried for one fact."""
 
 
 def rewritten(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:

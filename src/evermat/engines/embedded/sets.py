@@ -111,11 +111,20 @@ class Sets:
             )
         return self._free.pop()
 
+    @property
+    def spare_bit(self) -> int:
+        """A bit that no row has, for the time of one call; 0 if there is none."""
+        return self._free[-1] if self._free else 0
+
+    @property
+    def time(self) -> int:
+        """Goes on whenever a relation has other rows."""
+        return self._clock.time
+
     # --------------------------------------------------------------------- settling
 
     def settled(self, facts: Facts) -> Settled:
         """What is in a view."""
-        require_bounded(facts)
         return self._walk(facts)
 
     def rows_of(self, facts: Facts) -> dict[str, Rows]:
@@ -130,7 +139,7 @@ class Sets:
             case Growing():
                 return _chosen(facts.settled(), names)
             case Union(left=left, right=right):
-                return _united(self._walk(left, names), self._walk(right, names))
+                return self._united(self._walk(left, names), self._walk(right, names))
             case Intersection(left=left, right=right):
                 if not is_bounded(left):
                     left, right = right, left
@@ -140,7 +149,22 @@ class Sets:
             case Within(facts=inner, region=region):
                 return self._within(inner, region, names)
             case _:
+                require_bounded(facts)
                 raise _foreign(facts)
+
+    def _united(self, left: Settled, right: Settled) -> Settled:
+        if left.is_empty() or right.is_empty():
+            return right if left.is_empty() else left
+        relations = max(len(left.names()), len(right.names()))
+        bit = self.spare_bit
+        if bit and flat.is_worth_it(relations, left.size() + right.size()):
+            one, other = left.flat(self.relations), right.flat(self.relations)
+            self.describe()
+            return Settled(one.united(other, bit))
+        both = dict(left.rows)
+        for name, rows in right.rows.items():
+            both[name] = _union(both[name], rows) if name in both else rows
+        return Settled(both)
 
     def _without(self, left: Facts, right: Facts, names: Names) -> Settled:
         found = self._walk(left, names)
@@ -158,7 +182,7 @@ class Sets:
 
     def _kept(self, found: Settled, facts: Facts, *, present: bool) -> Settled:
         """Those of the facts that a view has, or those that it has not."""
-        if isinstance(facts, (Settled, Growing)) and not facts.rows:
+        if isinstance(facts, (Settled, Growing)) and facts.is_empty():
             return Settled({}) if present else found
         if self.is_flat(found):
             with Marker(self) as marker:
@@ -455,15 +479,6 @@ def _operation(facts: Facts) -> tuple[str, Facts, Facts]:
 
 def _foreign(facts: Facts) -> TypeError:
     return TypeError(f"not a set of this engine: {type(facts).__name__}")
-
-
-def _united(left: Settled, right: Settled) -> Settled:
-    if left.is_empty() or right.is_empty():
-        return right if left.is_empty() else left
-    both = dict(left.rows)
-    for name, rows in right.rows.items():
-        both[name] = _union(both[name], rows) if name in both else rows
-    return Settled(both)
 
 
 def _union(left: Rows, right: Rows) -> Rows:

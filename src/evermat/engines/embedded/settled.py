@@ -62,6 +62,12 @@ class Settled(SettledFacts):
             self._size = sum(rows.size for rows in self.rows.values())
         return self._size
 
+    def sizes(self) -> dict[str, int]:
+        """The number of facts of each relation that has any."""
+        if self._flat is None:
+            return {name: rows.size for name, rows in self.rows.items()}
+        return {name: high - low for name, low, high in self._flat.parts()}
+
     def names(self) -> Collection[str]:
         """The relations that have facts in the set, in order."""
         return self.rows.keys() if self._flat is None else self._flat.names

@@ -9,8 +9,9 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evermat.engines.embedded.arrays import Ids, Rows
+    from evermat.engines.embedded.arrays import Ids
     from evermat.engines.embedded.dictionary import Dictionary
+    from evermat.engines.embedded.settled import Settled
 
 
 class Copy:
@@ -19,33 +20,31 @@ class Copy:
     Args:
         dictionary: the constants.
         tables: ids by relation, which never change.
-        rows: for some of the relations the rows that are meant, if not all.
+        facts: for some of the relations the rows that are meant, if not all.
     """
 
     def __init__(
         self,
         dictionary: Dictionary,
         tables: Mapping[str, Ids],
-        rows: Mapping[str, Rows] | None = None,
+        facts: Settled | None = None,
     ) -> None:
         self._dictionary = dictionary
         self._tables = tables
-        self._rows = rows or {}
+        self._facts = facts
 
     def relations(self) -> Mapping[str, int]:
         """The number of facts of each relation that has any."""
-        return {
-            name: self._rows[name].size if name in self._rows else ids.shape[1]
-            for name, ids in self._tables.items()
-        }
+        sizes = {name: ids.shape[1] for name, ids in self._tables.items()}
+        return sizes if self._facts is None else sizes | self._facts.sizes()
 
     def read(self, relation: str) -> pa.Table:
         """The rows of a relation."""
         ids = self._tables.get(relation)
         if ids is None:
             return pa.table({})
-        if relation in self._rows:
-            ids = ids[:, self._rows[relation]]
+        if self._facts is not None and relation in self._facts.rows:
+            ids = ids[:, self._facts.rows[relation]]
         if ids.shape[0] == 0:
             # A table without columns still has a number of rows.
             return pa.table({"": pa.nulls(ids.shape[1])}).select([])

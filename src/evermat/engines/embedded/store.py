@@ -11,6 +11,7 @@ from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.bits import Stored
 from evermat.engines.embedded.cores import chosen_rows
 from evermat.engines.embedded.counters import CounterColumn
+from evermat.engines.embedded.images import Images
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
 from evermat.engines.embedded.relation import (
     EXPLICIT,
@@ -36,6 +37,7 @@ class Store:
         self.clock = Clock()
         """Goes on whenever a relation has other rows than before."""
         self.sets = Sets(self.relations, dictionary, self.clock)
+        self.images = Images(self.sets)
         self.materialised = Stored(MATERIALISED)
         self.explicit = Stored(EXPLICIT)
         self.counters = (

@@ -22,6 +22,7 @@ from evermat.engines.embedded.one_update import (
     Room,
 )
 from evermat.engines.embedded.relation import MATERIALISED
+from evermat.engines.embedded.settled import Settled
 from evermat.engines.embedded.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.bits import Growing
     from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.plans import Plans
-    from evermat.engines.embedded.settled import Settled
     from evermat.engines.embedded.store import Store
 
 LESS = 2
@@ -194,4 +194,6 @@ class WholeUpdates:
 def _net(store: Store, sets: tuple[Growing, Growing]) -> tuple[Settled, Settled]:
     """What was deleted and not added so far, and the other way round."""
     deleted, added = sets
+    if deleted.is_empty() and added.is_empty():
+        return Settled({}), Settled({})
     return store.sets.settled(deleted - added), store.sets.settled(added - deleted)

@@ -33,7 +33,7 @@ REDERIVE, BACKWARD, SORTS = 2, 3, 4
 """Sorts of queries after those of the two sorts of rules; see `kernels_changes`."""
 
 MANY_SEARCHES = 1 << 15
-"""After so many look-ups programs are told of them."""
+"""After so many look-ups programs are told of them, and then after more and more."""
 
 FACTS_PER_RULE = 1 << 16
 """With so many given facts for each rule, plans are made before anything is updated:
@@ -91,6 +91,7 @@ class Wiring:
         self._holders: list[int] = []
         self._uses: dict[Index, Relation] = {}
         self._sizes: list[tuple[Relation, int]] = []
+        self._many = MANY_SEARCHES
         self._lay_out()
 
     def reach(self, names: Iterable[str]) -> bool:
@@ -140,8 +141,9 @@ class Wiring:
         if not any(index.wants_directories for index in self._uses):
             return
         searches = self.work.sum(axis=1)
-        if searches.sum() < MANY_SEARCHES:
+        if searches.sum() < self._many:
             return
+        self._many *= GROWTH
         for program, times in zip(self.programs, searches.tolist(), strict=True):
             if times:
                 program.note_searches(times)

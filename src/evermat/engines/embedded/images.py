@@ -1,0 +1,211 @@
+"""Few facts and what stands for them, in all relations by one call of compiled code.
+
+Each function does what a method of `evermat.engine_abilities.EqualityEngine` promises,
+or returns None where facts have to be handled one relation at a time: there are many of
+them, or integers are equal to names, or a fact has no row so far.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.algebra import Within
+from evermat.engines.embedded import flat, kernels_images
+from evermat.engines.embedded.bits import Marker
+from evermat.engines.embedded.flat import Flat
+from evermat.engines.embedded.heads import distinct, intern_rows
+from evermat.engines.embedded.kernels_images import TOO_MANY, UNKNOWN
+from evermat.engines.embedded.settled import Settled
+
+if TYPE_CHECKING:
+    from evermat.algebra import Facts
+    from evermat.engines.embedded.arrays import Flags, Ids, Rows
+    from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.representatives import Cliques
+    from evermat.engines.embedded.sets import Names, Sets
+
+MANY_SEARCHES = 1 << 13
+"""After so many look-ups indexes are told of them."""
+
+MOST_COMBINATIONS = 64
+"""Up to this many combinations of members are tried for one fact."""
+
+
+Columns = tuple[list[str], "Numbers"]
+"""Relations, and what `kernels_images.list_mentioning` is told of their columns."""
+
+
+class Images:
+    """Answers questions about few facts and equal constants."""
+
+    def __init__(self, sets: Sets) -> None:
+        self._sets = sets
+        self._columns: dict[Names, Columns] = {}
+        self._time = -1
+        self._searches = 0
+
+    def _flat(self, facts: Settled, cliques: Cliques | None = None) -> Flat | None:
+        """Facts one relation after the other, if there are few, and some."""
+        if not 0 < facts.size() <= flat.MOST:
+            return None
+        if cliques is not None and cliques.has_integers:
+            return None
+        together = facts.flat(self._sets.relations)
+        self._sets.describe()
+        return together
+
+    def rewrite(self, facts: Settled, cliques: Cliques) -> Settled | None:
+        """What stands for facts."""
+        together, bit = self._flat(facts, cliques), self._sets.spare_bit
+        if together is None or not bit:
+            return None
+        self._note_searches(together)
+        found = np.empty_like(together.rows)
+        lines = np.empty((len(together.names), 4), np.int64)
+        count = kernels_images.rewrite(
+            together.lines, together.rows, cliques.links, bit, found, lines
+        )
+        if count == UNKNOWN:
+            return None
+        return Settled(together.part(found, lines[:count])) if count else facts
+
+    def shared(self, facts: Settled, cliques: Cliques) -> Settled | None:
+        """Facts with a constant that is equal to another."""
+        together = self._flat(facts, cliques)
+        if together is None:
+            return None
+        kept = together.kept(kernels_images.choose_shared, cliques.others)
+        return Settled(kept)
+
+    def shared_ids(self, facts: Settled, cliques: Cliques) -> Ids | None:
+        """The constants in facts that are equal to others, in order."""
+        together = self._flat(facts, cliques)
+        if together is None:
+            return None
+        found = np.empty(4 * together.rows.size, np.uint32)
+        size = kernels_images.list_shared_ids(
+            together.lines, together.rows, cliques.others, found
+        )
+        return None if size == TOO_MANY else np.unique(found[:size])
+
+    def rewritten_into(
+        self, facts: Settled, cliques: Cliques, target: Facts
+    ) -> Settled | None:
+        """Facts for which a fact of a view stands."""
+        together = self._flat(facts, cliques)
+        if together is None:
+            return None
+        self._note_searches(together)
+        with Marker(self._sets) as marker:
+            code = self._sets.common_code(target, marker)
+            if code is None:
+                return None
+            visible = self._sets.visible(code)
+            kernel = kernels_images.choose_by_image
+            return Settled(together.kept(kernel, cliques.links, visible))
+
+    def originals(self, facts: Settled, cliques: Cliques) -> Settled | None:
+        """The explicit facts that facts of representatives stand for."""
+        together, bit = self._flat(facts, cliques), self._sets.spare_bit
+        if together is None or not bit:
+            return None
+        total = kernels_images.count_originals(
+            together.lines, together.rows, cliques.others, MOST_COMBINATIONS
+        )
+        if total == TOO_MANY:
+            return None
+        self._note_searches(together)
+        found = np.empty(total, np.int32)
+        lines = np.empty((len(together.names), 4), np.int64)
+        count = kernels_images.list_originals(
+            together.lines, together.rows, cliques.ring, bit, found, lines
+        )
+        return Settled(together.part(found, lines[:count]))
+
+    def rows_of(self, name: str, table: Ids) -> Rows:
+        """The rows of facts of a relation, given by column; some may get new ones."""
+        relation = self._sets.relations[name]
+        size = table.shape[1]
+        if relation.count and size <= flat.MOST:
+            found = np.empty(size, np.int32)
+            self._sets.describe()
+            if kernels_images.find_rows(relation.address, table, found) != UNKNOWN:
+                return distinct(found)
+        return intern_rows(relation, table)
+
+    def _note_searches(self, facts: Flat) -> None:
+        """Take note of look-ups, so that directories are made if they are worth it.
+
+        They are put down to the facts of the moment: it is the same in the long run.
+        """
+        self._searches += facts.rows.size
+        if self._searches > MANY_SEARCHES:
+            for name, low, high in facts.parts():
+                share = (high - low) / facts.rows.size
+                primary = self._sets.relations[name].primary
+                primary.note_searches(int(share * self._searches))
+            self._searches = 0
+
+    # ---------------------------------------------------------------- where ids occur
+
+    def among(self, facts: Settled, ids: Ids) -> Settled | None:
+        """Facts that mention one of some ids, which are in order."""
+        together = self._flat(facts)
+        if together is None:
+            return None
+        return Settled(together.kept(kernels_images.choose_mentioning, ids))
+
+    def mentioning(self, ids: Ids, facts: Facts) -> Settled | None:
+        """Facts of a view that mention one of some ids, which are in order."""
+        sets = self._sets
+        wanted: Names = None
+        if isinstance(facts, Within):
+            if facts.region.relations != facts.region.names:
+                return None
+            wanted, facts = facts.region.names, facts.facts
+        with Marker(sets) as marker:
+            code = sets.common_code(facts, marker)
+            bit = sets.spare_bit
+            if code is None or not bit or ids.size > flat.MOST:
+                return None
+            names, columns = self._columns_of(wanted)
+            return self._found(names, columns, ids, sets.visible(code), bit)
+
+    def _found(
+        self, names: list[str], columns: Numbers, ids: Ids, visible: Flags, bit: int
+    ) -> Settled:
+        room = 1024
+        while True:
+            found = np.empty(room, np.int32)
+            lines = np.empty((len(names), 4), np.int64)
+            count = kernels_images.list_mentioning(
+                columns, ids, visible, bit, found, lines
+            )
+            if count != TOO_MANY:
+                break
+            room *= 8
+        every = Flat(names, found, lines)
+        return Settled(every.part(found, lines[:count]))
+
+    def _columns_of(self, wanted: Names) -> Columns:
+        """Some relations, or all of them, and an index for each of their columns."""
+        if self._time != self._sets.time:
+            self._columns.clear()
+        if wanted not in self._columns:
+            names: list[str] = []
+            columns: list[tuple[int, int, int]] = []
+            for name, relation in self._sets.relations.items():
+                if not relation.count or (wanted is not None and name not in wanted):
+                    continue
+                for column in range(relation.arity):
+                    index = relation.index((column,))
+                    if index.described != relation.count:
+                        relation.describe(index)
+                    columns.append((relation.address, index.address, len(names)))
+                names.append(name)
+            table = np.array(columns, np.int64).reshape(-1, 3)
+            self._columns[wanted] = (names, table)
+            self._time = self._sets.time
+        return self._columns[wanted]
