@@ -135,7 +135,7 @@ def _parsed_integer(name: str, argument: Constant) -> int:
 
 def _integer_result(name: str, value: int) -> Constant:
     try:
-        return integer_constant(value)
+        return Constant(Kind.INTEGER, str(value))
     except ValueError:
         raise _too_long(name) from None
 
@@ -368,7 +368,7 @@ def _to_integer(argument: Constant) -> Constant:
     try:
         if argument.kind is Kind.STRING:
             return integer_constant(int(argument.text))
-        return integer_constant(int(_number("int", argument)))
+        return _integer_result("int", int(_number("int", argument)))
     except (ValueError, OverflowError):
         raise FunctionError(f"`int`: {argument} is not an integer") from None
 

@@ -32,7 +32,7 @@ from evermat.rule_plans import compile_rules
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -96,13 +96,13 @@ def question_of(
     body: tuple[BodyElement, ...], *, text: str, catalogue: Catalogue
 ) -> Question:
     """Check a question; `text` is what it is called in messages."""
-    for atom in _atoms(body):
+    for atom in body_atoms(body):
         span = atom.predicate_span or atom.span
         known = catalogue.require(atom.predicate, span=span)
         catalogue.check(known.name, atom.arity, span=atom.span)
     yes = Atom(ANSWER, (Term(boolean_constant(value=True)),))
     # Checked without its variables in a head, so that errors speak of the body.
-    declared = tuple(_declaration(catalogue, atom) for atom in _atoms(body))
+    declared = tuple(_declaration(catalogue, atom) for atom in body_atoms(body))
     require_valid(Program(rules=(Rule((yes,), body),), declarations=declared))
     columns = tuple(dict.fromkeys(_open_variables(body)))
     head = Atom(ANSWER, tuple(Variable(name) for name in columns)) if columns else yes
@@ -150,7 +150,8 @@ def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table | DistantR
     return table if question.columns else table.select([])
 
 
-def _atoms(body: tuple[BodyElement, ...]) -> Iterator[Atom]:
+def body_atoms(body: Iterable[BodyElement]) -> Iterator[Atom]:
+    """The atoms of a body, negated ones included."""
     for element in body:
         match element:
             case Atom():

@@ -127,7 +127,7 @@ def _checked(
 ) -> CheckedRequest:
     coming = _side(request.insert, request.add_rules, prefixes)
     going = _side(request.delete, request.remove_rules, prefixes)
-    for name in coming.data:
+    for name in {*coming.data, *(atom.predicate for atom in coming.atoms)}:
         catalogue.check_name(name)
     for name in going.data:
         catalogue.require(name)

@@ -220,7 +220,17 @@ def decimal_constant(value: Decimal) -> Constant:
 
 def integer_constant(value: int) -> Constant:
     """The constant for an integer of any size."""
-    return Constant(Kind.INTEGER, str(value))
+    try:
+        return Constant(Kind.INTEGER, str(value))
+    except ValueError:  # Python refuses long ones, decimal numbers do not
+        return Constant(Kind.INTEGER, f"{Decimal(value):f}")
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # the same
+        return int(Decimal(text))
 
 
 def double_constant(value: float) -> Constant:
@@ -235,19 +245,16 @@ def boolean_constant(*, value: bool) -> Constant:
 
 def _recognise_integer(lexical: str) -> Constant:
     body = lexical.strip()
-    if not body.lstrip("+-").isdecimal():
+    if not (body.isascii() and body.lstrip("+-").isdecimal()):
         raise ValueError(lexical)
-    return integer_constant(int(body))
+    return integer_constant(_integer(body))
 
 
 def _recognise_decimal(lexical: str) -> Constant:
     body = lexical.strip()
-    if "e" in body.lower():
+    if not set(body) <= set("0123456789+-."):
         raise ValueError(lexical)
-    value = Decimal(body)
-    if not value.is_finite():
-        raise ValueError(lexical)
-    return decimal_constant(value)
+    return decimal_constant(Decimal(body))
 
 
 def _recognise_double(lexical: str) -> Constant:
@@ -288,7 +295,7 @@ _TO_PYTHON: dict[Kind, Callable[[str], Value]] = {
     Kind.STRING: str,
     Kind.IRI: IRI,
     Kind.BLANK: BlankNode,
-    Kind.INTEGER: int,
+    Kind.INTEGER: _integer,
     Kind.DECIMAL: Decimal,
     Kind.DOUBLE: float,
     Kind.BOOLEAN: lambda text: text == "true",

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat import EvermatError, KnowledgeBase, parse_program, predicate, variables
+from evermat import (
+    EvermatError,
+    KnowledgeBase,
+    Rule,
+    parse_program,
+    predicate,
+    variables,
+)
+from evermat.lang import check_program
+from evermat.program_files import read_program
 from evermat.rule_inputs import RuleFileError, RuleInputError
 
 if TYPE_CHECKING:
@@ -82,3 +91,28 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "bad.dl").write_text("p(?x) :- q(?x)\nr(a) .")
     with pytest.raises(EvermatError, match=r"bad\.dl:1:14"):
         KnowledgeBase(tmp_path / "bad.dl")
+
+
+def test_a_file_that_is_included_by_what_it_includes_is_read_once(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.dl").write_text('p(1) . q(?x) :- p(?x) . @include "b.dl" .')
+    (tmp_path / "b.dl").write_text('@include "a.dl" . p(2) .')
+    program = read_program(tmp_path / "a.dl")
+    assert len(program.rules) == 1
+    assert check_program(program).warnings == ()
+
+
+def test_rules_as_objects_have_heads_with_names() -> None:
+    (x,) = variables("x")
+    body = (predicate("p")(x),)
+    with pytest.raises(EvermatError, match="no head"):
+        KnowledgeBase(Rule(heads=(), body=body))
+    for name in ("", "~hidden"):
+        with pytest.raises(EvermatError, match="cannot be the name of a predicate"):
+            KnowledgeBase(Rule(heads=(predicate(name)(x),), body=body))
+
+
+def test_names_with_blanks_can_be_written_as_iris() -> None:
+    kb = KnowledgeBase(r"<two\u0020words>(?x) :- p(?x) . p(1) .", engine="reference")
+    assert kb.facts("two words").to_list() == [(1,)]

@@ -125,8 +125,8 @@ MUTANTS = (
     Mutant(
         "all relations are looked through, whatever the region",
         "embedded.images",
-        "            if wanted is not None:\n",
-        "            if False:\n",
+        "if not relation.count or (wanted is not None and name not in wanted):",
+        "if not relation.count:",
         "bf",
     ),
     Mutant(

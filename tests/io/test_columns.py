@@ -38,6 +38,7 @@ from evermat.values import (
     TypedLiteral,
     ValueConversionError,
     constant,
+    literal,
     term_text,
 )
 
@@ -301,3 +302,25 @@ def test_many_rows_go_there_and_back() -> None:
     back = [natural(column).to_pylist() for column in table.columns]
     assert list(zip(*back, strict=True)) == rows
     assert kinds_in(table["c2"].combine_chunks()) == {Kind.STRING}
+
+
+def test_integers_of_any_size_go_there_and_back() -> None:
+    rows = [(10**5000,), (-(10**5000),), (7,)]
+    (column,) = term_table(table_of_rows(rows, 1)).columns
+    assert [(value,) for value in values(column)] == rows
+    assert [constant(value) for (value,) in rows] == constants(column)
+    digits = "1" * 5000
+    assert literal(digits, XSD + "integer") == Constant(Kind.INTEGER, digits)
+
+
+@pytest.mark.parametrize(
+    ("lexical", "datatype"),
+    [
+        ("\N{ARABIC-INDIC DIGIT ONE}", "integer"),
+        ("\N{ARABIC-INDIC DIGIT ONE}.5", "decimal"),
+        ("1_0", "integer"),
+        ("1_0", "decimal"),
+    ],
+)
+def test_digits_of_literals_are_plain(lexical: str, datatype: str) -> None:
+    assert literal(lexical, XSD + datatype).kind is Kind.TYPED

@@ -65,7 +65,7 @@ def test_all_problems_are_told_with_their_places(tmp_path: Path) -> None:
         ("unknown entry `names`", "5:1"),
         ("`spark.executor.memory` of engine conf is not a text", "8:1"),
         ("cannot be `delta`", "26:1"),
-        ("several predicates would go to the same `path`", "25:1"),
+        ("`b` would go where `a` goes", "25:1"),
     ]
     for message, place in expected:
         assert any(
@@ -98,6 +98,8 @@ def test_a_configuration_must_be_there(tmp_path: Path) -> None:
 
 
 TABLE = '[[source]]\nformat = "table"\ntable = "t"\npredicate = "p"\n'
+PREDICATES = '[[output]]\npredicates = ["a_b", "a b"]\n'
+ARGUMENT = '[[source]]\npath = "x.csv"\npredicate = "p"\narguments = ["x", '
 COLUMNS = '[[source]]\npath = "x.csv"\npredicate = "p"\n[source.columns]\n'
 
 
@@ -116,6 +118,9 @@ COLUMNS = '[[source]]\npath = "x.csv"\npredicate = "p"\n[source.columns]\n'
         ('[engine]\nalgorithm = "dredd"\n', "did you mean `dred`?"),
         ('[[source]]\npath = "x.nt"\narguments = ["s"]\n', "entry `arguments`"),
         (TABLE + '[source.update]\ninsert = "x"\n', "source 1 is a database"),
+        (PREDICATES + 'path = "{predicate}"\n', "`a b` would go where `a_b`"),
+        (ARGUMENT + '{ column = "a", language = "a b" }]\n', "tag of a language"),
+        (ARGUMENT + '{ iri = "http://e/a b/{a}" }]\n', "is not an IRI"),
         (COLUMNS + 'a = { pattern = "(?!a)" }\n', "not a regular expression"),
         (COLUMNS + 'a = { type = "integer", min = "1" }\n', "is not a number"),
     ],

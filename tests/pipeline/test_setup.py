@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.engines.spark.session import SparkSetupError
+from evermat.engines.spark.session import SparkSetupError, missing_part
 from evermat.pipeline import spark_session as starting
 from evermat.pipeline.config import EngineSettings
 from evermat.pipeline.problems import OutputError, SourceError, SparkStepError
@@ -35,6 +35,17 @@ def test_missing_java_is_told_in_time(
     assert "Java 17" in str(raised.value.help)
     assert raised.value.__notes__ == [" = step: start Spark"]
     assert not (tmp_path / "state").exists()
+
+
+def test_a_home_without_java_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
+    assert f"JAVA_HOME is `{tmp_path}`, without Java" in str(missing_part())
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/java").touch()
+    assert missing_part() is None
 
 
 def test_missing_pyspark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +90,11 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             "x\nCaused by: java.sql.SQLException: No suitable driver",
             SourceError,
             "No suitable driver",
+        ),
+        (
+            "[FAILED_JDBC.CONNECTION] Failed JDBC jdbc:derby:*** on the operation",
+            SourceError,
+            "check `url`, user and password",
         ),
         (
             (

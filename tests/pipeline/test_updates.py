@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from evermat.pipeline.problems import (
     SourceError,
 )
 from evermat.pipeline.status import read_status
+from evermat.pipeline.steps import Silent
 from pipelines import PROGRAM, configured, rows, run
 
 STATE = '[state]\npath = "state"\n'
@@ -246,8 +249,9 @@ def test_an_update_needs_a_state(tmp_path: Path) -> None:
     edges(tmp_path, "ab")
     with pytest.raises(PipelineStateError, match=r"has no \[state\]"):
         Pipeline(configured(tmp_path, PROGRAM, SOURCE)).update()
-    with pytest.raises(PipelineStateError, match="there is no state to update"):
+    with pytest.raises(PipelineStateError, match="no state to update") as raised:
         Pipeline(configured(tmp_path, *PARTS)).update()
+    assert raised.value.__notes__ == [" = step: look for the state"]
 
 
 def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
@@ -256,6 +260,31 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot write") as raised:
         run(configured(tmp_path, PROGRAM, SOURCE, OUTPUTS))
     assert raised.value.__notes__ == [" = step: write output reach"]
+
+
+@pytest.mark.parametrize("place", [".", "data", "data/edge.csv"])
+def test_outputs_remove_nothing_of_others(tmp_path: Path, place: str) -> None:
+    (tmp_path / "data").mkdir()
+    edges(tmp_path / "data", "ab")
+    output = f'[[output]]\npredicate = "reach"\npath = "{place}"\n'
+    source = '[[source]]\npredicate = "edge"\npath = "data/edge.csv"\n'
+    config = configured(tmp_path, PROGRAM, source, output)
+    with pytest.raises(OutputError, match=r"other files, such as|file of that name"):
+        run(config)
+    assert (tmp_path / "data/edge.csv").read_text() == "x,y\na,b\n"
+    assert config.file.exists()
+
+
+def test_outputs_replace_what_they_wrote(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, PROGRAM, SOURCE, OUTPUTS)
+    run(config)
+    folder = tmp_path / "out/reach"
+    (folder / "part-00001-000.parquet").write_bytes(b"an old part")
+    (folder / "_SUCCESS").touch()
+    run(config)
+    assert [file.name for file in folder.iterdir()] == ["part-00000.parquet"]
+    assert not list(tmp_path.glob("out/.*"))
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "nt", "parquet"])
@@ -309,6 +338,34 @@ def test_streams_of_events_are_followed(
     assert "0 batches, 0 events" in capsys.readouterr().err
     assert evermat(["pipeline", "status", str(config.file)]) == OK
     assert "-stream\tok\t" in capsys.readouterr().out
+
+
+class Stopping(Silent):
+    """Stops the program when it hears of a batch."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self._number = number
+
+    def tell(self, news: str) -> None:
+        assert news.startswith("1 batches")
+        os.kill(os.getpid(), self._number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stream_that_is_stopped_ends_after_a_batch(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    edges(tmp_path, "ab")
+    events = '[stream]\nformat = "csv"\npath = "events"\ntrigger = 0.01\n'
+    config = configured(tmp_path, *PARTS, events)
+    run(config)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events/1.csv").write_text("+,edge,b,c\n", encoding="utf-8")
+    before = signal.getsignal(number)
+    finished = Pipeline(config, watcher=Stopping(number)).stream()
+    assert finished.report.status == "ok"
+    assert finished.report.changes["reach"] == {"added": 2, "removed": 0}
+    assert signal.getsignal(number) is before
 
 
 # ---------------------------------------------------------------- commands and reports

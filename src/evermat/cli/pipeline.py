@@ -173,7 +173,8 @@ def show_status(path: Path, output: Output, *, limit: int) -> None:
     )
     _show_state(config, status, output, limit)
     if not runs:
-        output.say(f"no runs so far; first: evermat pipeline run {path}")
+        if limit:
+            output.say(f"no runs so far; first: evermat pipeline run {path}")
         return
     output.heading("Last runs")
     output.table(

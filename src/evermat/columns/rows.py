@@ -114,7 +114,7 @@ def _column(column: Sequence[object], name: str) -> pa.Array:
         try:
             return pa.array(column, _PLAIN[types.pop()])
         except OverflowError:  # integers that need more than 64 bits
-            texts = pa.array(map(str, column), pa.string())
+            texts = pa.array((constant(each).text for each in column), pa.string())
             return terms_of_kind(Kind.INTEGER, texts)
     if len(types) == 1 and types <= _SINGLE_KINDS.keys():
         kind, text_of = _SINGLE_KINDS[types.pop()]

@@ -98,6 +98,8 @@ def _find_problems(
     sound: list[Rule] = []
     for rule in program.rules:
         found: list[ProgramError] = [*unsafe_variables(rule), *_misused_functions(rule)]
+        if not rule.heads:
+            found.append(ProgramError(f"a rule has no head: {rule}"))
         mismatches, doubts = types.rule(rule)
         if not found:
             sound.append(rule)

@@ -37,7 +37,8 @@ def parse_program(
 
     Args:
         text: the program.
-        name: what messages call the text; a file name, for example.
+        name: what messages call the text. If it is the path of a file, `@include` does
+            not read that file again.
         folder: where `@include` looks for files; the current folder if not given.
         prefixes: prefixes that are known from the start.
         base: the base of relative IRIs from the start.
@@ -48,7 +49,8 @@ def parse_program(
     >>> parse_program("reach(?x, ?y) :- edge(?x, ?y) .").rules[0].head.predicate
     'reach'
     """
-    parts = _Parts(Directives(Namespace(dict(prefixes or {}), base)))
+    namespace = Namespace(dict(prefixes or {}), base)
+    parts = _Parts(Directives(namespace), included={Path(name).resolve()})
     _read_text(Source(name, text), folder or Path(), parts)
     return parts.program()
 
@@ -61,9 +63,7 @@ def parse_file(path: str | Path) -> Program:
         OSError: if the file cannot be read.
     """
     path = Path(path)
-    parts = _Parts(Directives(Namespace()), included={path.resolve()})
-    _read_text(Source(str(path), _read_file(path)), path.parent, parts)
-    return parts.program()
+    return parse_program(_read_file(path), name=str(path), folder=path.parent)
 
 
 def parse_rules(

@@ -6,6 +6,7 @@ All of it is plain data that Spark can carry to its workers.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -186,6 +187,16 @@ class Output:
     path: str | None = None
     table: str | None = None
     mode: Literal["full", "changes"] = "full"
+
+
+def output_place(output: Output, what: str) -> str:
+    """The folder or table for a predicate, or for the answers of a query.
+
+    A predicate may be an IRI, which is made a name of a folder or table.
+    """
+    pattern = output.table if output.format == "table" else output.path
+    word = re.sub(r"[^\w.\-]+", "_", what).strip("_") or "facts"
+    return (pattern or "").replace("{predicate}", word)
 
 
 @dataclass(frozen=True, slots=True)

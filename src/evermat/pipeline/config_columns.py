@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -12,12 +13,15 @@ from evermat.errors import EvermatError
 from evermat.lang.syntax import TRIPLE
 from evermat.pipeline.config import Argument, Column, FactMap, Scalar
 from evermat.pipeline.conversions import TYPES, in_utc
+from evermat.pipeline.mapping import HOLE
 from evermat.pipeline.sections import Section
 from evermat.values import constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+_NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|\\^`]')
 _ARGUMENT_KINDS = ("column", "iri", "text", "value")
 
 
@@ -142,5 +146,10 @@ def _argument(kind: Any, entry: Section) -> Argument:  # noqa: ANN401  one of th
             entry.problem("value", error.message, error.help)
             known = constant("")
         return Argument("value", known.text, int(known.kind))
+    text = entry.text(kind)
+    if kind == "iri" and _NOT_IN_IRIS.search(HOLE.sub("", text)):
+        entry.problem("iri", f"`{text}` is not an IRI, whatever the columns are")
     language = None if kind == "iri" else entry.optional_text("language")
-    return Argument(kind, entry.text(kind), language=language)
+    if language is not None and not _LANGUAGE.fullmatch(language):
+        entry.problem("language", f"`{language}` is not a tag of a language")
+    return Argument(kind, text, language=language)

@@ -24,6 +24,7 @@ from evermat.pipeline.config import (
     Output,
     Source,
     StreamSettings,
+    output_place,
 )
 from evermat.pipeline.config_columns import columns_of, facts_of
 from evermat.pipeline.intake import needed_columns
@@ -100,6 +101,7 @@ class _Reader:
         self._require_names(config.sources, "source")
         self._require_names(config.outputs, "output")
         self._require_one_way(config.sources)
+        self._require_places(config.outputs)
         return config
 
     # ------------------------------------------------------------------- places
@@ -196,12 +198,6 @@ class _Reader:
         place = output.table if key == "table" else output.path
         if place is None:
             self._problems.add(route, f"{section.name} has no `{key}`")
-        elif len(output.predicates) > 1 and "{predicate}" not in place:
-            section.problem(
-                key,
-                f"several predicates would go to the same `{key}`",
-                f'write `{key} = "…/{{predicate}}"`',
-            )
         if output.query is not None and output.mode == "changes":
             section.problem(
                 "mode",
@@ -250,6 +246,23 @@ class _Reader:
                     advice="use letters, digits, dots and dashes",
                 )
             seen.add(part.name)
+
+    def _require_places(self, outputs: Sequence[Output]) -> None:
+        """Outputs do not write over each other."""
+        seen: dict[str, str] = {}
+        for at, output in enumerate(outputs):
+            key = "table" if output.format == "table" else "path"
+            for what in output.predicates or (output.name,):
+                place = output_place(output, what).rstrip("/")
+                if place in seen:
+                    self._problems.add(
+                        ("output", at, key),
+                        f"`{what}` would go where `{seen[place]}` goes",
+                        advice=f"give each a `{key}` of its own; `{{predicate}}` in it "
+                        "stands for the name",
+                    )
+                elif place:
+                    seen[place] = what
 
     def _require_one_way(self, sources: Sequence[Source]) -> None:
         """A predicate is compared as a whole, or told what changed; not both."""

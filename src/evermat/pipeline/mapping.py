@@ -39,7 +39,9 @@ REJECTED = pa.schema(
 """Rows that were rejected. The position is where a line begins in its file, in bytes
 from 0, or the number of a row of Parquet, from 0."""
 
-_HOLE = re.compile(r"\{([^{}]+)\}")
+HOLE = re.compile(r"\{([^{}]+)\}")
+"""A column in a template."""
+
 _SHOWN = 60
 
 
@@ -308,7 +310,7 @@ def _filled(
 ) -> pa.Array:
     """A template with the values of its columns put in."""
     parts: list[pa.Array | pa.Scalar] = []
-    for at, piece in enumerate(_HOLE.split(template)):
+    for at, piece in enumerate(HOLE.split(template)):
         if at % 2:
             texts = lexical(terms[piece])
             parts.append(_percent_encoded(texts) if encode else texts)
@@ -322,7 +324,7 @@ def _filled(
 
 def holes(template: str) -> list[str]:
     """The columns that a template names."""
-    return _HOLE.findall(template)
+    return HOLE.findall(template)
 
 
 def _percent_encoded(texts: pa.Array) -> pa.Array:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from evermat.catalogue import UnknownPredicateError
 from evermat.lang.parser import parse_query
-from evermat.lang.syntax import Atom, Negation
+from evermat.questions import body_atoms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from evermat.api import KnowledgeBase
-    from evermat.lang.syntax import BodyElement
     from evermat.pipeline.config import Config
     from evermat.pipeline.program import PipelineProgram
 
@@ -35,7 +34,7 @@ def check_outputs(
             if name not in known:
                 raise UnknownPredicateError(name, known)
         if output.query is not None:
-            for atom in _atoms(parse_query(output.query, prefixes=prefixes)):
+            for atom in body_atoms(parse_query(output.query, prefixes=prefixes)):
                 if atom.predicate not in known:
                     span = atom.predicate_span or atom.span
                     raise UnknownPredicateError(atom.predicate, known, span=span)
@@ -48,14 +47,5 @@ def _known(config: Config, program: PipelineProgram) -> Iterator[str]:
     for declaration in program.program.declarations:
         yield declaration.predicate
     for rule in program.program.rules:
-        for atom in (*rule.heads, *_atoms(rule.body)):
+        for atom in (*rule.heads, *body_atoms(rule.body)):
             yield atom.predicate
-
-
-def _atoms(body: Iterable[BodyElement]) -> Iterator[Atom]:
-    for element in body:
-        match element:
-            case Atom():
-                yield element
-            case Negation(atom=atom):
-                yield atom

@@ -6,13 +6,13 @@ change feed has one file for each version, so that writing a version twice is ha
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from evermat.columns import natural, table_of_rows, term_table
+from evermat.pipeline.config import output_place
 from evermat.pipeline.feeds import (
     ADDED,
     REMOVED,
@@ -29,7 +29,7 @@ from evermat.result import Result
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    import pyarrow.fs as arrow_fs
+    from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.api import KnowledgeBase
@@ -118,12 +118,12 @@ class Publisher:
 
     def _put(self, output: Output, what: str, rows: Result) -> Written:
         if output.format == "table":
-            name = _named(output.table, what)
+            name = output_place(output, what)
             rows.to_spark(self._spark()).write.mode("overwrite").saveAsTable(name)
             return Written(output, what, name, len(rows))
-        place = _named(output.path, what)
+        place = output_place(output, what)
 
-        def fill(system: arrow_fs.FileSystem, folder: str) -> None:
+        def fill(system: FileSystem, folder: str, new: str) -> None:
             if rows.distant is None:
                 name = f"{folder}/part-00000.{output.format}"
                 write_file(output.format, system, name, rows.to_terms(), what)
@@ -133,7 +133,6 @@ class Publisher:
                 write_parts,
             )
 
-            new = f"{place.rstrip('/')}.new"
             write_parts(terms_frame(rows), new, output.format, rows.columns, what)
 
         with plain_output_errors(place, "the output"):
@@ -143,7 +142,7 @@ class Publisher:
     def _put_changes(self, output: Output, predicate: str) -> Written:
         if output.format == "table":
             return self._append(output, predicate)
-        place, kind = _named(output.path, predicate), output.format
+        place, kind = output_place(output, predicate), output.format
         with plain_output_errors(place, "the output"):
             last = last_version(place)
             for version, missed in self._missed(predicate, last):
@@ -158,7 +157,7 @@ class Publisher:
 
     def _append(self, output: Output, predicate: str) -> Written:
         """Add to a feed that is a table of Spark."""
-        name, spark = _named(output.table, predicate), self._spark()
+        name, spark = output_place(output, predicate), self._spark()
         last = None
         # Without a state every run is the first one.
         mode = "overwrite" if self._kb.state is None else "append"
@@ -194,18 +193,9 @@ class Publisher:
         return natural_feed(self._version, came, left, names, self._spark())
 
 
-def _named(pattern: str | None, what: str) -> str:
-    return (pattern or "").replace("{predicate}", _word(what))
-
-
 def _natural(table: pa.Table) -> pa.Table:
     columns = [
         natural(column) if pa.types.is_struct(column.type) else column
         for column in table.columns
     ]
     return pa.table(columns, names=table.column_names)
-
-
-def _word(name: str) -> str:
-    """A predicate, which may be an IRI, as a name of a folder or table."""
-    return re.sub(r"[^\w.\-]+", "_", name).strip("_") or "facts"

@@ -190,7 +190,7 @@ class _Work:
         with (
             self.steps.step("follow the stream") as step,
             plain_spark_errors(),
-            _stopped_by_interrupt(settings.trigger) as stop,
+            _stopped_by_signals(settings.trigger) as stop,
         ):
             done = stream(
                 kb,
@@ -213,10 +213,10 @@ class _Work:
     def _has_state(self) -> bool:
         """Whether there is a state; a run can do without."""
         with naming("look for the state"):
-            versions = state_versions(self.config)
-        if versions:
-            return True
-        if self.command != "run":
+            if state_versions(self.config):
+                return True
+            if self.command == "run":
+                return False
             place = self.config.state
             raise PipelineStateError(
                 f"there is no state to {self.command}"
@@ -225,7 +225,6 @@ class _Work:
                 if place is None
                 else f"first: evermat pipeline run {self.config.file}",
             )
-        return False
 
     def _request(self, kb: KnowledgeBase | None, program: PipelineProgram) -> Request:
         sources = self.config.sources
@@ -337,18 +336,20 @@ def _told(sums: StreamReport) -> str:
 
 
 @contextmanager
-def _stopped_by_interrupt(trigger: str | float) -> Iterator[Event | None]:
-    """An event that an interrupt sets, so that a stream ends after a whole batch."""
+def _stopped_by_signals(trigger: str | float) -> Iterator[Event | None]:
+    """An event that signals set, so that a stream ends after a whole batch."""
     is_main = threading.current_thread() is threading.main_thread()
     if trigger == "once" or not is_main:
         yield None
         return
     stop = Event()
-    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _place(source: Source, name: str | None, position: int | None) -> str:

@@ -253,7 +253,7 @@ _SIGNS = (
         "a place of your own",
     ),
     _Sign(
-        r"SQL\w*Exception|SQLSyntaxError|ClassNotFound|No suitable driver"
+        r"FAILED_JDBC|SQL\w*Exception|SQLSyntaxError|ClassNotFound|No suitable driver"
         r"|ConnectException",
         SourceError,
         "the database cannot be read",

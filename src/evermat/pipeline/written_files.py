@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow.fs as arrow_fs
+from pyarrow.fs import FileSelector, FileType
 
 from evermat.io.writing import write_table
 from evermat.pipeline.files import file_system
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
+    from pyarrow.fs import FileSystem
 
     from evermat.columns import Shape
 
 _TEXT_FORMATS = {"csv", "tsv"}
+# Parts of outputs, and what Spark and file systems leave beside such.
+_WRITTEN = re.compile(r"part-[\w.\-]+|_\w+|\.[\w.\-]+")
 
 
 def write_file(
     suffix: str,
-    system: arrow_fs.FileSystem,
+    system: FileSystem,
     path: str,
     table: pa.Table,
     what: str,
@@ -49,7 +53,7 @@ def write_file(
         bring(local, system, path)
 
 
-def bring(local: Path, system: arrow_fs.FileSystem, path: str) -> None:
+def bring(local: Path, system: FileSystem, path: str) -> None:
     """Copy a local file to a place where it is not seen before it is complete."""
     # Stores of objects show nothing before the end, and have to copy what is moved.
     hidden = path
@@ -63,9 +67,7 @@ def bring(local: Path, system: arrow_fs.FileSystem, path: str) -> None:
         system.move(hidden, path)
 
 
-def replace_folder(
-    place: str, fill: Callable[[arrow_fs.FileSystem, str], None]
-) -> None:
+def replace_folder(place: str, fill: Callable[[FileSystem, str, str], None]) -> None:
     """Replace a folder as a whole, once all that it is to hold is there.
 
     Stores of objects have no folders that could be moved: there, files are replaced
@@ -73,17 +75,24 @@ def replace_folder(
 
     Args:
         place: the folder.
-        fill: writes the files into another folder.
+        fill: writes the files into another folder, of which it is told the file
+            system, the path and the place.
+
+    Raises:
+        OSError: the folder holds what no output has written, which is not lost.
     """
     system, path = file_system(place)
     path = path.rstrip("/")
-    new, old = f"{path}.new", f"{path}.old"
+    require_outputs_only(system, path)
+    parent, _, name = path.rpartition("/")
+    # Hidden, and under names that nobody else would use.
+    new, old = f"{parent}/.{name}.new", f"{parent}/.{name}.old"
     for each in (new, old):
         remove(system, each)
     system.create_dir(new, recursive=True)
-    fill(system, new)
+    fill(system, new, place.rstrip("/").removesuffix(path) + new)
     if can_move_folders(system):
-        if _kind(system, path) is not arrow_fs.FileType.NotFound:
+        if _kind(system, path) is not FileType.NotFound:
             system.move(path, old)
         system.move(new, path)
         remove(system, old)
@@ -97,30 +106,46 @@ def replace_folder(
     remove(system, new)
 
 
-def can_move_folders(system: arrow_fs.FileSystem) -> bool:
+def require_outputs_only(system: FileSystem, path: str) -> None:
+    """Refuse a folder with files of others, which replacing it would remove."""
+    kind = _kind(system, path)
+    if kind is FileType.NotFound:
+        return
+    if kind is FileType.File:
+        message = "there is a file of that name"
+        raise FileExistsError(message)
+    foreign = sorted(
+        name for name in _file_names(system, path) if not _WRITTEN.fullmatch(name)
+    )
+    if foreign:
+        message = f"the folder has other files, such as `{foreign[0]}`, to be kept"
+        raise FileExistsError(message)
+
+
+def can_move_folders(system: FileSystem) -> bool:
     """Whether moving a folder or a file is one step, as it is where there are any."""
     return system.type_name in {"local", "hdfs"}
 
 
-def _file_names(system: arrow_fs.FileSystem, folder: str) -> set[str]:
+def _file_names(system: FileSystem, folder: str) -> set[str]:
     """The files in a folder, and in folders in it."""
-    selector = arrow_fs.FileSelector(folder, recursive=True, allow_not_found=True)
+    selector = FileSelector(folder, recursive=True, allow_not_found=True)
     return {
         info.path.removeprefix(f"{folder}/")
         for info in system.get_file_info(selector)
-        if info.type is arrow_fs.FileType.File
+        if info.type is FileType.File
     }
 
 
-def _kind(system: arrow_fs.FileSystem, path: str) -> arrow_fs.FileType:
+def _kind(system: FileSystem, path: str) -> FileType:
     (info,) = system.get_file_info([path])
     return info.type
 
 
-def remove(system: arrow_fs.FileSystem, path: str) -> None:
+def remove(system: FileSystem, path: str) -> None:
     """Remove a file or a folder, if there is one."""
     kind = _kind(system, path)
-    if kind is arrow_fs.FileType.Directory:
+    if kind is FileType.Directory:
         system.delete_dir(path)
-    elif kind is arrow_fs.FileType.File:
+    elif kind is FileType.File:
         system.delete_file(path)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
     from evermat.engines.embedded.layout import Numbers
     from evermat.engines.embedded.representatives import Cliques
-    from evermat.engines.embedded.sets import Sets
+    from evermat.engines.embedded.sets import Names, Sets
 
 MANY_SEARCHES = 1 << 13
 """After so many look-ups indexes are told of them."""
@@ -33,12 +33,17 @@ MOST_COMBINATIONS = 64
 """Up to this many combinations of members are tried for one fact."""
 
 
+Columns = tuple[list[str], "Numbers"]
+"""Relations, and what `kernels_images.list_mentioning` is told of their columns."""
+
+
 class Images:
     """Answers questions about few facts and equal constants."""
 
     def __init__(self, sets: Sets) -> None:
         self._sets = sets
-        self._columns: tuple[int, list[str], Numbers] | None = None
+        self._columns: dict[Names, Columns] = {}
+        self._time = -1
         self._searches = 0
 
     def _flat(self, facts: Settled, cliques: Cliques | None = None) -> Flat | None:
@@ -155,7 +160,7 @@ class Images:
     def mentioning(self, ids: Ids, facts: Facts) -> Settled | None:
         """Facts of a view that mention one of some ids, which are in order."""
         sets = self._sets
-        wanted: frozenset[str] | None = None
+        wanted: Names = None
         if isinstance(facts, Within):
             if facts.region.relations != facts.region.names:
                 return None
@@ -165,10 +170,7 @@ class Images:
             bit = sets.spare_bit
             if code is None or not bit or ids.size > flat.MOST:
                 return None
-            names, columns = self._all_columns()
-            if wanted is not None:
-                chosen = [names[at] in wanted for at in columns[:, 2].tolist()]
-                columns = columns[np.array(chosen, np.bool_)]
+            names, columns = self._columns_of(wanted)
             return self._found(names, columns, ids, sets.visible(code), bit)
 
     def _found(
@@ -187,15 +189,15 @@ class Images:
         every = Flat(names, found, lines)
         return Settled(every.part(found, lines[:count]))
 
-    def _all_columns(self) -> tuple[list[str], Numbers]:
-        """All relations, and an index for each of their columns."""
-        time = self._sets.time
-        known = self._columns
-        if known is None or known[0] != time:
+    def _columns_of(self, wanted: Names) -> Columns:
+        """Some relations, or all of them, and an index for each of their columns."""
+        if self._time != self._sets.time:
+            self._columns.clear()
+        if wanted not in self._columns:
             names: list[str] = []
             columns: list[tuple[int, int, int]] = []
             for name, relation in self._sets.relations.items():
-                if not relation.count:
+                if not relation.count or (wanted is not None and name not in wanted):
                     continue
                 for column in range(relation.arity):
                     index = relation.index((column,))
@@ -204,5 +206,6 @@ class Images:
                     columns.append((relation.address, index.address, len(names)))
                 names.append(name)
             table = np.array(columns, np.int64).reshape(-1, 3)
-            known = self._columns = (time, names, table)
-        return known[1], known[2]
+            self._columns[wanted] = (names, table)
+            self._time = self._sets.time
+        return self._columns[wanted]

@@ -74,8 +74,11 @@ def missing_part() -> str | None:
     if importlib.util.find_spec("pyspark") is None:
         return 'PySpark is not installed: pip install "evermat[spark]"'
     home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
-        return None
+    if home:
+        # Spark looks nowhere else then.
+        is_there = (Path(home) / "bin" / "java").exists()
+        advice = "set it to where Java 17 or newer is, or to nothing"
+        return None if is_there else f"JAVA_HOME is `{home}`, without Java: {advice}"
     if shutil.which("java") is None:
         return "Java is not installed: Spark 4 needs Java 17 or newer, or JAVA_HOME"
     return None
