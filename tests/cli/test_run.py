@@ -338,3 +338,9 @@ def test_exports_in_any_format_or_none(tmp_path: Path, capsys: Shown) -> None:
     assert run(command) == WRONG_INPUT
     assert "only read" in capsys.readouterr().err
     assert not written.exists()
+
+
+def test_the_package_is_the_command() -> None:
+    command = [sys.executable, "-m", "evermat", "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("evermat ")

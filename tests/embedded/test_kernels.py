@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.engines.embedded import kernels
+from evermat.engines.embedded import kernels, sorting
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.heads import Heads
 from evermat.engines.embedded.index import Index, Run, make_keys
@@ -166,7 +166,7 @@ def test_nothing_is_lost_if_there_is_no_memory_to_merge(
     def refuse(_: int) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(kernels, "empty_pairs", refuse)
+    monkeypatch.setattr(sorting, "empty_pairs", refuse)
     with pytest.raises(MemoryError):
         index.add(keys_of([(1, 5), (2, 2)]), np.array([2, 3], np.int32))
     monkeypatch.undo()

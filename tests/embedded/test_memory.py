@@ -33,14 +33,14 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     """Stands in for the C library, in an environment without settings."""
     stand_in = Library()
     monkeypatch.setattr(memory, "_library", lambda: stand_in)
-    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
+    for name in memory.SETTINGS:
         monkeypatch.delenv(name, raising=False)
     return stand_in
 
 
 def test_freed_memory_is_kept(library: Library) -> None:
     memory.keep_freed.__wrapped__()
-    assert set(library.options) == {-1, -3}
+    assert set(library.options) == {-1, -3, -8}
 
 
 def test_settings_of_users_stay(

@@ -10,6 +10,7 @@ import pytest
 import evermat
 from evermat.engine_abilities import UnequalValuesError
 from evermat.equality_modes import NoRewritingError, UnknownEqualityError
+from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.maintenance.algorithms import AlgorithmError
 from evermat.values import IRI
@@ -140,6 +141,32 @@ def test_strings_are_literals_in_triples(engine_name: str) -> None:
         kb.insert("triple", [(iri("a"), iri("name"), "Anna")])
 
 
+def test_a_contradiction_tells_all_equalities_between_the_values(
+    engine_name: str,
+) -> None:
+    kb = evermat.KnowledgeBase("p(a) .", engine=engine_name)
+    links = [("a", 1), ("a", "b"), ("c", "b"), ("c", 2), ("d", 1), ("e", "f")]
+    with pytest.raises(UnequalValuesError, match="1 and 2 would be equal") as caught:
+        kb.insert("same_as", links)
+    told = [text for text in caught.value.derivation if text.startswith("same_as")]
+    assert told == [
+        'same_as("a", "b")',
+        'same_as("a", 1)',
+        'same_as("c", "b")',
+        'same_as("c", 2)',
+    ]
+    assert kb.facts("p").to_list() == [("a",)]
+
+
+def test_a_contradiction_tells_what_names_stand_for(engine_name: str) -> None:
+    rules = "?n ≈ ?m :- age(?x, ?n), age(?x, ?m) . ann ≈ anna ."
+    kb = evermat.KnowledgeBase(rules, engine=engine_name)
+    kb.insert("age", [("ann", 30)])
+    with pytest.raises(UnequalValuesError) as caught:
+        kb.insert("age", [("anna", 31)])
+    assert '"ann" ≈ "anna"' in caught.value.derivation
+
+
 def test_equality_cannot_depend_on_negation(engine_name: str) -> None:
     rules = "?x ≈ ?y :- p(?x, ?z), p(?y, ?z), not blocked(?z) ."
     with pytest.raises(EqualityError, match="not blocked"):
@@ -169,6 +196,21 @@ def test_equality_may_depend_on_numbers(engine_name: str) -> None:
     kb = evermat.KnowledgeBase(rule, engine=engine_name)
     kb.load({"p": [("a", 7), ("b", 8), ("c", 1), ("d", 2)]})
     assert {row[0] for row in kb.representatives()} == {"a", "b"}
+
+
+def test_rules_are_refused_in_parts_as_they_are_at_once(engine_name: str) -> None:
+    base = """
+        @prefix : <http://e.org/> .
+        [?x, a, ?y] :- [?y, owl:sameAs, ?x], [:d, :r, ?z], ?x = :b .
+        [?y, :p, ?y] :- [?y, :p, :c], not [?y, a, :C] .
+    """
+    more = "@prefix : <http://e.org/> . [?z, :r, :d] :- [?z, :p, :b] ."
+    with pytest.raises(StratificationError):
+        evermat.KnowledgeBase([base, more], engine=engine_name)
+    kb = evermat.KnowledgeBase(base, engine=engine_name)
+    with pytest.raises(StratificationError):
+        kb.update(add_rules=more)
+    assert len(kb.rules) == 2
 
 
 @pytest.mark.parametrize("mode", ["auto", "axioms"])

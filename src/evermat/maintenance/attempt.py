@@ -153,13 +153,15 @@ class Maintained:
         return outcome
 
     def _outcome(self, algorithm: str, reason: str) -> Outcome:
-        engine, run = self.job.engine, self.run
+        engine, run, job = self.job.engine, self.run, self.job
         lost, gained = run.changes()
-        held = capture(
-            Sight(engine, run.materialised, self.job.old.held),
-            Sight(engine, run.updated, self.job.new.held),
-            lost.relations() | gained.relations(),
-        )
+        held: Captures = {}
+        if job.old.held or job.new.held:
+            held = capture(
+                Sight(engine, run.materialised, job.old.held),
+                Sight(engine, run.updated, job.new.held),
+                lost.relations() | gained.relations(),
+            )
         given = Given(
             removed=engine.snapshot(run.withdrawn),
             added=engine.snapshot(run.given),
@@ -167,7 +169,7 @@ class Maintained:
         )
         choice = Choice(algorithm, reason)
         stored = engine.snapshot(lost), engine.snapshot(gained)
-        return outcome_of(self.job, choice, given, stored, self.strata, held)
+        return outcome_of(job, choice, given, stored, self.strata, held)
 
 
 def maintain(

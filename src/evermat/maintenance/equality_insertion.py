@@ -129,7 +129,8 @@ class Insertion:
         try:
             return engine.merge(self.representatives, equalities, LOST, setting.values)
         except UnequalValuesError as error:
-            raise explained(error, engine, self.rules, equalities, self.facts) from None
+            known = (self.representatives, self.rules, equalities, self.facts)
+            raise explained(error, engine, *known) from None
 
     def _merge(self, equalities: SettledFacts) -> SettledFacts:
         """Merge constants; returns facts that take the place of others, and new ones.

@@ -27,7 +27,7 @@ from evermat.lang.equality import (
 )
 from evermat.lang.renaming import substitute_rule
 from evermat.lang.shapes import shape_of, share_facts
-from evermat.lang.strata import rules_behind
+from evermat.lang.strata import rules_behind, stratify
 from evermat.lang.syntax import Atom, Call, Condition, Variable
 from evermat.maintenance.closures import find_closure_modules
 from evermat.maintenance.compiled_rules import compile_plans, strata_of
@@ -70,8 +70,14 @@ class EqualityProgram:
 
         Raises:
             EqualityError: a rule has no sensible meaning together with equality.
+            StratificationError: as it was written, a rule depends on its own negation.
         """
-        program = cls(without_equality(book.normal.values(), arities))
+        written = tuple(book.normal.values())
+        if any(any(rule.negated_atoms()) for rule in written):
+            # Without equality in bodies less depends on less. A program that is refused
+            # when it is read at once must not be accepted rule by rule.
+            stratify(written)
+        program = cls(without_equality(written, arities))
         program.behind({})
         return program
 

@@ -6,9 +6,8 @@ made on, and older ones count less and less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from math import exp, log, log2
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evermat.maintenance.algorithms import REMATERIALISE
 
@@ -61,8 +60,7 @@ _STEEPEST = 32.0
 """The highest power of the given facts that instances are taken to grow with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(NamedTuple):
     """Something for each unit of work, as observed.
 
     Attributes:
@@ -82,8 +80,7 @@ class Rate:
         return self.total / self.work if self.work else otherwise
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """What is known from earlier runs; a new one is made after each.
 
     Attributes:
@@ -103,22 +100,22 @@ class History:
     given: int = 0
     facts: int = 0
     instances: float = 0.0
-    restarting: Rate = field(default_factory=Rate)
-    copying: Rate = field(default_factory=Rate)
-    yielding: Rate = field(default_factory=Rate)
-    deleting: Rate = field(default_factory=Rate)
-    inserting: Rate = field(default_factory=Rate)
-    reaching: Rate = field(default_factory=Rate)
-    growing: Rate = field(default_factory=Rate)
+    restarting: Rate = Rate()
+    copying: Rate = Rate()
+    yielding: Rate = Rate()
+    deleting: Rate = Rate()
+    inserting: Rate = Rate()
+    reaching: Rate = Rate()
+    growing: Rate = Rate()
 
     # -- with one more observation
 
     def counted(self, given: int, facts: int) -> History:
         """With facts that came and went."""
-        history = replace(self, given=self.given + given, facts=self.facts + facts)
+        history = self._replace(given=self.given + given, facts=self.facts + facts)
         if facts < 0 and self.facts:
             left = history.instances * history.facts / self.facts
-            history = replace(history, instances=left)
+            history = history._replace(instances=left)
         return history
 
     def loaded(self, instances: int, deriving: float) -> History:
@@ -127,11 +124,10 @@ class History:
         What copying costs is assumed before it is observed for the first time.
         """
         if not instances:
-            return replace(self, instances=0.0)
+            return self._replace(instances=0.0)
         derived = max(self.facts - self.given, 0)
         handled = self.given + self.facts
-        return replace(
-            self,
+        return self._replace(
             instances=float(instances),
             copying=self.copying
             if self.copying.work
@@ -154,7 +150,7 @@ class History:
         history = self.loaded(instances, deriving)
         handled = max(self.given + self.facts, before)
         copying = history.copying.observed(max(seconds - deriving, 0.0), handled)
-        return replace(history, copying=copying)
+        return history._replace(copying=copying)
 
     def maintained(
         self, withdrawn: int, instances: int, seconds: float, returned: float = 0.5
@@ -172,13 +168,13 @@ class History:
             inserting = self.inserting
             if is_telling:
                 inserting = inserting.observed(seconds, instances)
-            return replace(
-                self, instances=self.instances + instances, inserting=inserting
+            return self._replace(
+                instances=self.instances + instances, inserting=inserting
             )
         history = self.reached(withdrawn, instances / (1 + returned))
         if is_telling:
             deleting = self.deleting.observed(seconds, instances)
-            history = replace(history, deleting=deleting)
+            history = history._replace(deleting=deleting)
         return history
 
     def reached(self, withdrawn: int, instances: float) -> History:
@@ -191,8 +187,8 @@ class History:
         if not withdrawn or not self.instances:
             return self
         share = min(instances / self.instances, 0.99)
-        return replace(
-            self, reaching=self.reaching.observed(-log(1 - share), withdrawn)
+        return self._replace(
+            reaching=self.reaching.observed(-log(1 - share), withdrawn)
         )
 
     def grown_from(self, before: History) -> History:
@@ -205,7 +201,7 @@ class History:
         instances = log(self.instances / before.instances)
         power = min(max(instances / given, 0.0), _STEEPEST)
         growing = self.growing.observed(power * abs(given), abs(given))
-        return replace(self, growing=growing)
+        return self._replace(growing=growing)
 
     # -- what to expect
 

@@ -45,6 +45,9 @@ class Budget:
     instances: int | None = None
 
 
+_NO_LIMITS = Budget()
+
+
 class BudgetExceededError(EvermatError, RuntimeError):
     """A run passed one of its limits; everything is as it was before.
 
@@ -237,12 +240,12 @@ class Watch:
     @property
     def is_strict(self) -> bool:
         """Whether every round matters: there is a budget, or progress is shown."""
-        return self.progress is not None or self.budget != Budget()
+        return self.progress is not None or self.budget != _NO_LIMITS
 
     @property
     def monitor(self) -> Monitor | None:
         """Itself, where there is something to watch: being told costs time."""
-        watchful = self.patience is not None or self.budget != Budget()
+        watchful = self.patience is not None or self.budget != _NO_LIMITS
         return self if watchful else None
 
     @contextmanager

@@ -235,25 +235,33 @@ class Evaluation:
         """Have the cores work on pieces, which are given away."""
         # In order, because what is scanned in order is often derived in order.
         pieces.reverse()
+        cores = core_count()
         lock = threading.Lock()
+        stopped = threading.Event()
+
+        def take() -> list[_T]:
+            """Neighbouring pieces, and fewer of them towards the end."""
+            with lock:
+                size = -(-len(pieces) // (2 * cores))
+                block = pieces[len(pieces) - size :]
+                del pieces[len(pieces) - size :]
+                return block
 
         def work() -> Heads:
-            mine = Heads(heads.arity)
-            while True:
-                with lock:
-                    if not pieces:
-                        break
-                    piece = pieces.pop()
-                work_on(piece, mine)
+            mine = Heads(heads.arity, in_order=True)
+            while block := take():
+                while block and not stopped.is_set():
+                    work_on(block.pop(), mine)
+                mine.end_block()
             mine.count_pending()
             return mine
 
-        jobs = [workers().submit(work) for _ in range(min(len(pieces), core_count()))]
+        jobs = [workers().submit(work) for _ in range(min(len(pieces), cores))]
         try:
-            for job in jobs:
-                heads.add_all(job.result())
+            heads.add_all([job.result() for job in jobs])
         except BaseException:
-            pieces.clear()  # so that the other cores stop soon
+            stopped.set()
+            pieces.clear()
             raise
 
     def _descend(self, batch: Batch, at: int, heads: Heads) -> None:
@@ -276,9 +284,9 @@ class Evaluation:
     ) -> None:
         """Go on from what a probe has found."""
         if self._packing is not None and at + 1 == len(self._stages):
-            keys = probe.pack(batch, found, self._packing)
+            keys = probe.pack(batch, found, self._packing, heads.room(found.most))
             self._report(keys.size)
-            heads.add_keys(keys)
+            heads.take(keys)
         else:
             self._descend(probe.extend(batch, found), at + 1, heads)
 

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from evermat.engines.embedded import kernels, kernels_heads, kernels_rows
+from evermat.engines.embedded import kernels, kernels_heads
 from evermat.engines.embedded.arrays import NO_FACTS, NO_KEYS, NO_ROWS
 from evermat.engines.embedded.cores import core_count
+from evermat.engines.embedded.in_order import (
+    MOST_TALLIED,
+    HeadsInOrder,
+    joined,
+    merged_pair,
+)
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.memory import make_room
 from evermat.engines.embedded.wide import Counted, count_wide
@@ -27,24 +33,46 @@ COMPACT_AT = 1 << 23
 FEW = 32
 """Rows are put in order by marking them unless they are one in so many."""
 
-MOST_TALLIED = 1 << 20
-"""The widest range of ids in which heads are tallied: it should stay in the cache."""
-
 
 class Heads:
-    """Gathers the heads of one relation."""
+    """Gathers the heads of one relation.
 
-    def __init__(self, arity: int) -> None:
+    Args:
+        arity: how many columns it has.
+        in_order: whether heads are expected in the order of their first ids.
+    """
+
+    def __init__(self, arity: int, *, in_order: bool = False) -> None:
         self.arity = arity
         self._exact = arity <= WIDEST_EXACT_KEY
         self._keys: list[Keys] = []
         self._pending = 0
         self._counted: list[Counted] = []
+        self._in_order: HeadsInOrder | None = None
+        if in_order and arity == WIDEST_EXACT_KEY:
+            self._in_order = HeadsInOrder()
+
+    def room(self, most: int) -> Keys:
+        """Where to write exact keys of heads, of which there are at most so many."""
+        if self._in_order is not None:
+            return self._in_order.room(most)
+        return np.empty(most, np.uint64)
+
+    def take(self, keys: Keys) -> None:
+        """Take keys that were written to the beginning of the room."""
+        if self._in_order is None:
+            self._keys.append(keys)
+            self._grow(keys.size)
+        elif not self._in_order.take(keys.size):
+            self._give_up_order(self._in_order)
 
     def add_keys(self, keys: Keys) -> None:
         """Add heads as exact keys."""
-        self._keys.append(keys)
-        self._grow(keys.size)
+        if self._in_order is not None:
+            room = self.room(keys.size)
+            room[:] = keys
+            keys = room
+        self.take(keys)
 
     def add_columns(self, columns: list[Ids], size: int) -> None:
         """Add heads by column."""
@@ -57,9 +85,31 @@ class Heads:
             self._counted.append(Counted(make_keys(table), NO_ROWS, table.T))
             self._grow(size)
 
-    def add_all(self, other: Heads) -> None:
+    def add_all(self, others: list[Heads]) -> None:
         """Add what was gathered elsewhere, and counted there."""
-        self._counted += other._counted
+        in_order: list[Counted] = []
+        for other in others:
+            counted, ordered = other.parts()
+            self._counted += counted
+            in_order += ordered
+        if in_order:
+            self._counted.append(joined(in_order))
+
+    def parts(self) -> tuple[list[Counted], list[Counted]]:
+        """What is counted so far: in any order, and in that of the first ids."""
+        ordered = [] if self._in_order is None else self._in_order.counted
+        return self._counted, ordered
+
+    def end_block(self) -> None:
+        """Others may have heads that come between those here and those to come."""
+        if self._in_order is not None and not self._in_order.end_block():
+            self._give_up_order(self._in_order)
+
+    def _give_up_order(self, heads: HeadsInOrder) -> None:
+        self._in_order = None
+        if heads.counted:
+            self._counted.append(joined(heads.counted, alone=True))
+        self.take(heads.pending())
 
     def _grow(self, size: int) -> None:
         self._pending += size
@@ -123,12 +173,7 @@ def _count_keys(keys: Keys) -> Counted:
 
 def _merge(left: Counted, right: Counted) -> Counted:
     make_room(left.keys.nbytes + right.keys.nbytes)
-    keys = np.empty(left.keys.size + right.keys.size, np.uint64)
-    counts = np.empty(keys.size, np.int32)
-    size = kernels.merge_counts(
-        left.keys, left.counts, right.keys, right.counts, keys, counts
-    )
-    return Counted(_fitted(keys, size), _fitted(counts, size), NO_FACTS)
+    return merged_pair(left, right)
 
 
 def _fitted(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
@@ -147,12 +192,7 @@ def find_or_append(relation: Relation, heads: Counted) -> Rows:
         return rows
     keys, heads.keys = heads.keys, NO_KEYS
     rows = relation.find_sorted(keys)
-    count = kernels_rows.number_new(keys, rows, relation.count)
-    if count < keys.size:
-        # A copy: the index keeps the new keys, and should not keep the others.
-        keys = keys[:count].copy()
-    if count:
-        relation.append_keys(keys)
+    relation.append_new(keys, rows)
     return rows
 
 

@@ -42,6 +42,9 @@ DIGIT_SIZE = 1 << DIGIT_BITS
 SMALL = 48
 """Up to this many keys, insertion sort beats the passes of a radix sort."""
 
+SPARSE = 16
+"""With no more keys for each goal, they are walked through one by one."""
+
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -191,27 +194,31 @@ def count_groups(keys: Keys, spare: Keys, tally: Rows, counts: Rows) -> int:
             for i in range(start, end):
                 tally[(keys[i] & _LOW) - low] += 1
             base = (half << _HALF) | low
-            for offset in range(span):
-                if tally[offset] != 0:
-                    keys[m] = base + uint64(offset)
-                    counts[m] = tally[offset]
-                    tally[offset] = 0
-                    m += 1
+            offset = 0
+            # Without a branch for gaps, as no processor guesses where they are. When
+            # there are as many as keys in the group, it ends: others follow it.
+            while offset < span and m < end:
+                times = tally[offset]
+                keys[m] = base + uint64(offset)
+                counts[m] = times
+                tally[offset] = 0
+                m += times != 0
+                offset += 1
         else:
             group = sort_keys(keys[start:end], spare[:size])
             last = group[0]
-            times = 1
+            equal = 1
             for i in range(1, size):
                 if group[i] == last:
-                    times += 1
+                    equal += 1
                 else:
                     keys[m] = last
-                    counts[m] = times
+                    counts[m] = equal
                     m += 1
                     last = group[i]
-                    times = 1
+                    equal = 1
             keys[m] = last
-            counts[m] = times
+            counts[m] = equal
             m += 1
         start = end
     return m
@@ -249,12 +256,6 @@ def merge_counts(
         j += 1
         m += 1
     return m
-
-
-@kernel("Tuple((uint64[::1], int32[::1]))(int64)")
-def empty_pairs(size: int) -> tuple[Keys, Rows]:
-    """Memory for keys and rows, without huge pages."""
-    return np.empty(size, np.uint64), np.empty(size, np.int32)
 
 
 @kernel(_void(_keys, _rows, _keys, _rows, _rows))
@@ -411,23 +412,27 @@ def find_rows(
 def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
     """For each of sorted goals its row in sorted distinct keys, where it has one.
 
-    Rows that `found` already names are left alone. Steps grow while nothing is found,
-    so the work follows the shorter list.
+    Rows that `found` already names are left alone. Where there are far more keys than
+    goals, steps grow while nothing is found, so the work follows the goals.
     """
-    n = keys.size
-    place = 0
+    if goals.size == 0:
+        return 0
+    # The goals may be a part of a list: start and end where they do.
+    place = first_from(keys, 0, keys.size, goals[0])
+    n = first_from(keys, place, keys.size, goals[-1])
+    n = min(n + 1, keys.size)
+    few = n - place > SPARSE * goals.size
     hits = 0
-    if goals.size > 0:
-        # The goals may be the second half of a list: start where they start.
-        place = first_from(keys, 0, n, goals[0])
     for i in range(goals.size):
         goal = goals[i]
-        if place < n and keys[place] < goal:
+        if few and place < n and keys[place] < goal:
             step = 1
             while place + step < n and keys[place + step] < goal:
                 place += step
                 step <<= 1
             place = first_from(keys, place + 1, min(place + step, n), goal)
+        while place < n and keys[place] < goal:
+            place += 1
         if place < n and keys[place] == goal and found[i] < 0:
             found[i] = rows[place]
             hits += 1

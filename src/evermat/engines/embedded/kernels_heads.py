@@ -24,6 +24,24 @@ def is_ascending(keys: Keys) -> bool:
     return at >= keys.size
 
 
+@kernel("int64(uint64[::1], uint64)")
+def complete_groups(keys: Keys, least: np.uint64) -> int:
+    """How many keys come before those with the last upper half.
+
+    It is -1 where upper halves are not in order, or begin below the least.
+    """
+    before = least
+    start = 0
+    for at in range(keys.size):
+        half = keys[at] >> _HALF
+        if half < before:
+            return -1
+        if half > before:
+            before = half
+            start = at
+    return start
+
+
 @kernel("void(uint64[::1], int64, int32[::1])")
 def tally_ids(keys: Keys, least: int, tally: Rows) -> None:
     """Count each of the ids in the upper halves."""

@@ -12,18 +12,22 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows, Status
 
 
-@kernel("int64(uint64[::1], int32[::1], int64)")
-def number_new(keys: Keys, rows: Rows, first: int) -> int:
+@kernel("int64(uint64[::1], int32[::1], int64, uint64[::1])")
+def number_new(keys: Keys, rows: Rows, first: int, new: Keys) -> int:
     """Number the keys whose row is negative, from `first` on.
 
-    Their keys are moved to the beginning; returns how many there are.
+    Their keys are copied to `new`, which has room for just as many; returns how many.
     """
     n = 0
     for at in range(keys.size):
-        if rows[at] < 0:
-            keys[n] = keys[at]
-            rows[at] = first + n
-            n += 1
+        if n == new.size:
+            break
+        # Without a branch, as no processor guesses which keys are new.
+        row = rows[at]
+        is_new = row < 0
+        new[n] = keys[at]
+        rows[at] = first + n if is_new else row
+        n += is_new
     return n
 
 

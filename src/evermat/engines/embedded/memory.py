@@ -19,17 +19,22 @@ from functools import cache
 KEPT = 1 << 29
 """Bytes at the end of the heap that are kept for later use."""
 
-LARGE = 1 << 26
+LARGE = 1 << 27
 """Bytes of an array that is worth returning what is kept."""
 
 _MAPPED = 1 << 25
 """Arrays of so many bytes are never on the heap. It is what the library would settle
 for by itself, but does not any more once it is told anything."""
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Two names of `malloc.h`."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""Names of `malloc.h`."""
 
-_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+SETTINGS = (
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_ARENA_MAX",
+    "GLIBC_TUNABLES",
+)
 """Variables by which users tell the library themselves."""
 
 
@@ -45,9 +50,11 @@ def _library() -> ctypes.CDLL | None:
 def keep_freed() -> None:
     """Have freed memory kept for later use, unless users decided about it."""
     library = _library()
-    if library is not None and not any(name in os.environ for name in _SETTINGS):
+    if library is not None and not any(name in os.environ for name in SETTINGS):
         library.mallopt(_TRIM_THRESHOLD, KEPT)
         library.mallopt(_MMAP_THRESHOLD, _MAPPED)
+        # One heap for all threads: it keeps nothing of the others that it makes.
+        library.mallopt(_ARENA_MAX, 1)
 
 
 def make_room(size: int) -> None:

@@ -262,18 +262,41 @@ class Relation:
         self._status[first : self.count] = 0
         self.primary.add_sorted(new_keys, np.arange(first, self.count, dtype=np.int32))
 
-    def append_keys(self, keys: Keys) -> None:
-        """Like `append`, for exact keys, which say what the columns are."""
+    def append_new(self, keys: Keys, rows: Rows) -> None:
+        """Give rows to those of sorted exact keys that have none yet."""
+        sizes: dict[int, int] = {}
+
+        def count(part: slice) -> int:
+            sizes[part.start] = int(np.count_nonzero(rows[part] < 0))
+            return sizes[part.start]
+
+        size = in_slices(keys.size, count)
+        if not size:
+            return
         first = self.count
-        self._reserve(first + keys.size)
-        self.count += keys.size
-        new = self._table[:, first : self.count]
-        if self.arity > 1:
-            kernels_rows.split_keys(keys, *new)
-        elif self.arity:
-            new[0] = keys >> np.uint64(32)
-        self._status[first : self.count] = 0
-        self.primary.add_sorted(keys, np.arange(first, self.count, dtype=np.int32))
+        self._reserve(first + size)
+        self.count += size
+        starts, low = {}, 0
+        for start in sorted(sizes):
+            starts[start], low = low, low + sizes[start]
+        new_keys = np.empty(size, np.uint64)
+        table = self._table[:, first : self.count]
+        status = self._status[first : self.count]
+
+        def number(part: slice) -> int:
+            start = starts[part.start]
+            mine = slice(start, start + sizes[part.start])
+            new = new_keys[mine]
+            kernels_rows.number_new(keys[part], rows[part], first + start, new)
+            if self.arity > 1:
+                kernels_rows.split_keys(new, *table[:, mine])
+            elif self.arity:
+                table[0, mine] = new >> np.uint64(32)
+            status[mine] = 0
+            return 0
+
+        in_slices(keys.size, number)
+        self.primary.add_sorted(new_keys, np.arange(first, self.count, dtype=np.int32))
 
     def copy_rows(self, kept: npt.NDArray[np.bool_], empty: Relation) -> Rows:
         """Copy some rows into an empty relation; what is sorted here is sorted there.

@@ -54,7 +54,7 @@ class Settled(SettledFacts):
 
     def is_empty(self) -> bool:
         """Whether the set has no facts."""
-        return not self.names()
+        return not (self._rows if self._flat is None else self._flat.names)
 
     def size(self) -> int:
         """The number of facts."""

@@ -1,8 +1,8 @@
 """Sorting keys and rows: the kernels of it, and the memory they work in.
 
 Large arrays are made by NumPy and handed to the kernels. NumPy asks the system for huge
-pages, compiled code does not, and scattering keys over small pages takes twice as long.
-(Merging writes them in order, so it does without, and does not wait for such pages.)
+pages, compiled code does not. Scattering keys over small pages takes twice as long, and
+for memory that is written once, what the system does for each page is most of the work.
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ def _sort_alone(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
     return keys, rows
 
 
+def empty_pairs(size: int) -> tuple[Keys, Rows]:
+    """Memory for keys and their rows."""
+    return np.empty(size, np.uint64), np.empty(size, np.int32)
+
+
 def merge_pairs(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows]:
     """Merge sorted keys and their rows; cores share the work by places on the left.
 
@@ -69,7 +74,7 @@ def merge_pairs(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows]:
     anything is given away.)
     """
     make_room(left.keys.nbytes + right.keys.nbytes)
-    keys, rows = kernels.empty_pairs(left.keys.size + right.keys.size)
+    keys, rows = empty_pairs(left.keys.size + right.keys.size)
 
     def places(mine: slice) -> tuple[slice, slice]:
         """The places on the right that go with some on the left, and those of both."""

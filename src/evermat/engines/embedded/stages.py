@@ -242,13 +242,12 @@ class ProbeStage:
         flipped = new[0]
         return Packing(head[1] if flipped else head[0], flipped)
 
-    def pack(self, batch: Batch, found: Found, packing: Packing) -> Keys:
+    def pack(self, batch: Batch, found: Found, packing: Packing, room: Keys) -> Keys:
         """The keys of the heads of bindings with rows that were found for them."""
         ids = np.ascontiguousarray(batch.value(packing.known))
         ids = ids[found.start : found.start + found.first.size]
-        keys = np.empty(found.most, np.uint64)
-        size = kernels.expand_into_keys(*self._seen(found), ids, packing.flipped, keys)
-        return keys[:size]
+        size = kernels.expand_into_keys(*self._seen(found), ids, packing.flipped, room)
+        return room[:size]
 
     def _seen(
         self, found: Found

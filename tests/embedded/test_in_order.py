@@ -1,0 +1,165 @@
+"""Heads that come in order are counted early, and come to the same as all at once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from evermat.engines.embedded import cores, in_order
+from evermat.engines.embedded.heads import Heads, find_or_append
+from evermat.engines.embedded.relation import Relation
+from mutants import Mutant, plant
+
+
+def keys_of(pairs: list[tuple[int, int]]) -> np.ndarray:
+    return np.array([(a << 32) | b for a, b in pairs], np.uint64)
+
+
+@pytest.fixture(autouse=True)
+def _little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is counted early and divided, however little it is."""
+    monkeypatch.setattr(in_order, "EARLY", 6)
+    monkeypatch.setattr(cores, "ALONE", 1)
+    monkeypatch.setattr(cores, "core_count", lambda: 3)
+
+
+def play(seed: int) -> None:
+    """Cores derive blocks of a scan in turn; mostly, but not always, in order."""
+    luck = random.Random(seed)  # noqa: S311  a seeded game, no secret
+    greatest = luck.choice([1, 4, 30, 2**32 - 1])
+    pairs = [
+        (luck.randint(0, greatest), luck.randint(0, luck.choice([3, 2**32 - 1])))
+        for _ in range(luck.randrange(90))
+    ]
+    if luck.random() < 0.8:
+        pairs.sort(key=lambda pair: pair[0])
+    parts = [Heads(2, in_order=True) for _ in range(luck.randint(1, 3))]
+    place = 0
+    while place < len(pairs):
+        mine = luck.choice(parts)
+        for _ in range(luck.randint(1, 3)):
+            batch = keys_of(pairs[place : place + luck.randint(1, 20)])
+            place += batch.size
+            if luck.random() < 0.5:
+                mine.add_keys(batch)
+            else:
+                room = mine.room(batch.size + 2)
+                room[: batch.size] = batch
+                mine.take(room[: batch.size])
+        mine.end_block()
+    for part in parts:
+        part.count_pending()
+    heads = Heads(2)
+    heads.add_all(parts)
+    expected = Counter(keys_of(pairs).tolist())
+    counted = heads.counted()
+    if counted is None:
+        assert not expected
+        return
+    assert counted.keys.tolist() == sorted(expected)
+    assert counted.counts.tolist() == [expected[key] for key in sorted(expected)]
+    _give_rows(luck, pairs)
+
+
+def _give_rows(luck: random.Random, pairs: list[tuple[int, int]]) -> None:
+    """Heads that have rows keep them, others get the next ones in order."""
+    relation = Relation("p", 2)
+    rows: dict[tuple[int, int], int] = {}
+    for _ in range(3):
+        some = luck.sample(pairs, luck.randint(1, len(pairs)))
+        heads = Heads(2)
+        heads.add_keys(keys_of(some))
+        counted = heads.counted()
+        assert counted is not None
+        for pair in sorted(set(some)):
+            rows.setdefault(pair, len(rows))
+        found = find_or_append(relation, counted)
+        assert found.tolist() == [rows[pair] for pair in sorted(set(some))]
+        assert list(map(tuple, relation.whole_table().T.tolist())) == list(rows)
+        assert not relation.status[: relation.count].any()
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_agree_heads_in_order(seed: int) -> None:
+    play(seed)
+
+
+def test_heads_in_order_hold_no_more_memory_than_they_need() -> None:
+    heads = in_order.HeadsInOrder()
+    for first in range(1000):
+        heads.room(8)[:] = keys_of([(first, 1)] * 8)
+        assert heads.take(8)
+    assert sum(part.keys.base is None for part in heads.counted) == len(heads.counted)
+    assert sum(part.keys.size for part in heads.counted) >= 998
+
+
+# ----------------------------------------------------------------- planted bugs
+
+MUTANTS = (
+    Mutant(
+        "what is not counted yet is lost",
+        "embedded.in_order",
+        "            keys[: self._pending] = keys[complete:]\n",
+        "",
+        "",
+    ),
+    Mutant(
+        "where parts overlap, only one of them counts",
+        "embedded.in_order",
+        "pieces.append(merged_pair(tail, _slice(part, 0, end)))",
+        "pieces.append(tail)",
+        "",
+    ),
+    Mutant(
+        "a part behind the last key of another is merged with it",
+        "embedded.in_order",
+        'behind[0].keys[-1], side="right"',
+        'behind[0].keys[-1], side="left"',
+        "",
+    ),
+    Mutant(
+        "more room does not have what was written before",
+        "embedded.in_order",
+        "            longer[: self._pending] = self._room[: self._pending]\n",
+        "",
+        "",
+    ),
+    Mutant(
+        "what was counted early is forgotten when order is lost",
+        "embedded.heads",
+        "        if heads.counted:\n",
+        "        if not heads.counted:\n",
+        "",
+    ),
+    Mutant(
+        "all slices number their new keys from the first row on",
+        "embedded.relation",
+        "starts[start], low = low, low + sizes[start]",
+        "starts[start] = low",
+        "",
+    ),
+    Mutant(
+        "new rows have the status of rows before them",
+        "embedded.relation",
+        "            status[mine] = 0\n",
+        "            status[mine] = 1\n",
+        "",
+    ),
+)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_planted_bug_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(mutant, monkeypatch)
+    assert any(_fails(seed) for seed in range(150))
+
+
+def _fails(seed: int) -> bool:
+    try:
+        play(seed)
+    except Exception:  # noqa: BLE001  any failure is a finding
+        return True
+    return False
