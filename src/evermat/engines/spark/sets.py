@@ -459,6 +459,8 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
 def _new_among(block: Block, every: Block, new: Block, known: Facts) -> Block:
     """Those rows of a plan that are not known, when it has been run."""
     block.become(every)
+    if not new.size:
+        return empty(block.cluster).block
     return brought_home(new, _room_in(known, block.cluster))
 
 
