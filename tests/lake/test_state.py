@@ -543,3 +543,15 @@ def test_any_course_of_updates_and_openings(
             assert contents(again) == contents(kb)
             kb = again
     assert contents(opened(path)) == contents(kb) == from_scratch(kb)
+
+
+def test_a_state_needs_a_folder_of_its_own(tmp_path: Path) -> None:
+    precious = tmp_path / "edge.csv"
+    precious.write_text("a,b\n", encoding="utf-8")
+    with pytest.raises(StateError, match=r"other files, such as `edge\.csv`"):
+        made(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["edge.csv"]
+    precious.rename(tmp_path / ".hidden")
+    made(tmp_path)
+    assert lake.vacuum(tmp_path) == []
+    assert (tmp_path / ".hidden").exists()

@@ -283,8 +283,12 @@ def test_rejected_rows_that_cannot_be_written(tmp_path: Path) -> None:
 def test_quoted_texts_over_several_lines(tmp_path: Path) -> None:
     text = 'from,to\n"a\nb","c"\n'
     (tmp_path / "edge.csv").write_text(text, encoding="utf-8")
-    run(source(tmp_path, SHORT, 'path = "edge.csv"\nmultiline = true'))
+    config = source(tmp_path, SHORT, 'path = "edge.csv"\nmultiline = true')
+    run(config)
     assert rows(tmp_path / "out/reach") == [("a\nb", "c")]
+    (tmp_path / "edge.csv").write_text(text + "d,e,f\n", encoding="utf-8")
+    with pytest.raises(RejectedRowsError, match=r"one of them \(edge.csv\): 3 columns"):
+        run(config)
 
 
 # ------------------------------------------------------------------------------- RDF

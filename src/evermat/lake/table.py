@@ -10,6 +10,7 @@ import json
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
@@ -33,7 +34,6 @@ from evermat.lake.layout import NARROWEST, PART, RELATION, schema, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 WRITER = "evermat"
 """The application id under which every update is numbered: of two writers that began
@@ -118,10 +118,15 @@ class StateTable:
     def create(
         cls, place: str | Path, options: Mapping[str, str] | None = None
     ) -> StateTable:
-        """An empty table at a place where there is none."""
+        """An empty table at a place where there is none.
+
+        Raises:
+            StateError: it cannot be made, or there is something else.
+        """
         options = dict(options or {})
         name = str(place)
         with step(f"create a state at `{name}`"):
+            _require_nothing_else(name, options)
             try:
                 table = DeltaTable.create(
                     place,
@@ -278,6 +283,24 @@ def _opened(uri: str, options: Mapping[str, str]) -> pyarrow.fs.FileSystem:
         folder = unquote(address.path)
         return pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
     return pyarrow.fs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
+
+
+def _require_nothing_else(place: str, options: Mapping[str, str]) -> None:
+    """Refuse a folder with files of others, which vacuuming the state would remove."""
+    uri = place if "://" in place else Path(place).absolute().as_uri()
+    selector = pyarrow.fs.FileSelector("", allow_not_found=True)
+    # Hidden files are left alone, and a creation that failed leaves parts behind.
+    others = [
+        info.base_name
+        for info in _opened(uri, options).get_file_info(selector)
+        if not info.base_name.startswith((".", "_", f"{PART}="))
+    ]
+    if others:
+        raise StateError(
+            f"create a state at `{place}`",
+            f"the folder has other files, such as `{min(others)}`",
+            help="a state needs a folder of its own",
+        )
 
 
 def _listed(table: DeltaTable) -> list[DataFile]:

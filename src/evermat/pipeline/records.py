@@ -26,7 +26,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def rejected_lines(
-    source: str, file: str, lines: Sequence[tuple[int, str, str]]
+    source: str, file: str, lines: Sequence[tuple[int | None, str, str]]
 ) -> pa.Table:
     """Lines that were rejected, each with its position, its text and the reason."""
     positions, texts, reasons = zip(*lines, strict=True) if lines else ((), (), ())
@@ -221,11 +221,12 @@ def _whole_file(
         ) from error
     if source.header:
         data = data.partition(b"\n")[2]
-    wrong: list[tuple[int, str, str]] = []
+    wrong: list[tuple[None, str, str]] = []
 
     def set_aside(row: arrow_csv.InvalidRow) -> str:
         reason = f"{row.actual_columns} columns where there should be {len(names)}"
-        wrong.append((row.number, row.text, reason))
+        # Where a row begins is not known: those before may have several lines.
+        wrong.append((None, row.text, reason))
         return "skip"
 
     table = _parsed(source, io.BytesIO(data), names, set_aside)
