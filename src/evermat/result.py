@@ -139,6 +139,18 @@ class Result:
             for piece in _pieces(self._short, max(1, int(_BATCH * min(share, 1.0)))):
                 yield from _multiplied(piece, self._representatives, convert)
 
+    def first(self, count: int | None) -> Result:
+        """The first rows, or all; those behind them are not made."""
+        if count is None or count >= self._rows:
+            return self
+        rows = self._short.slice(0, count)
+        if self._representatives is not None and count and self.columns:
+            found = list(islice(self.constants(), count))
+            rows = term_columns.term_table(
+                term_columns.table_of_rows(found, len(self.columns))
+            )
+        return Result(rows, self.columns, predicate=self._predicate)
+
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
         """The same rows as facts of a predicate with columns of these names."""
         return Result(self._given, columns, self._representatives, predicate=predicate)

@@ -224,6 +224,8 @@ def test_rows_of_large_cliques_are_made_as_they_are_read(engine_name: str) -> No
     first = list(islice(found, 5000))
     assert len(set(first)) == len(first)
     assert "more" in repr(found)
+    assert found.first(7).to_list() == first[:7]
+    assert found.first(0).to_list() == []
     few = kb.query("k(?v, ?x, 0, n7)")
     assert len(set(few)) == len(few) == size**2
 
