@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib import import_module
-from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import islice, product, repeat
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from evermat.errors import EvermatError
 from evermat.values import constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -34,6 +34,11 @@ _SHOWN = 10
 
 _BATCH = 50_000
 """How many rows are turned into Python values at a time while iterating."""
+
+_BATCH_LIMIT = 4 * _BATCH
+"""How many may come of rows that were expected to give a batch."""
+
+Item = TypeVar("Item")
 
 
 class MissingPackageError(EvermatError, ImportError):
@@ -120,14 +125,31 @@ class Result:
         whole = self._representatives.expanded(table)
         return whole.rename_columns(list(self.columns))
 
-    def _batches(self) -> Iterator[pa.Table]:
-        """The rows in pieces; those not made so far are not kept."""
-        short = self._short if self._whole is None else self._whole
-        share = short.num_rows / max(self._rows, 1)
-        step = max(1, int(_BATCH * min(share, 1.0)))
-        for start in range(0, short.num_rows, step):
-            piece = short.slice(start, step)
-            yield self._expanded(piece) if self._whole is None else piece
+    def _tuples(
+        self, convert: Callable[[pa.ChunkedArray], list[Item]]
+    ) -> Iterator[tuple[Item, ...]]:
+        """The rows, with columns converted in pieces; those are not kept."""
+        if not self.columns:
+            yield from repeat((), self._rows)
+        elif self._whole is not None or self._representatives is None:
+            for piece in _pieces(self._table, _BATCH):
+                yield from zip(*map(convert, piece.columns), strict=True)
+        else:
+            share = self._short.num_rows / max(self._rows, 1)
+            for piece in _pieces(self._short, max(1, int(_BATCH * min(share, 1.0)))):
+                yield from _multiplied(piece, self._representatives, convert)
+
+    def first(self, count: int | None) -> Result:
+        """The first rows, or all; those behind them are not made."""
+        if count is None or count >= self._rows:
+            return self
+        rows = self._short.slice(0, count)
+        if self._representatives is not None and count and self.columns:
+            found = list(islice(self.constants(), count))
+            rows = term_columns.term_table(
+                term_columns.table_of_rows(found, len(self.columns))
+            )
+        return Result(rows, self.columns, predicate=self._predicate)
 
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
         """The same rows as facts of a predicate with columns of these names."""
@@ -137,11 +159,7 @@ class Result:
         return self._rows
 
     def __iter__(self) -> Iterator[tuple[Value, ...]]:
-        if not self.columns:
-            yield from repeat((), self._rows)
-            return
-        for batch in self._batches():
-            yield from zip(*map(term_columns.values, batch.columns), strict=True)
+        return self._tuples(term_columns.values)
 
     def __contains__(self, row: object) -> bool:
         """Whether a row of Python values is among the rows; `1` is not `1.0`."""
@@ -152,11 +170,7 @@ class Result:
 
     def constants(self) -> Iterator[tuple[Constant, ...]]:
         """The rows as tuples of constants, which tell `1`, `1.0` and `true` apart."""
-        if not self.columns:
-            yield from repeat((), self._rows)
-            return
-        for batch in self._batches():
-            yield from zip(*map(term_columns.constants, batch.columns), strict=True)
+        return self._tuples(term_columns.constants)
 
     def to_list(self) -> list[tuple[Value, ...]]:
         """The rows as a list of tuples of Python values."""
@@ -224,3 +238,26 @@ class Result:
         if self._rows > _SHOWN:
             lines.append(f"  … and {self._rows - _SHOWN:,} more")
         return "\n".join(lines)
+
+
+def _pieces(table: pa.Table, size: int) -> Iterator[pa.Table]:
+    return (table.slice(start, size) for start in range(0, table.num_rows, size))
+
+
+def _multiplied(
+    piece: pa.Table,
+    representatives: Representatives,
+    convert: Callable[[pa.ChunkedArray], list[Item]],
+) -> Iterator[tuple[Item, ...]]:
+    """All rows that those of a piece stand for, of which one may have very many."""
+    if representatives.expanded_size(piece) <= _BATCH_LIMIT:
+        columns = representatives.expanded(piece).columns
+        yield from zip(*map(convert, columns), strict=True)
+    elif piece.num_rows > 1:
+        for row in _pieces(piece, 1):
+            yield from _multiplied(row, representatives, convert)
+    else:
+        cells = (piece.select([at]) for at in range(piece.num_columns))
+        yield from product(
+            *(convert(representatives.expanded(cell).column(0)) for cell in cells)
+        )

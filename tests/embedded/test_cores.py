@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,30 @@ def _slices() -> object:
     patch.setattr(cores, "core_count", lambda: 3)
     yield
     patch.undo()
+
+
+def test_jobs_done_together_return_in_their_order() -> None:
+    jobs = [partial(pow, number, 2) for number in range(20)]
+    assert cores.together(jobs) == [number**2 for number in range(20)]
+
+
+def test_jobs_done_together_can_do_so_with_theirs() -> None:
+    """However many wait for others, none waits for a core."""
+
+    def work(depth: int) -> int:
+        return sum(cores.together([partial(work, depth - 1)] * 3)) if depth else 1
+
+    assert work(4) == 81
+
+
+@pytest.mark.parametrize("failing", range(3))
+def test_jobs_done_together_fail_together(failing: int) -> None:
+    def work(number: int) -> None:
+        if number == failing:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        cores.together([partial(work, number) for number in range(3)])
 
 
 @given(st.lists(st.booleans(), max_size=40))

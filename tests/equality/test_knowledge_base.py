@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -211,6 +212,22 @@ def test_rules_are_refused_in_parts_as_they_are_at_once(engine_name: str) -> Non
     with pytest.raises(StratificationError):
         kb.update(add_rules=more)
     assert len(kb.rules) == 2
+
+
+def test_rows_of_large_cliques_are_made_as_they_are_read(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name, equality="rewrite")
+    size = 1000
+    kb.insert("same_as", [(0, f"n{at}") for at in range(1, size)])
+    kb.insert("k", [(0, 0, 0, 0), ("a", "b", "c", "d")])
+    found = kb.query("k(?v, ?x, ?y, ?z)")
+    assert len(found) == kb.count("k") == size**4 + 1
+    first = list(islice(found, 5000))
+    assert len(set(first)) == len(first)
+    assert "more" in repr(found)
+    assert found.first(7).to_list() == first[:7]
+    assert found.first(0).to_list() == []
+    few = kb.query("k(?v, ?x, 0, n7)")
+    assert len(set(few)) == len(few) == size**2
 
 
 @pytest.mark.parametrize("mode", ["auto", "axioms"])

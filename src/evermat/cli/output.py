@@ -106,7 +106,7 @@ def json_rows(result: Result, limit: int | None = None) -> list[tuple[object, ..
 def _rows(
     result: Result, limit: int | None, convert: Callable[[pa.ChunkedArray], list[T]]
 ) -> list[tuple[T, ...]]:
-    table = result.to_terms().slice(0, limit)
+    table = result.first(limit).to_terms()
     if not table.num_columns:
         return [()] * table.num_rows
     return list(zip(*map(convert, table.columns), strict=True))
@@ -131,7 +131,7 @@ def sizes(changed: Mapping[str, tuple[int, int]]) -> list[list[Cell]]:
 
 def _print_rows(result: Result, limit: int | None) -> None:
     print("\t".join(result.columns))  # noqa: T201
-    table = result.to_terms().slice(0, limit)
+    table = result.first(limit).to_terms()
     for start in range(0, table.num_rows, ROWS_AT_ONCE):
         columns = table.slice(start, ROWS_AT_ONCE).columns
         lines = text_block([*map(shown_texts, columns)], between="\t", end="\n")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -37,13 +37,27 @@ def workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(core_count(), thread_name_prefix="evermat")
 
 
+def together(jobs: Sequence[Callable[[], _T]]) -> list[_T]:
+    """Do several jobs at once, the first one here, and return what they return.
+
+    It can take a core that rests longer to wake up than a job takes. So what nobody has
+    begun when the first job is done is done here as well.
+    """
+    others = [(job, workers().submit(job)) for job in jobs[1:]]
+    results = [jobs[0]()]
+    for job, promise in reversed(others):
+        results.append(job() if promise.cancel() else promise.result())
+    results[1:] = reversed(results[1:])
+    return results
+
+
 def in_slices(size: int, work: Callable[[slice], int]) -> int:
     """Call `work` for slices that make up `size` elements, and add up the results."""
     if size <= ALONE or core_count() == 1:
         return work(slice(0, size))
     step = -(-size // core_count())
     slices = [slice(low, min(low + step, size)) for low in range(0, size, step)]
-    return sum(workers().map(work, slices))
+    return sum(together([partial(work, part) for part in slices]))
 
 
 def chosen_rows(size: int, choose: Callable[[slice, Rows], int]) -> Rows:
@@ -85,11 +99,9 @@ def equal_shares(ends: npt.NDArray[np.int64], cores: int) -> list[slice]:
 
 def for_each(elements: Iterable[_T], work: Callable[[_T], None]) -> None:
     """Call `work` for each element, on several cores if there are several."""
-    elements = list(elements)
-    if len(elements) == 1:
-        work(elements[0])
-    else:
-        list(workers().map(work, elements))
+    jobs = [partial(work, element) for element in elements]
+    if jobs:
+        together(jobs)
 
 
 def in_shares(ends: npt.NDArray[np.int64], work: Callable[[slice], None]) -> None:

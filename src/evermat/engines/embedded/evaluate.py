@@ -15,7 +15,7 @@ import numpy as np
 
 from evermat.algebra import Column
 from evermat.engines.embedded.arrays import NO_FLAGS
-from evermat.engines.embedded.cores import core_count, workers
+from evermat.engines.embedded.cores import core_count, together
 from evermat.engines.embedded.expressions import Calculator
 from evermat.engines.embedded.heads import Heads, intern_rows
 from evermat.engines.embedded.plan import (
@@ -256,9 +256,8 @@ class Evaluation:
             mine.count_pending()
             return mine
 
-        jobs = [workers().submit(work) for _ in range(min(len(pieces), cores))]
         try:
-            heads.add_all([job.result() for job in jobs])
+            heads.add_all(together([work] * min(len(pieces), cores)))
         except BaseException:
             stopped.set()
             pieces.clear()

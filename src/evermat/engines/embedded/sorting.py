@@ -7,6 +7,7 @@ for memory that is written once, what the system does for each page is most of t
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.cores import core_count, in_slices, workers
+from evermat.engines.embedded.cores import core_count, in_slices, together
 from evermat.engines.embedded.memory import make_room
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
         return _sort_alone(keys, rows)
     cuts = [keys.size * core // cores for core in range(cores + 1)]
     shares = [slice(*pair) for pair in pairwise(cuts)]
-    parts = list(
-        workers().map(lambda share: _sort_alone(keys[share], rows[share]), shares)
-    )
+    parts = together([partial(_sort_alone, keys[s], rows[s]) for s in shares])
     while len(parts) > 1:
         parts = [
             merge_pairs(SortedPairs(*parts[at]), SortedPairs(*parts[at + 1]))

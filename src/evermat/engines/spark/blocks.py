@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.session import (
+    called_here,
     for_few_rows,
     read_from_cache,
     without_constraints,
@@ -159,17 +160,18 @@ class Cluster:
         self.clean()
         self.jobs += 1
         with self._suited(sql) as hint:
-            return self._written_now(f"{hint} * FROM ({sql})", width, tags)
+            plan = f"SELECT {hint} * FROM ({sql})"  # noqa: S608
+            if not hint:
+                # Scans of the cache skip what is far from the constants they look for.
+                # Spark must not know the order: it mixes up columns if it is told.
+                plan = f"{plan} SORT BY {', '.join(_order(width))}"
+                plan = f"SELECT * FROM ({plan}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
+            return self._written_now(plan, width, tags)
 
     def _written_now(
-        self, rows: str, width: int, tags: Iterable[int] | None
+        self, sql: str, width: int, tags: Iterable[int] | None
     ) -> tuple[DataFrame, str, Summary]:
-        # Scans of the cache skip what is far from the constants they look for. Spark
-        # must not know the order: it mixes up columns when it is told of one.
-        ordered = f"SELECT {rows} SORT BY {', '.join(_order(width))}"
-        frame = self.session.sql(
-            f"SELECT * FROM ({ordered}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
-        )
+        frame = self.session.sql(sql)
         tags = None if tags is None else frozenset(tags)
         counted: Observed | None = None
         if tags is not None and len(tags) <= MOST_TAGS:
@@ -190,11 +192,12 @@ class Cluster:
     def _suited(self, sql: str) -> Iterator[str]:
         """Settings and a hint that suit a plan, by how many rows it reads."""
         views = set(_VIEW.findall(sql))
-        if sum(self._view_sizes.get(view, _MANY) for view in views) > FEW_ROWS:
-            yield ""
-            return
-        with for_few_rows(self.session):
-            yield IN_ONE_TASK
+        with called_here(self.session):
+            if sum(self._view_sizes.get(view, _MANY) for view in views) > FEW_ROWS:
+                yield ""
+                return
+            with for_few_rows(self.session):
+                yield IN_ONE_TASK
 
     def _summed_up(self, view: str, columns: list[str]) -> Summary:
         """What is known about rows, found out by a job of its own."""
@@ -289,12 +292,14 @@ class Pending:
     Attributes:
         guess: how many rows there may be.
         done: is told the number of matches by relation when the plan has been run.
+        marked: a plan that marks as `old` what a heap had at a moment, if there is one.
     """
 
     sql: str
     tags: frozenset[int]
     guess: int
     done: Callable[[Mapping[int, int]], None]
+    marked: tuple[tuple[int, int], str] | None = None
 
 
 class Block:

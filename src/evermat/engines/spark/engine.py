@@ -15,6 +15,7 @@ import pyarrow as pa
 from evermat.algebra import STORED_NUMBERS, EngineUseError, QuerySet, require_bounded
 from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
+    FEW_ROWS,
     Cluster,
     appended,
     distinct,
@@ -374,7 +375,11 @@ class SparkEngine(EqualityOperators):
         )
 
     def _encoded(self, relation: str, table: pa.Table) -> Block:
-        block = local_block(self.cluster, distinct(self._ids(relation, table)))
+        return self._block(distinct(self._ids(relation, table)))
+
+    def _block(self, rows: pa.Table) -> Block:
+        """Rows as a block, on the driver if there are few."""
+        block = local_block(self.cluster, rows)
         if block.size > self.cluster.small:
             return partitioned(block_rows(block))
         return block
@@ -503,13 +508,30 @@ class SparkEngine(EqualityOperators):
     def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
         """Make rows given and materialised, each with a nonrecursive count of one."""
         # All tables are read before anything changes: one of them may be wrong.
-        interned = [self.intern(relation, table) for relation, table in facts]
+        interned = self._interned(facts)
         here = [each.block.table for each in interned if each.block.table is not None]
         for settled in interned:
             if settled.block.table is None:
                 self.give(settled)
         if here:
             self.give(Settled(local_block(self.cluster, distinct(appended(here)))))
+
+    def _interned(
+        self, facts: Iterable[tuple[str, pa.Table | StagedRows]]
+    ) -> list[Settled]:
+        """Facts of several relations; few that are not for the driver go together."""
+        interned, few = [], []
+        for relation, table in facts:
+            if isinstance(table, StagedRows) or not (
+                self.cluster.small < table.num_rows <= FEW_ROWS
+            ):
+                interned.append(self.intern(relation, table))
+            else:
+                self.declare(relation, table.num_columns)
+                few.append(self._ids(relation, table))
+        if few:
+            interned.append(Settled(self._block(distinct(appended(few)))))
+        return interned
 
     def give(self, facts: Facts) -> None:
         """Make facts given and materialised, and count those that were not given."""

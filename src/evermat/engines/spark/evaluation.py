@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +20,11 @@ from evermat.engines.spark.blocks import (
 from evermat.engines.spark.computations import failed_computation, mark_in
 from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
+from evermat.engines.spark.one_task import round_in_one_task
 from evermat.engines.spark.queries import Knowledge, Planner, all_matches
 from evermat.engines.spark.reading import Reader, affected_queries
 from evermat.engines.spark.rows import brought_home, no_rows
+from evermat.engines.spark.sets import Growing, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -207,13 +210,21 @@ class Evaluation:
             return None
         width = max(plan.width for _, plan in plans)
         keys = ", ".join(key_columns(width))
-        sql = (
-            f"SELECT {keys}, count(1) AS n FROM ({all_matches(plans, width)}) "  # noqa: S608
-            f"GROUP BY {keys}"
-        )
+        view = round_in_one_task(self.cluster, [affected[at] for at, _ in plans], views)
+        marked = None
+        if view is None:
+            matches = all_matches(plans, width)
+            sql = f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
+        else:
+            sql = f"SELECT {keys}, n FROM {view}"  # noqa: S608
+            if isinstance(views.positive, Growing | Stored):
+                moment = views.positive.heap.moment
+                marked = moment, f"SELECT {keys}, n, old FROM {view}"  # noqa: S608
         heads = (affected[number].head.relation for number, _ in plans)
         tags = frozenset(self.cluster.tag(relation) for relation in heads)
         block = Block(self.cluster, width, None, None)
+        if view is not None:
+            weakref.finalize(block, self.cluster.waste.append, (view, None))
         sources = [source for _, plan in plans for source in plan.blocks]
 
         def learn(numbers: Mapping[int, int]) -> None:
@@ -221,7 +232,7 @@ class Evaluation:
             sources.clear()
             done(sum(numbers.values()))
 
-        block.pending = Pending(sql, tags, guess, learn)
+        block.pending = Pending(sql, tags, guess, learn, marked)
         return block
 
     def _learn(self, column: pa.ChunkedArray) -> None:

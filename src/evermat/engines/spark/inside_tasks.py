@@ -23,11 +23,12 @@ from evermat.engines.spark.ids import constant_id
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     from pyspark import Broadcast
 
+    Codes = npt.NDArray[np.uint32]
     Ids = npt.NDArray[np.int64]
     Tables = dict[str, Ids]
 
@@ -95,19 +96,44 @@ def _by_relation(work: Work, rows: pa.Table) -> Tables:
     return facts
 
 
+class Numbering:
+    """Dense numbers for ids, which the embedded engine takes for small integers.
+
+    Attributes:
+        queries: some queries, with numbers in the place of their constants.
+    """
+
+    def __init__(self, queries: Sequence[Query], tables: Iterable[Ids]) -> None:
+        constants = set(constants_of(queries))
+        given = np.array([constant_id(each) for each in constants], np.int64)
+        self._ids = np.unique(
+            np.concatenate([given, *(table.ravel() for table in tables)])
+        )
+        numbers = {each: self._number(each) for each in constants}
+        self.queries = tuple(with_constants(query, numbers) for query in queries)
+
+    def _number(self, constant: Constant) -> Constant:
+        at = int(np.searchsorted(self._ids, constant_id(constant)))
+        return Constant(Kind.INTEGER, str(at))
+
+    def add(self, engine: EmbeddedEngine, name: str, table: Ids) -> Settled:
+        """Facts of an engine, whether they hold or not."""
+        numbers = [pa.array(np.searchsorted(self._ids, column)) for column in table]
+        names = [str(at) for at in range(len(numbers))]
+        return engine.intern(name, pa.table(numbers, names=names))
+
+    def ids_of(self, table: Codes) -> list[Ids]:
+        """The ids behind what the engine has, by column."""
+        return [self._ids[column.astype(np.int64) - INTEGER_ZERO] for column in table]
+
+
 class _Fixpoint:
     def __init__(self, work: Work, facts: Tables) -> None:
         self._work = work
         self._engine = EmbeddedEngine()
         tables = {**work.sides, **facts}
-        constants = set(constants_of(work.queries))
-        given = np.array([constant_id(each) for each in constants], np.int64)
-        parts = [table.ravel() for table in tables.values()]
-        self._ids = np.unique(np.concatenate([given, *parts]))
-        numbers = {each: self._number(each) for each in constants}
-        self._queries = QuerySet(
-            tuple(with_constants(query, numbers) for query in work.queries)
-        )
+        self._numbering = Numbering(work.queries, tables.values())
+        self._queries = QuerySet(self._numbering.queries)
         for name, arity in work.arities.items():
             self._engine.declare(name, arity)
         added = {name: self._add(name, table) for name, table in tables.items()}
@@ -116,14 +142,8 @@ class _Fixpoint:
             name: self._engine.store.relations[name].count for name in work.heads
         }
 
-    def _number(self, constant: Constant) -> Constant:
-        at = int(np.searchsorted(self._ids, constant_id(constant)))
-        return Constant(Kind.INTEGER, str(at))
-
     def _add(self, name: str, table: Ids) -> Settled:
-        numbers = [pa.array(np.searchsorted(self._ids, column)) for column in table]
-        names = [str(at) for at in range(len(numbers))]
-        settled = self._engine.intern(name, pa.table(numbers, names=names))
+        settled = self._numbering.add(self._engine, name, table)
         self._engine.extend(settled)
         return settled
 
@@ -151,9 +171,8 @@ class _Fixpoint:
         rows = np.arange(relation.count, dtype=np.int32)
         counts = relation.counted(RECURSIVE, rows)
         rows = rows[counts > 0]
-        table = relation.table[:, rows].astype(np.int64) - INTEGER_ZERO
+        columns = self._numbering.ids_of(relation.table[:, rows])
         zeros = np.zeros(rows.size, np.int64)
-        columns = [self._ids[column] for column in table]
         columns += [zeros] * (self._work.width - len(columns))
         return pa.record_batch(
             [

@@ -165,7 +165,7 @@ class DriverEvaluation:
         """What the queries read, as sets of the embedded engine."""
         read: dict[tuple[Role, bool], dict[str, Block]] = {}
         arities: dict[str, int] = {}
-        for pattern in _patterns(queries, views):
+        for pattern in patterns_read(queries, views):
             source = reader.source(pattern)
             parts = read.setdefault((pattern.role, pattern.local), {})
             arities[pattern.relation] = len(pattern.operands)
@@ -243,7 +243,7 @@ class DriverEvaluation:
         return block if block.size <= self._cluster.small else spread(block)
 
 
-def _patterns(queries: tuple[Query, ...], views: Views) -> Iterator[Pattern]:
+def patterns_read(queries: tuple[Query, ...], views: Views) -> Iterator[Pattern]:
     """For each relation and each set that it is read from, one pattern."""
     wanted: dict[tuple[str, int, Role, bool], None] = {}
     for query in queries:

@@ -80,6 +80,8 @@ class Rows:
     def query(self, width: int | None = None) -> str:
         """A query for the rows, with at least so many columns."""
         width = self.width if width is None else max(width, self.width)
+        if self.sql is not None and width == self.width:
+            return self.sql
         names = [
             name if at <= self.width else f"0L AS {name}"
             for at, name in enumerate(key_columns(width))

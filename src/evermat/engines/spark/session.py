@@ -47,10 +47,16 @@ FOR_FEW_ROWS = {
     # What is in one partition is never shuffled again.
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
+    # Their plans need no filters that Spark could infer, nor pages that explain them.
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
     # Spark assumes that joins multiply, and shuffles what could be large.
     "spark.sql.maxSinglePartitionBytes": str((1 << 63) - 1),
 }
 """Settings for plans that read few rows."""
+
+CALL_SITE = {"callSite.short": "evermat", "callSite.long": "evermat"}
+"""What Spark shows as the place that a job was started from."""
 
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -153,6 +159,26 @@ def for_few_rows(session: SparkSession) -> Iterator[None]:
                 session.conf.unset(name)
             else:
                 session.conf.set(name, known)
+
+
+@contextmanager
+def called_here(session: SparkSession) -> Iterator[None]:
+    """Make and run plans in here.
+
+    Spark looks through the stack for who called it, once for each step of a plan,
+    unless it is told.
+    """
+    context = session.sparkContext
+    before: dict[str, Any] = {
+        name: context.getLocalProperty(name) for name in CALL_SITE
+    }
+    for name, value in CALL_SITE.items():
+        context.setLocalProperty(name, value)
+    try:
+        yield
+    finally:
+        for name, known in before.items():
+            context.setLocalProperty(name, known)
 
 
 @contextmanager

@@ -421,6 +421,10 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     Returns the rows that are not known; None if it is better to do it one by one.
     """
     cluster = block.cluster
+    moment, sql = pending.marked or (None, "")
+    if isinstance(known, Growing | Stored) and known.heap.moment == moment:
+        both = cluster.checkpoint_marked(sql, block.width, pending.tags)
+        return _new_among(block, *both, known)
     parts = _parts_of(known, cluster, pending.tags)
     bound = sum(part.bound for part in parts)
     if not bound or bound > max(pending.guess * FAR_LARGER, FEW):
@@ -449,8 +453,13 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     )
     every, new = cluster.checkpoint_marked(sql, width, pending.tags)
     block.width = width
+    return _new_among(block, every, new, known)
+
+
+def _new_among(block: Block, every: Block, new: Block, known: Facts) -> Block:
+    """Those rows of a plan that are not known, when it has been run."""
     block.become(every)
-    return brought_home(new, _room_in(known, cluster))
+    return brought_home(new, _room_in(known, block.cluster))
 
 
 def _room_in(facts: Facts, cluster: Cluster) -> int:

@@ -1,0 +1,186 @@
+"""Rules over few rows on the cluster: one task reads them all and runs the rules.
+
+For a few thousand rows, Spark needs far longer to plan the joins of a round than any
+engine needs to carry them out. So the plan is only a union of what is read, and the
+embedded engine joins inside the task. Ids are numbered densely, as in `inside_tasks`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from evermat.algebra import QuerySet, Role, Views
+from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.engine import EmbeddedEngine
+from evermat.engines.embedded.settled import Settled
+from evermat.engines.spark.blocks import key_columns, united, width_of
+from evermat.engines.spark.decomposition import constants_of
+from evermat.engines.spark.inside_tasks import Numbering
+from evermat.engines.spark.on_driver import patterns_read
+from evermat.engines.spark.sets import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from evermat.algebra import Facts, Query
+    from evermat.engines.spark.blocks import Cluster
+
+MOST_ROWS = 5_000
+"""Rows that a round reads up to which one task reads them all."""
+
+Part = tuple[Role, bool]
+"""A set that is read: by whom, and whether for local patterns alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """What the task is told.
+
+    Attributes:
+        queries: the rules.
+        parts: the sets that rows belong to, in the order of their numbers.
+        changes: those that are changes, even if they have no rows.
+        names: the relations of rows, by their tag.
+        arities: how many columns each relation has.
+        width: how many columns rows have that are derived.
+    """
+
+    queries: tuple[Query, ...]
+    parts: tuple[Part, ...]
+    changes: frozenset[Role]
+    names: Mapping[int, str]
+    arities: Mapping[str, int]
+    width: int
+
+
+def round_in_one_task(
+    cluster: Cluster, queries: list[Query], views: Views
+) -> str | None:
+    """A view of what rules derive, how often, and what positive patterns could read.
+
+    None if they read many rows, or facts without arguments.
+    """
+    read: dict[Part, dict[str, int]] = {}
+    for pattern in patterns_read(tuple(queries), views):
+        relations = read.setdefault((pattern.role, pattern.local), {})
+        relations[pattern.relation] = len(pattern.operands)
+    arities = {query.head.relation: len(query.head.operands) for query in queries}
+    width = max(map(width_of, arities.values()))
+    # What is derived is told from what is known.
+    read[Role.ALL, False] = read.get((Role.ALL, False), {}) | arities
+    for relations in read.values():
+        arities |= relations
+    if not all(arities.values()):
+        return None
+    sources = {}
+    for part, relations in read.items():
+        facts = views.local if part[1] else _view(views, part[0])
+        tags = frozenset(map(cluster.tag, relations))
+        if facts is not None:
+            sources[part] = rows_of(facts, cluster, tags)
+    bound = sum(rows.bound for rows in sources.values())
+    if not 0 < bound <= MOST_ROWS:
+        return None
+    widest = max(rows.width for rows in sources.values())
+    # A task makes facts of constants that perhaps only the rules have named so far.
+    cluster.dictionary.encode_constants(list(dict.fromkeys(constants_of(queries))))
+    work = Round(
+        queries=tuple(queries),
+        parts=tuple(sources),
+        changes=frozenset(role for role in _CHANGES if _view(views, role) is not None),
+        names={cluster.tag(name): name for name in arities},
+        arities=arities,
+        width=width,
+    )
+    plans = (
+        f"SELECT {number} AS part, * FROM ({rows.query(widest)})"  # noqa: S608
+        for number, rows in enumerate(sources.values())
+        if rows.bound
+    )
+    columns = ", ".join(f"{name} bigint" for name in [*key_columns(width), "n"])
+    columns += ", old boolean"
+    with warnings.catch_warnings():
+        # PySpark warns of new versions of pandas, which are not used here.
+        warnings.simplefilter("ignore")
+        frame = cluster.session.sql(united(plans, bound))
+        derived = frame.mapInArrow(partial(run_round, work), columns)
+    return cluster.register(derived, bound)
+
+
+_CHANGES = (Role.CHANGED, Role.CHANGED_ABSENT)
+
+
+def _view(views: Views, role: Role) -> Facts | None:
+    return {
+        Role.ALL: views.positive,
+        Role.ABSENT: views.negative,
+        Role.CHANGED: views.delta_positive,
+        Role.CHANGED_ABSENT: views.delta_negative,
+    }[role]
+
+
+def run_round(
+    work: Round, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows that rules read to facts that they derive; called by Spark in a worker."""
+    received = list(batches)
+    if received:
+        yield from derive(work, pa.Table.from_batches(received))
+
+
+def derive(work: Round, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The facts that rules derive: `tag`, `c0`, …, how often, and if it was known."""
+    tables = _tables(work, rows)
+    numbering = Numbering(work.queries, tables.values())
+    engine = EmbeddedEngine()
+    for name, arity in work.arities.items():
+        engine.declare(name, arity)
+    sets: dict[Part, Settled] = {part: Settled({}) for part in work.parts}
+    for (part, name), table in tables.items():
+        sets[part].rows[name] = numbering.add(engine, name, table).rows[name]
+    nothing = Settled({})
+    gained, lost = (
+        sets.get((role, False), nothing) if role in work.changes else None
+        for role in _CHANGES
+    )
+    views = Views(
+        positive=sets[Role.ALL, False],
+        negative=sets.get((Role.ABSENT, False), nothing),
+        delta_positive=gained,
+        delta_negative=lost,
+        local=sets.get((Role.ALL, True)),
+    )
+    counts = engine.derive_counts(QuerySet(numbering.queries), views)
+    tags = {name: tag for tag, name in work.names.items()}
+    known = sets[Role.ALL, False].rows
+    for name, found in counts.rows.items():
+        columns = numbering.ids_of(engine.store.relations[name].table[:, found])
+        zeros = np.zeros(found.size, np.int64)
+        columns += [zeros] * (work.width - len(columns))
+        numbers = counts.counts[name].astype(np.int64)
+        old = np.isin(found, known.get(name, NO_ROWS))
+        yield pa.record_batch(
+            [pa.array(each) for each in (zeros + tags[name], *columns, numbers, old)],
+            names=[*key_columns(work.width), "n", "old"],
+        )
+
+
+def _tables(work: Round, rows: pa.Table) -> dict[tuple[Part, str], np.ndarray]:
+    """The rows of each relation in each set, by column."""
+    columns = {name: rows[name].to_numpy() for name in rows.column_names}
+    tables = {}
+    for number, part in enumerate(work.parts):
+        for tag, name in work.names.items():
+            chosen = (columns["part"] == number) & (columns["tag"] == tag)
+            if chosen.any():
+                places = range(work.arities[name])
+                tables[part, name] = np.stack(
+                    [columns[f"c{at}"][chosen] for at in places]
+                )
+    return tables
