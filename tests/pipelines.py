@@ -48,10 +48,12 @@ def rows(place: Path) -> list[tuple[object, ...]]:
 
 
 def rejected(config: Config, finished: Finished, name: str) -> list[dict[str, object]]:
-    """The rows of a source that a run rejected, in order of their position."""
+    """The rows of a source that a run rejected, in order of file and position."""
     place = f"{config.rejected}/run={finished.report.run}/{name}.parquet"
     found: pa.Table = pq.read_table(place, partitioning=None)
-    return sorted(found.to_pylist(), key=lambda row: row["position"] or 0)
+    return sorted(
+        found.to_pylist(), key=lambda row: (str(row["file"]), row["position"] or 0)
+    )
 
 
 def embedded_copy(folder: Path, target: Path) -> Path:
