@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.engines.embedded import kernels, sorting
+from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.heads import Heads
 from evermat.engines.embedded.index import Index, Run, make_keys
-from evermat.engines.embedded.sorting import SortedPairs, merge_pairs, sort_pairs
+from evermat.engines.embedded.sorting import sort_pairs
 from evermat.engines.embedded.wide import Counted, count_wide
 
 SMALL = st.integers(0, 40)
@@ -44,22 +44,6 @@ def test_agree_sort_pairs(pairs: list[tuple[int, int]]) -> None:
     assert ordered.tolist() == sorted(keys.tolist())
     assert (keys[carried] == ordered).all()
     assert sorted(carried.tolist()) == rows.tolist()
-
-
-@given(PAIRS, PAIRS)
-def test_agree_merge_pairs(
-    left: list[tuple[int, int]], right: list[tuple[int, int]]
-) -> None:
-    sides = [keys_of(sorted(side)) for side in (left, right)]
-    keys, rows = merge_pairs(
-        SortedPairs(sides[0], np.arange(len(left), dtype=np.int32)),
-        SortedPairs(sides[1], -1 - np.arange(len(right), dtype=np.int32)),
-    )
-    assert keys.tolist() == np.sort(np.concatenate(sides)).tolist()
-    assert sorted(rows) == list(range(-len(right), len(left)))
-    # Each row is still beside its key.
-    places = [sides[0][row] if row >= 0 else sides[1][-1 - row] for row in rows]
-    assert keys.tolist() == [int(key) for key in places]
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=4))
@@ -155,20 +139,3 @@ def test_agree_long_runs_are_sorted_and_merged_by_several_cores() -> None:
     (run,) = index.runs
     assert (run.keys == np.sort(keys)).all()
     assert (keys[run.rows] == run.keys).all()
-
-
-def test_nothing_is_lost_if_there_is_no_memory_to_merge(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    index = Index((0, 1))
-    index.add(keys_of([(1, 2), (3, 4)]), np.array([0, 1], np.int32))
-
-    def refuse(_: int) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(sorting, "empty_pairs", refuse)
-    with pytest.raises(MemoryError):
-        index.add(keys_of([(1, 5), (2, 2)]), np.array([2, 3], np.int32))
-    monkeypatch.undo()
-    found = [index.rows_for(np.array([[key]], np.uint32)) for key in (1, 2, 3)]
-    assert [sorted(rows) for rows in found] == [[0, 2], [3], [1]]

@@ -53,11 +53,15 @@ def together(jobs: Sequence[Callable[[], _T]]) -> list[_T]:
 
 def in_slices(size: int, work: Callable[[slice], int]) -> int:
     """Call `work` for slices that make up `size` elements, and add up the results."""
+    return sum(together([partial(work, part) for part in slices_of(size)]))
+
+
+def slices_of(size: int) -> list[slice]:
+    """One slice for each core, or one for all elements if there are few."""
     if size <= ALONE or core_count() == 1:
-        return work(slice(0, size))
+        return [slice(0, size)]
     step = -(-size // core_count())
-    slices = [slice(low, min(low + step, size)) for low in range(0, size, step)]
-    return sum(together([partial(work, part) for part in slices]))
+    return [slice(low, min(low + step, size)) for low in range(0, size, step)]
 
 
 def chosen_rows(size: int, choose: Callable[[slice, Rows], int]) -> Rows:

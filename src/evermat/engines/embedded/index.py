@@ -20,7 +20,8 @@ from evermat.engines.embedded.layout import (
     address,
     index_layout,
 )
-from evermat.engines.embedded.sorting import SortedPairs, merge_pairs, sort_pairs
+from evermat.engines.embedded.merging import SortedPairs, merge_pairs
+from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -71,8 +72,8 @@ class Run(SortedPairs):
 
     __slots__ = ("_base", "_directory", "_shift")
 
-    def __init__(self, keys: Keys, rows: Rows) -> None:
-        super().__init__(keys, rows)
+    def __init__(self, keys: Keys, rows: Rows, size: int | None = None) -> None:
+        super().__init__(keys, rows, size)
         self._directory: Rows = NO_ROWS
         self._base = 0
         self._shift = 0

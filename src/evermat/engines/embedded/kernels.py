@@ -258,36 +258,6 @@ def merge_counts(
     return m
 
 
-@kernel(_void(_keys, _rows, _keys, _rows, _rows))
-def merge_rows(
-    left: Keys, left_rows: Rows, right: Keys, right_rows: Rows, rows: Rows
-) -> None:
-    """Merge the rows of two sorted lists of keys."""
-    i = j = 0
-    while i < left.size and j < right.size:
-        # Without a branch, as no processor guesses which side is next.
-        later = right[j] < left[i]
-        row, other = left_rows[i], right_rows[j]
-        rows[i + j] = other if later else row
-        j += later
-        i += not later
-    rows[i + j : left.size + j] = left_rows[i:]
-    rows[left.size + j :] = right_rows[j:]
-
-
-@kernel(_void(_keys, _keys, _keys))
-def merge_keys(left: Keys, right: Keys, keys: Keys) -> None:
-    """Merge two sorted lists of keys."""
-    i = j = 0
-    while i < left.size and j < right.size:
-        key, other = left[i], right[j]
-        keys[i + j] = min(key, other)
-        j += other < key
-        i += not other < key
-    keys[i + j : left.size + j] = left[i:]
-    keys[left.size + j :] = right[j:]
-
-
 # --------------------------------------------------------------------- look-ups
 
 
