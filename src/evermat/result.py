@@ -204,7 +204,9 @@ class Result:
         spark = session or _require("pyspark.sql", "spark").SparkSession.active()
         if self.distant is not None and self._representatives is None:
             return self.distant.frame(self.columns, spark)
-        frame: DataFrame = spark.createDataFrame(self.to_arrow())
+        frame: DataFrame = spark.createDataFrame(
+            term_columns.for_spark(self.to_arrow())
+        )
         return frame
 
     def to_polars(self) -> pl.DataFrame:

@@ -6,10 +6,12 @@ import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import evermat
 from collected import count_collected
+from evermat.columns import term_table
 from evermat.engines.spark import ids as spark_ids
 from evermat.engines.spark.adaptive import AdaptiveEngine
 from evermat.engines.spark.dictionary import DigestCollisionError
@@ -49,6 +51,16 @@ def session() -> SparkSession:
 
 def frame(session: SparkSession, rows: list[Any], schema: str) -> DataFrame:
     return session.createDataFrame(rows, schema)
+
+
+def test_rows_behind_an_empty_chunk_are_not_lost(session: SparkSession) -> None:
+    one, two = pa.table({"x": ["a"]}), pa.table({"x": ["b"]})
+    table = pa.concat_tables([one, one.slice(0, 0), two])
+    cluster = SparkEngine().cluster
+    view = cluster.register_table(table)
+    assert cluster.collect(f"TABLE {view}")["x"].to_pylist() == ["a", "b"]
+    result = evermat.Result(term_table(table), ("x",))
+    assert [row.x for row in result.to_spark(session).collect()] == ["a", "b"]
 
 
 def test_a_large_frame_goes_in_and_out_without_the_driver(

@@ -145,6 +145,12 @@ def _mixed_column(column: Sequence[object], name: str) -> pa.Array:
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
 
+def for_spark(table: pa.Table) -> pa.Table:
+    """The same table without empty chunks: Spark loses all rows behind one of them."""
+    batches = [batch for batch in table.to_batches() if batch.num_rows]
+    return pa.Table.from_batches(batches, table.schema)
+
+
 def rows_without(
     table: pa.Table, unwanted: Sequence[Mapping[int, Constant]]
 ) -> pa.Table:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evermat.columns import natural, table_of_rows, term_table
+from evermat.columns import for_spark, natural, table_of_rows, term_table
 from evermat.pipeline.config import output_place
 from evermat.pipeline.feeds import (
     ADDED,
@@ -165,7 +165,7 @@ class Publisher:
             (row,) = spark.table(name).selectExpr("max(version) AS last").collect()
             last = row["last"]
         for _, missed in self._missed(predicate, last):
-            frame = spark.createDataFrame(_natural(missed))
+            frame = spark.createDataFrame(for_spark(_natural(missed)))
             frame.write.mode(mode).saveAsTable(name)
         came, left = self._news(predicate, last)
         count = len(came) + len(left)
@@ -186,7 +186,7 @@ class Publisher:
     def _feed_frame(self, came: Result, left: Result) -> DataFrame:
         if came.distant is None and left.distant is None:
             table = signed(self._version, came.to_terms(), left.to_terms())
-            return self._spark().createDataFrame(_natural(table))
+            return self._spark().createDataFrame(for_spark(_natural(table)))
         from evermat.pipeline.spark_outputs import natural_feed  # noqa: PLC0415  needs Spark
 
         names = feed_names(came.columns)

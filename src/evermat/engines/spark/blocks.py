@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.columns import for_spark
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.session import (
     called_here,
@@ -238,7 +239,9 @@ class Cluster:
 
     def register_table(self, table: pa.Table) -> str:
         """A name for an Arrow table, to be used in plans."""
-        return self.register(self.session.createDataFrame(table), table.num_rows)
+        return self.register(
+            self.session.createDataFrame(for_spark(table)), table.num_rows
+        )
 
     def terms_view(self) -> str:
         """The dictionary as a view: `id`, `kind`, `text`."""
