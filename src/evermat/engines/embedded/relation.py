@@ -39,8 +39,9 @@ MOST_ROWS = 2**31 - 1
 _SLACK = 8
 """One row in so many is room for rows to come."""
 
-_LARGE = 1 << 25
-"""From this many rows on, relations grow more cautiously."""
+_MANY, _LARGE = 1 << 22, 1 << 25
+"""From this many rows on, relations grow boldly, as copies are what costs most; and
+from this many on cautiously, as a system refuses what it could never have."""
 
 
 class Clock:
@@ -351,8 +352,7 @@ class Relation:
                 help="divide the data, or derive less",
             )
         # Memory that is not written to costs nothing, copying and clearing it does.
-        # Only so much: a system refuses what it could never have.
-        growth = 4 if size < _LARGE else 2
+        growth = 4 if size < _MANY else 16 if size < _LARGE else 2
         room = max(size + size // _SLACK, self._status.size * growth)
         table: Ids = np.empty((self.arity, room), np.uint32)
         table[:, : self.count] = self._table[:, : self.count]
