@@ -21,8 +21,8 @@ from evermat.engines.embedded.memory import make_room
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Keys, Rows
 
-LARGE = 1 << 20
-"""Runs of so many keys have room for more."""
+LARGE = 1 << 22
+"""Runs of so many keys have room for more: as many as are never on the heap."""
 
 GROWTH = 4
 """How many times as long a large run may become in its place."""
