@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     import pytest
@@ -39,6 +40,15 @@ def plant(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     changed: dict[str, object] = {"__name__": module.__name__}
     exec(compile(source.replace(mutant.old, mutant.new), "mutant", "exec"), changed)  # noqa: S102
     replace_code(module, changed, monkeypatch)
+
+
+def fails(game: Callable[[int], None], seed: int) -> bool:
+    """Whether a game of random moves comes to a bad end, whichever it is."""
+    try:
+        game(seed)
+    except Exception:  # noqa: BLE001  any failure is a finding
+        return True
+    return False
 
 
 def replace_code(
