@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 FEW_LEVELS = 4
 """Levels that are left alone: merging them is a job, too."""
+FEW_TINY_LEVELS = 12
+"""The same for few rows, of which a scan costs a plan a few milliseconds."""
 STEP = 3
 """Of more levels, one is merged with those after it that are not so much smaller."""
 FAR_LARGER = 30
@@ -225,16 +227,16 @@ class Heap:
     def _merged(self, contents: Contents) -> Contents:
         """Few levels, most much smaller than the one before: plans scan all of them."""
         levels = contents.levels
-        if len(levels) <= FEW_LEVELS:
+        rows = sum(level.block.size for level in levels)
+        if len(levels) <= (FEW_TINY_LEVELS if rows <= FEW_ROWS else FEW_LEVELS):
             return contents
         start, size = len(levels) - 1, levels[-1].block.size
         while start and levels[start - 1].block.size <= STEP * size:
             start -= 1
             size += levels[start].block.size
         start = min(start, len(levels) - 2)
-        merged = levels[start:]
-        rows = concatenated([level.rows(None) for level in merged])
-        level = Level(repartitioned(rows), no_rows(self.cluster))
+        merged = concatenated([level.rows(None) for level in levels[start:]])
+        level = Level(repartitioned(merged), no_rows(self.cluster))
         return replace(contents, levels=(*levels[:start], level))
 
 
@@ -421,10 +423,11 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     Returns the rows that are not known; None if it is better to do it one by one.
     """
     cluster = block.cluster
-    moment, sql = pending.marked or (None, "")
-    if isinstance(known, Growing | Stored) and known.heap.moment == moment:
-        both = cluster.checkpoint_marked(sql, block.width, pending.tags)
-        return _new_among(block, *both, known)
+    if pending.marked is not None and isinstance(known, Growing | Stored):
+        moment, frame = pending.marked
+        if known.heap.moment == moment:
+            both = cluster.checkpoint_marked(frame, block.width, pending.tags)
+            return _new_among(block, *both, known)
     parts = _parts_of(known, cluster, pending.tags)
     bound = sum(part.bound for part in parts)
     if not bound or bound > max(pending.guess * FAR_LARGER, FEW):
@@ -449,7 +452,7 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     old = " OR ".join(f"{name}.tag IS NOT NULL" for name in names)
     sql = (
         f"SELECT /*+ SHUFFLE_HASH({', '.join(names)}) */ {columns}, n, {old} AS old "  # noqa: S608
-        f"FROM ({pending.sql}) l {' '.join(joins)}"
+        f"FROM ({pending.sql()}) l {' '.join(joins)}"
     )
     every, new = cluster.checkpoint_marked(sql, width, pending.tags)
     block.width = width
