@@ -13,11 +13,11 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Self, TypedDict
 
-from evermat.algebra import Views, can_explain
+from evermat.algebra import Views
 from evermat.catalogue import Catalogue
 from evermat.change import Change, check_sort
 from evermat.columns import table_of_rows
-from evermat.engine_abilities import can_stage, place_of, with_room
+from evermat.engine_abilities import can_explain, can_stage, place_of, with_room
 from evermat.engines import make_engine
 from evermat.equality_change import expanded_outcome
 from evermat.equality_modes import (

@@ -433,6 +433,21 @@ def can_prove(engine: Engine) -> TypeGuard[ProvingEngine]:
     return hasattr(engine, "derivable")
 
 
+class ExplainingEngine(Engine, Protocol):
+    """An engine that has more to say than how it joins."""
+
+    def explain_layout(self) -> list[str]:
+        """Where facts are, and how they are divided."""
+
+    def explain_recursion(self, recursive: QuerySet) -> list[str]:
+        """How the recursive rules of a stratum are run."""
+
+
+def can_explain(engine: Engine) -> TypeGuard[ExplainingEngine]:
+    """Whether an engine has more to say than how it joins."""
+    return hasattr(engine, "explain_layout")
+
+
 class RoomyEngine(Engine, Protocol):
     """An engine that moves its facts when an update outgrows the place they are in."""
 
