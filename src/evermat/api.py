@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from evermat.explanation import Explanation
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.state import Outcome
+    from evermat.maintenance.updates import Outcome
     from evermat.maintenance.watch import Budget, Progress
     from evermat.persistence import Persistence
     from evermat.rule_inputs import RuleInput

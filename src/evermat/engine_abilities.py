@@ -332,7 +332,7 @@ class CountedStratum(Protocol):
 
 
 class CountedStrata(Protocol):
-    """Strata, and which of them a relation matters to; see `maintenance.state`."""
+    """Strata, and which of them a relation matters to; see `maintenance.strata`."""
 
     @property
     def strata(self) -> Sequence[CountedStratum]:
@@ -349,7 +349,7 @@ class CountedStrata(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StratumWork:
-    """What an update did in one stratum; see `maintenance.state.StratumReport`.
+    """What an update did in one stratum; see `maintenance.updates.StratumReport`.
 
     Attributes:
         position: of the stratum; -1 stands for facts of no stratum.
