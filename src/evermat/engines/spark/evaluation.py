@@ -15,7 +15,7 @@ from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
 from evermat.engines.spark.one_task import round_in_one_task
 from evermat.engines.spark.queries import Knowledge, Planner, all_matches
-from evermat.engines.spark.reading import Reader, affected_queries
+from evermat.engines.spark.reading import Reader
 from evermat.engines.spark.row_tables import key_columns, summed
 from evermat.engines.spark.rows import brought_home, no_rows
 from evermat.engines.spark.sets import Growing, Stored
@@ -56,7 +56,7 @@ class Evaluation:
         self, queries: QuerySet, views: Views
     ) -> tuple[Block, dict[str, int]]:
         """The same for facts that are not all on the driver."""
-        affected = list(affected_queries(queries, views))
+        affected = list(queries.affected(views))
         while True:
             plans = self.plan(affected, views)
             if not plans:
@@ -192,7 +192,7 @@ class Evaluation:
         Settling what is new among them can then be part of the same plan. None if they
         are expected to be few, or if computations could fail.
         """
-        affected = list(affected_queries(queries, views))
+        affected = list(queries.affected(views))
         if any(query.computations for query in affected):
             return None
         plans = self.plan(affected, views)
