@@ -7,18 +7,19 @@ holds is read by `evermat.reading`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, TypedDict
 
 from evermat.algebra import Views, can_explain
 from evermat.catalogue import Catalogue
-from evermat.change import Change, check_sort
+from evermat.change import Change, UncopiableError, check_sort
 from evermat.columns import table_of_rows
 from evermat.engine_abilities import can_stage, place_of, with_room
-from evermat.engines import make_engine
+from evermat.engines import ENGINES, UnknownEngineError, make_engine
 from evermat.equality_change import expanded_outcome
 from evermat.equality_modes import (
     asks_for_equality,
@@ -33,6 +34,7 @@ from evermat.lang.syntax import TRIPLE
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
+from evermat.maintenance.watch import Budget
 from evermat.questions import read_question
 from evermat.rdf import read_rdf
 from evermat.reading import Asked, Reader, reader_of
@@ -45,10 +47,12 @@ from evermat.update_requests import (
     RequestError,
     by_predicate,
     check_request,
+    require_text,
 )
+from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
     from pyspark.sql import SparkSession
@@ -60,7 +64,7 @@ if TYPE_CHECKING:
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
     from evermat.maintenance.state import Outcome
-    from evermat.maintenance.watch import Budget, Progress
+    from evermat.maintenance.watch import Progress
     from evermat.persistence import Persistence
     from evermat.rule_inputs import RuleInput
     from evermat.update_requests import CheckedRequest
@@ -139,6 +143,7 @@ class KnowledgeBase:
             EvermatError: the rules cannot be read or are not valid.
         """
         check_equality(equality)
+        _check_watchers(budget, progress)
         self._persistence: Persistence | None = None
         if state is not None:
             settings = (counters, modules, equality)
@@ -220,7 +225,16 @@ class KnowledgeBase:
     def __repr__(self) -> str:
         facts = sum(size["facts"] for size in self._reader.sizes().values())
         rules = len(self.rules)
-        return f"<KnowledgeBase on {self.engine}: {rules:,} rules, {facts:,} facts>"
+        counts = f"{counted(rules, 'rule')}, {counted(facts, 'fact')}"
+        return f"<KnowledgeBase on {self.engine}: {counts}>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be copied or pickled: two would change the same engine."""
+        raise UncopiableError(
+            self,
+            "threads can share it, and other processes can open its state, if it has "
+            "one (see `state=`)",
+        )
 
     # ------------------------------------------------------------------ changes
 
@@ -228,7 +242,7 @@ class KnowledgeBase:
         self,
         data: Mapping[str, object] | None = None,
         *,
-        rdf: str | Path | Iterable[str | Path] = (),
+        rdf: str | Path | Iterable[str | Path] | None = None,
         base: str | None = None,
     ) -> Change:
         """Insert the facts of many predicates at once.
@@ -241,8 +255,7 @@ class KnowledgeBase:
             base: what relative IRIs in RDF files are relative to.
         """
         request = Request(insert=by_predicate(data))
-        files = [rdf] if isinstance(rdf, str | Path) else rdf
-        for path in files:
+        for path in _listed_files(rdf):
             request.insert.setdefault(TRIPLE, []).append(read_rdf(path, base=base))
         return self._change(request)
 
@@ -344,6 +357,7 @@ class KnowledgeBase:
             text: the question.
             raw: do not multiply equal constants out: answers hold representatives.
         """
+        require_text(text, "a question")
         reader = self._reader
         question = read_question(
             text, catalogue=reader.catalogue, prefixes=self._prefixes
@@ -373,6 +387,7 @@ class KnowledgeBase:
         Raises:
             SearchLimitError: the limit was passed.
         """
+        require_text(fact, "a fact")
         reader = self._reader
         known, prefixes = reader.catalogue, self._prefixes
         found = read_fact(fact, row, catalogue=known, prefixes=prefixes)
@@ -645,8 +660,35 @@ class KnowledgeBase:
         return "auto" if is_first else self._algorithm
 
 
+def _listed_files(given: str | Path | Iterable[str | Path] | None) -> list[str | Path]:
+    files = [given] if isinstance(given, str | Path) else given or ()
+    if not isinstance(files, Iterable):
+        raise RequestError(
+            f"RDF files are named by paths, not by `{type(files).__name__}`"
+        )
+    return list(files)
+
+
+def _check_watchers(budget: object, progress: object) -> None:
+    """Refuse at once what would fail in the middle of an update."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise RequestError(
+            f"a budget is no `{type(budget).__name__}`: {budget!r}",
+            help="write evermat.Budget(seconds=…), for instance",
+        )
+    if progress is not None and not callable(progress):
+        raise RequestError(
+            f"progress is told to a function, not to {progress!r}",
+        )
+
+
 def _engine_of(engine: str | Engine, spark: SparkSession | None) -> Engine:
     if not isinstance(engine, str):
+        if not hasattr(engine, "materialised"):
+            raise UnknownEngineError(
+                f"{engine!r} is neither an engine nor the name of one",
+                help=f"use one of {', '.join(ENGINES)}",
+            )
         return engine
     return make_engine(engine, **({} if spark is None else {"session": spark}))
 
