@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Snapshot
     from evermat.catalogue import Catalogue
     from evermat.distant_rows import DistantRows
-    from evermat.maintenance.state import Outcome, Report
+    from evermat.maintenance.updates import Outcome, Report
 
 Sort = Literal["all", "explicit", "derived"]
 """Which facts are meant: all, those that were given, or those only derived."""

@@ -19,7 +19,7 @@ from strategies import Update
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from evermat.maintenance.state import Report, StratumReport
+    from evermat.maintenance.updates import Report, StratumReport
     from oracle import Fact
 
 RULES = """

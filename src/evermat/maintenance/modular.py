@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evermat.algebra import Counts, SettledFacts
-    from evermat.maintenance.state import Changes, Run, Stratum
+    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.strata import Stratum
 
 
 # ------------------------------------------------------------------------ DRed^c-MOD

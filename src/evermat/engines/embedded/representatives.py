@@ -39,7 +39,7 @@ another are not: they are zeros, which the system gives away for nothing."""
 
 
 class Cliques:
-    """See `evermat.algebra.Representatives`."""
+    """See `evermat.engine_abilities.Representatives`."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary

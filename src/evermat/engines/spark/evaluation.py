@@ -9,20 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.columns import TERM, constants
-from evermat.engines.spark.blocks import (
-    Block,
-    Pending,
-    key_columns,
-    local_block,
-    spread,
-    summed,
-)
+from evermat.engines.spark.blocks import Block, Pending, local_block, spread
 from evermat.engines.spark.computations import failed_computation, mark_in
 from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
 from evermat.engines.spark.one_task import round_in_one_task
 from evermat.engines.spark.queries import Knowledge, Planner, all_matches
 from evermat.engines.spark.reading import Reader, affected_queries
+from evermat.engines.spark.row_tables import key_columns, summed
 from evermat.engines.spark.rows import brought_home, no_rows
 from evermat.engines.spark.sets import Growing, Stored
 

@@ -17,16 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.blocks import (
-    appended,
-    key_columns,
-    local_block,
-    widened,
-    width_of,
-)
+from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decomposition import constants_of, decompose
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.inside_tasks import Work, derive_few, run_tasks
+from evermat.engines.spark.row_tables import appended, key_columns, widened
 from evermat.engines.spark.rows import BROADCAST, brought_home
 from evermat.engines.spark.sets import Counted, Settled, Stored, rows_of
 from evermat.values import Constant

@@ -26,15 +26,10 @@ from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.evaluate import InlineTables
 from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.settled import Settled as Rows
-from evermat.engines.spark.blocks import (
-    appended,
-    key_columns,
-    local_block,
-    spread,
-    width_of,
-)
+from evermat.engines.spark.blocks import local_block, spread, width_of
 from evermat.engines.spark.nearby import MOST_CHANGES, Nearby, NotNearError, walk
 from evermat.engines.spark.reading import Reader, affected_queries
+from evermat.engines.spark.row_tables import appended, key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

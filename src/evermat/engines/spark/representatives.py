@@ -36,7 +36,7 @@ _NOBODY: Numbers = np.empty(0, np.uint32)
 
 
 class Cliques:
-    """See `evermat.algebra.Representatives`."""
+    """See `evermat.engine_abilities.Representatives`."""
 
     def __init__(
         self, cluster: Cluster, moved: Ids = NO_IDS, ones: Ids = NO_IDS
