@@ -7,20 +7,22 @@ that nothing gets between the steps of an open transaction.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, TypedDict
 
-from evermat.change import check_sort
+from evermat.change import UncopiableError, check_sort
 from evermat.columns import table_of_rows
 from evermat.engine_abilities import place_of
-from evermat.engines import make_engine
+from evermat.engines import ENGINES, UnknownEngineError, make_engine
 from evermat.equality_modes import check_equality
 from evermat.explaining import read_fact
 from evermat.explaining_plans import plans_text
 from evermat.keeper import Keeper, Manner
 from evermat.lang.syntax import TRIPLE
+from evermat.maintenance.watch import Budget
 from evermat.questions import read_question
 from evermat.rdf import read_rdf
 from evermat.reading import Asked
@@ -28,10 +30,16 @@ from evermat.result import MissingPackageError, Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
 from evermat.turns import in_turn
-from evermat.update_requests import Request, by_predicate
+from evermat.update_requests import (
+    Request,
+    RequestError,
+    by_predicate,
+    require_text,
+)
+from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from pyspark.sql import SparkSession
@@ -43,7 +51,7 @@ if TYPE_CHECKING:
     from evermat.explanation import Explanation
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.watch import Budget, Progress
+    from evermat.maintenance.watch import Progress
     from evermat.persistence import Persistence
     from evermat.reading import Reader
     from evermat.rule_inputs import RuleInput
@@ -122,6 +130,7 @@ class KnowledgeBase:
             EvermatError: the rules cannot be read or are not valid.
         """
         check_equality(equality)
+        _check_watchers(budget, progress)
         persistence: Persistence | None = None
         if state is not None:
             settings = (counters, modules, equality)
@@ -177,7 +186,16 @@ class KnowledgeBase:
     def __repr__(self) -> str:
         facts = sum(size["facts"] for size in self._reader.sizes().values())
         rules = len(self.rules)
-        return f"<KnowledgeBase on {self.engine}: {rules:,} rules, {facts:,} facts>"
+        counts = f"{counted(rules, 'rule')}, {counted(facts, 'fact')}"
+        return f"<KnowledgeBase on {self.engine}: {counts}>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be copied or pickled: two would change the same engine."""
+        raise UncopiableError(
+            self,
+            "threads can share it, and other processes can open its state, if it has "
+            "one (see `state=`)",
+        )
 
     # ------------------------------------------------------------------ changes
 
@@ -185,7 +203,7 @@ class KnowledgeBase:
         self,
         data: Mapping[str, object] | None = None,
         *,
-        rdf: str | Path | Iterable[str | Path] = (),
+        rdf: str | Path | Iterable[str | Path] | None = None,
         base: str | None = None,
     ) -> Change:
         """Insert the facts of many predicates at once.
@@ -198,8 +216,7 @@ class KnowledgeBase:
             base: what relative IRIs in RDF files are relative to.
         """
         request = Request(insert=by_predicate(data))
-        files = [rdf] if isinstance(rdf, str | Path) else rdf
-        for path in files:
+        for path in _listed_files(rdf):
             request.insert.setdefault(TRIPLE, []).append(read_rdf(path, base=base))
         return self._change(request)
 
@@ -288,6 +305,7 @@ class KnowledgeBase:
             text: the question.
             raw: do not multiply equal constants out: answers hold representatives.
         """
+        require_text(text, "a question")
         reader = self._reader
         question = read_question(
             text, catalogue=reader.catalogue, prefixes=self._keeper.prefixes
@@ -317,6 +335,7 @@ class KnowledgeBase:
         Raises:
             SearchLimitError: the limit was passed.
         """
+        require_text(fact, "a fact")
         reader = self._reader
         known, prefixes = reader.catalogue, self._keeper.prefixes
         found = read_fact(fact, row, catalogue=known, prefixes=prefixes)
@@ -451,8 +470,35 @@ class KnowledgeBase:
         return self._keeper.change(request, algorithm=algorithm, batch=batch)
 
 
+def _listed_files(given: str | Path | Iterable[str | Path] | None) -> list[str | Path]:
+    files = [given] if isinstance(given, str | Path) else given or ()
+    if not isinstance(files, Iterable):
+        raise RequestError(
+            f"RDF files are named by paths, not by `{type(files).__name__}`"
+        )
+    return list(files)
+
+
+def _check_watchers(budget: object, progress: object) -> None:
+    """Refuse at once what would fail in the middle of an update."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise RequestError(
+            f"a budget is no `{type(budget).__name__}`: {budget!r}",
+            help="write evermat.Budget(seconds=…), for instance",
+        )
+    if progress is not None and not callable(progress):
+        raise RequestError(
+            f"progress is told to a function, not to {progress!r}",
+        )
+
+
 def _engine_of(engine: str | Engine, spark: SparkSession | None) -> Engine:
     if not isinstance(engine, str):
+        if not hasattr(engine, "materialised"):
+            raise UnknownEngineError(
+                f"{engine!r} is neither an engine nor the name of one",
+                help=f"use one of {', '.join(ENGINES)}",
+            )
         return engine
     return make_engine(engine, **({} if spark is None else {"session": spark}))
 

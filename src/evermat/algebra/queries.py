@@ -78,7 +78,7 @@ class Require:
     expression: Apply
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class InlineRows:
     """Distinct rows of constants joined like a relation: parameters of folded rules."""
 
@@ -86,7 +86,7 @@ class InlineRows:
     rows: tuple[tuple[Constant, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Query:
     """One select-project-join block; identical objects may share a cached plan.
 
@@ -126,7 +126,7 @@ class Query:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class QuerySet:
     """Queries that are run together, found by the relation whose change they read."""
 
@@ -207,7 +207,7 @@ class Views:
                 return self.delta_negative
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Region:
     """A set of facts that a description decides: relations, and constants in them.
 

@@ -42,8 +42,12 @@ class Evaluation:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._knowledge: dict[Query, Knowledge] = {}
-        self._yield: dict[QuerySet, float] = {}
+        self._knowledge: weakref.WeakKeyDictionary[Query, Knowledge] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._yield: weakref.WeakKeyDictionary[QuerySet, float] = (
+            weakref.WeakKeyDictionary()
+        )
         self.driver = DriverEvaluation(cluster)
         self.fixpoints = Fixpoints(cluster)
 

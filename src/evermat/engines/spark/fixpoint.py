@@ -11,6 +11,7 @@ import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +78,9 @@ class Fixpoints:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[QuerySet, Decomposition | None] = {}
+        self._known: WeakKeyDictionary[QuerySet, Decomposition | None] = (
+            WeakKeyDictionary()
+        )
 
     def run(
         self, queries: QuerySet, facts: Facts, others: Facts

@@ -94,7 +94,7 @@ class DriverEvaluation:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._nearby = Nearby(cluster)
-        self._not_near: dict[QuerySet, int] = {}
+        self._not_near: WeakKeyDictionary[QuerySet, int] = WeakKeyDictionary()
         """How large changes were when too much had to be looked up."""
         self._start()
 
