@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,10 @@ def test_either_engine_opens_what_the_other_wrote(
     feed = list(lake.changes(tmp_path, since=0))
     held = sum(1 if change.sign == "+" else -1 for change in feed)
     assert held == sum(twin.count(name) for name in twin.predicates)
+    for version in lake.history(tmp_path):
+        for sign, numbers in (("+", version.added), ("-", version.removed)):
+            mine = [each for each in feed if each[:2] == (version.number, sign)]
+            assert numbers == Counter(each.predicate for each in mine)
 
 
 @pytest.mark.slow

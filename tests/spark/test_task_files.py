@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ def share(number: int) -> pa.RecordBatch:
 
 
 def test_every_attempt_has_a_file_of_its_own(tmp_path: Path) -> None:
-    write = partial(write_task, LocalFileSystem, str(tmp_path))
+    write = partial(write_task, LocalFileSystem, str(tmp_path), ())
     names = [row["path"] for _ in range(2) for row in _rows(write(batches(12)))]
     assert sorted(names) == sorted(map(str, tmp_path.iterdir()))
     assert len(set(names)) == 2
@@ -51,7 +52,7 @@ def test_every_row_is_read_once(
     monkeypatch.setattr(task_files, "ROWS_IN_A_GROUP", group)
     found = []
     for count in (1, 23, 12):
-        (row,) = _rows(write_task(LocalFileSystem, str(tmp_path), batches(count)))
+        (row,) = _rows(write_task(LocalFileSystem, str(tmp_path), (), batches(count)))
         assert row["size"] == LocalFileSystem().get_file_info(row["path"]).size
         found.append((row["path"], row["rows"]))
     shares = shared_out(pieces(found), least)
@@ -63,6 +64,21 @@ def test_every_row_is_read_once(
     )
     assert sorted(table["id"].to_pylist()) == sorted([*range(23), *range(12), 0])
     assert table["later"].null_count == 36
+
+
+def test_rows_are_counted_while_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_files, "ROWS_IN_A_GROUP", 2)
+    rows = {"name": ["a", "b", "a", "a", "b"], "sign": [1, 1, -1, 1, 1], "x": [1] * 5}
+    found = write_task(
+        LocalFileSystem,
+        str(tmp_path),
+        ("name", "sign"),
+        [pa.RecordBatch.from_pydict(rows)] * 3,
+    )
+    (row,) = _rows(found)
+    assert sorted(json.loads(row["counts"])) == [["a", -1, 3], ["a", 1, 6], ["b", 1, 6]]
 
 
 def test_large_files_are_cut_and_small_ones_put_together() -> None:
@@ -80,6 +96,7 @@ def test_large_files_are_cut_and_small_ones_put_together() -> None:
 
 def test_tasks_see_the_variables_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_given", set())
+    monkeypatch.setattr(gc, "freeze", list)
     monkeypatch.setenv("AWS_REGION", "of the worker")
     for name in ("AWS_A", "AWS_B"):
         monkeypatch.setenv(name, "")

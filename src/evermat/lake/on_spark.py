@@ -6,6 +6,8 @@ library of Hadoop for it. Nothing here needs Spark before a Spark engine is at w
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from evermat.engines.spark.dictionary import Dictionary
     from evermat.engines.spark.engine import SparkEngine
     from evermat.engines.spark.stored import Difference
+    from evermat.engines.spark.task_files import WrittenFile
     from evermat.lake.table import StateTable
 
 MANY = 1_000_000
@@ -56,11 +59,22 @@ def local_table(change: StoredChange) -> pa.Table | None:
     return change.table if is_spark_change(change) else None
 
 
-def write(change: Difference, table: StateTable) -> list[DataFile]:
-    """Have Spark write a change; nobody sees the files before they are committed."""
+def write(
+    change: Difference, table: StateTable, count_by: Sequence[str]
+) -> tuple[list[DataFile], Counter[tuple[object, ...]]]:
+    """Have Spark write a change; nobody sees the files before they are committed.
+
+    Returns:
+        The files, and how many rows have the same values in some columns.
+    """
     frame = change.frame()
     table.widen(width_of(frame.columns))
-    return _written(frame, table, FACTS, is_change=True)
+    written = _written(frame, table, FACTS, count_by)
+    counts = Counter[tuple[object, ...]]()
+    for file in written:
+        for *values, number in json.loads(file.counts):
+            counts[tuple(values)] += number
+    return _as_data(written, FACTS, is_change=True), counts
 
 
 def write_terms(dictionary: Dictionary, table: StateTable) -> list[DataFile]:
@@ -69,7 +83,7 @@ def write_terms(dictionary: Dictionary, table: StateTable) -> list[DataFile]:
     return [
         file
         for frame in ([] if elsewhere is None else elsewhere.unsaved)
-        for file in _written(frame, table, TERMS, is_change=True)
+        for file in _as_data(_written(frame, table, TERMS), TERMS, is_change=True)
     ]
 
 
@@ -80,14 +94,19 @@ def terms_are_saved(dictionary: Dictionary) -> None:
 
 
 def _written(
-    frame: DataFrame, table: StateTable, part: str, *, is_change: bool
-) -> list[DataFile]:
+    frame: DataFrame, table: StateTable, part: str, count_by: Sequence[str] = ()
+) -> list[WrittenFile]:
     folder = table.new_path(part)
     with step(f"write `{folder}` of the state at `{table.place}` with Spark"):
-        written = write_parquet(frame, table.storage, folder)
+        return write_parquet(frame, table.storage, folder, count_by=count_by)
+
+
+def _as_data(
+    written: list[WrittenFile], part: str, *, is_change: bool
+) -> list[DataFile]:
     return [
-        DataFile(path, part, rows, size, row_count(rows), is_change)
-        for path, rows, size in written
+        DataFile(each.path, part, each.rows, each.size, row_count(each.rows), is_change)
+        for each in written
     ]
 
 
@@ -167,7 +186,7 @@ def merge(
         raise TypeError(message)
     read = _terms if part == TERMS else _summed
     frame = read(change.cluster.session, table, files)
-    return _written(frame, table, part, is_change=False)
+    return _as_data(_written(frame, table, part), part, is_change=False)
 
 
 def _summed(

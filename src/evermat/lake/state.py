@@ -7,13 +7,15 @@ is on the lake is what is in memory, or the update failed and neither has change
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.dictionary import Dictionary
+from evermat.engines.spark.task_files import counted
 from evermat.lake import on_spark
 from evermat.lake.cliques import clique_changes
 from evermat.lake.errors import (
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 
 Batch = tuple[str, int]
 """The name of an application, and the number of one of its batches."""
+_COUNTED = (RELATION, "holds")
+"""By which rows of a change are counted: what they are, and if they come or leave."""
 
 
 class LakeState:
@@ -184,13 +188,11 @@ class LakeState:
         table = self._table
         add: list[DataFile] = []
         remove: list[DataFile] = []
-        counts: dict[str, Any] = {}
         if on_spark.is_large(change):
-            new = on_spark.write(change, table)
-            counts["rows"] = sum(file.rows for file in new)
+            new, counts = on_spark.write(change, table, _COUNTED)
         else:
             facts = self._encoded(change)
-            counts = _came_and_left(facts)
+            counts = Counter(counted(facts, _COUNTED))
             new = [table.write(FACTS, facts)] if facts.num_rows else []
         new += self._written_cliques(entry.cliques)
         add += new
@@ -210,7 +212,7 @@ class LakeState:
             add += merged
             remove += old
         info = {
-            **counts,
+            **_came_and_left(counts),
             "changes": [file.path for file in new],
             "batch": list(self._batch) if self._batch else None,
         }
@@ -319,16 +321,14 @@ def _instances(facts: pa.Table) -> int:
     return max(total["c_nr"] + total["c_r"] - total["given"], 0)
 
 
-def _came_and_left(facts: pa.Table) -> dict[str, dict[str, int]]:
-    """How many facts of each relation come and leave."""
-    found: dict[str, dict[str, int]] = {}
-    for word, sign in (("added", 1), ("removed", -1)):
-        chosen = facts.filter(pc.equal(facts["holds"], sign))[RELATION]
-        counts = {
-            each["values"].as_py(): each["counts"].as_py()
-            for each in pc.value_counts(chosen)
-        }
-        found[word] = {
-            name: counts[name] for name in sorted(counts) if not is_auxiliary(name)
-        }
+def _came_and_left(
+    counts: Mapping[tuple[object, ...], int],
+) -> dict[str, dict[str, int]]:
+    """How many facts of each relation come and leave, of numbers by `_COUNTED`."""
+    found: dict[str, dict[str, int]] = {"added": {}, "removed": {}}
+    words = {1: "added", -1: "removed"}
+    for (relation, holds), number in sorted(counts.items(), key=str):
+        name = str(relation)
+        if holds in words and not is_auxiliary(name):
+            found[words[holds]][name] = number
     return found

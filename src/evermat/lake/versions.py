@@ -21,7 +21,7 @@ class Version:
 
     Attributes:
         time: when it was committed.
-        added, removed: how many facts of each relation came and left, where counted.
+        added, removed: how many facts of each relation came and left.
         batch: the application and the number of the batch that was recorded with it.
         changes: the files that say what changed.
         is_update: whether an update made it; false for what only tidies up.

@@ -7,6 +7,8 @@ driver: what is left of a task that failed, or that another one overtook, is in 
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,28 +30,37 @@ if TYPE_CHECKING:
 ROWS_IN_A_GROUP = 1 << 19
 BYTES_IN_A_GROUP = 64 << 20
 _ROWS_AT_ONCE = 1 << 16
-_WRITTEN = "path string, rows bigint, size bigint"
+_WRITTEN = "path string, rows bigint, size bigint, counts string"
 
 
 class WrittenFile(NamedTuple):
-    """A file that a task has finished."""
+    """A file that a task has finished.
+
+    Attributes:
+        counts: how many rows have the same values in some columns, as JSON: a list of
+            the values and the number.
+    """
 
     path: str
     rows: int
     size: int
+    counts: str
 
 
-def write_parquet(frame: DataFrame, storage: Open, folder: str) -> list[WrittenFile]:
+def write_parquet(
+    frame: DataFrame, storage: Open, folder: str, *, count_by: Sequence[str] = ()
+) -> list[WrittenFile]:
     """Have tasks write a frame, each of them a file.
 
     Args:
         frame: what to write; tasks without rows write nothing.
         storage: opens the storage, in a task.
         folder: where the files are to be, in that storage.
+        count_by: columns by whose values rows are counted on the way.
     """
-    task = partial(write_task, storage, folder)
+    task = partial(write_task, storage, folder, tuple(count_by))
     rows = map_in_tasks(frame, task, _WRITTEN).collect()
-    return [WrittenFile(row["path"], row["rows"], row["size"]) for row in rows]
+    return [WrittenFile(**row.asDict()) for row in rows]
 
 
 def read_parquet(
@@ -109,11 +120,15 @@ def shared_out(every: Sequence[Piece], least: int) -> list[list[Piece]]:
 
 
 def write_task(
-    storage: Open, folder: str, batches: Iterable[pa.RecordBatch]
+    storage: Open,
+    folder: str,
+    count_by: Sequence[str],
+    batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Write all rows to a file with a name that no other attempt has."""
     path = f"{folder}/{uuid4().hex}.parquet"
     writer, rows = None, 0
+    counts = Counter[tuple[object, ...]]()
     for table in _groups(batches):
         if writer is None:
             system = storage()
@@ -123,13 +138,25 @@ def write_task(
             )
         writer.write_table(table, row_group_size=table.num_rows)
         rows += table.num_rows
+        if count_by:
+            counts.update(counted(table, count_by))
     if writer is not None:
         writer.close()
         size = system.get_file_info(path).size
-        columns = [[path], [rows], [size]]
+        found = json.dumps([[*values, number] for values, number in counts.items()])
+        columns = [[path], [rows], [size], [found]]
         yield pa.RecordBatch.from_pydict(
             dict(zip(WrittenFile._fields, columns, strict=True))
         )
+
+
+def counted(table: pa.Table, names: Sequence[str]) -> dict[tuple[object, ...], int]:
+    """How many rows have the same values in some columns."""
+    groups = table.group_by(list(names), use_threads=False)
+    found = groups.aggregate([([], "count_all")]).to_pydict()
+    numbers = found.pop("count_all")
+    values = zip(*(found[name] for name in names), strict=True)
+    return dict(zip(values, numbers, strict=True))
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
