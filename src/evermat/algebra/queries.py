@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from evermat.algebra.facts import Facts, SettledFacts
 
@@ -149,6 +149,17 @@ class QuerySet:
                 changes.setdefault(key[0], set()).add(key[1])
         frozen = {role: frozenset(names) for role, names in changes.items()}
         object.__setattr__(self, "changes", frozen)
+
+    def affected(self, views: Views) -> Iterator[Query]:
+        """The queries that can yield anything: the change has what they read."""
+        yield from self.by_change.get(None, ())
+        for role, delta in (
+            (Role.CHANGED, views.delta_positive),
+            (Role.CHANGED_ABSENT, views.delta_negative),
+        ):
+            # In an order that is the same in every process, for the sake of debugging.
+            for name in () if delta is None else sorted(delta.relations()):
+                yield from self.by_change.get((role, name), ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import STORED_NUMBERS, EngineUseError, Role, require_bounded
+from evermat.algebra import STORED_NUMBERS, EngineUseError, require_bounded
 from evermat.columns import ArityMismatchError, as_terms, constants, table_of_rows
 from evermat.engines.reference.closing import CapturedRows, closed_rows, fits
 from evermat.engines.reference.equality import EqualityOperators
@@ -25,7 +25,7 @@ from evermat.engines.reference.sets import (
 from evermat.engines.reference.store import Copy, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from evermat.algebra import (
         Captured,
@@ -118,7 +118,7 @@ class ReferenceEngine(EqualityOperators):
         """The facts that the queries yield, with the number of matches of each."""
         reader = Reader(views)
         numbers: Counter[Fact] = Counter()
-        for query in _affected(queries, views):
+        for query in queries.affected(views):
             found = Counter(
                 (query.head.relation, instance(query.head.operands, binding))
                 for binding in Matcher(query, reader).matches()
@@ -347,22 +347,6 @@ class ReferenceEngine(EqualityOperators):
         for relation, row in facts_of(new):
             self.store.explicit.contents.setdefault(relation, set()).add(row)
         self.store.nonrecursive.add(self.once(new))
-
-
-def _affected(queries: QuerySet, views: Views) -> Iterator[Query]:
-    """The queries that may have matches: those whose changed relation has a change."""
-    changes = {
-        Role.CHANGED: views.delta_positive,
-        Role.CHANGED_ABSENT: views.delta_negative,
-    }
-    for key, group in queries.by_change.items():
-        if key is None:
-            yield from group
-            continue
-        role, relation = key
-        change = changes[role]
-        if change is not None and relation in change.relations():
-            yield from group
 
 
 def _table_rows(table: pa.Table) -> Iterable[Row]:

@@ -28,7 +28,7 @@ from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.settled import Settled as Rows
 from evermat.engines.spark.blocks import local_block, spread, width_of
 from evermat.engines.spark.nearby import MOST_CHANGES, Nearby, NotNearError, walk
-from evermat.engines.spark.reading import Reader, affected_queries
+from evermat.engines.spark.reading import Reader
 from evermat.engines.spark.row_tables import appended, key_columns
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class DriverEvaluation:
 
         None if the driver has not all that is read, or if there are too many matches.
         """
-        affected = tuple(affected_queries(queries, views))
+        affected = tuple(queries.affected(views))
         here = self._views(affected, views, Reader(self._cluster, views))
         if here is None:
             here = self._near_views(queries, affected, views)
