@@ -71,9 +71,7 @@ def _atoms(rule: Rule) -> list[Atom]:
     return [rule.head, *rule.positive_atoms(), *rule.negated_atoms()]
 
 
-def _facts(
-    random_: random.Random, names: Sequence[str], count: int
-) -> frozenset[Fact]:
+def _facts(random_: random.Random, names: Sequence[str], count: int) -> frozenset[Fact]:
     """Most of them given ones, some of predicates that rules derive as well."""
     weights = [8 if name in LEVELS[0] else 1 for name in names]
     return frozenset(
@@ -94,9 +92,9 @@ def _template(random_: random.Random, level: int) -> Rule:
     bound = _variables(body)
     head = _atom(random_, [*LEVELS[level]], bound)
     rest: list[Negation | Condition] = []
-    if random_.random() < 0.4:  # noqa: PLR2004
+    if random_.random() < 0.4:
         rest.append(Negation(_atom(random_, below, bound)))
-    if len(bound) > 1 and random_.random() < 0.3:  # noqa: PLR2004
+    if len(bound) > 1 and random_.random() < 0.3:
         sides = tuple(Variable(name) for name in random_.sample(bound, 2))
         rest.append(Condition(Call(random_.choice(("=", "!=")), sides)))
     return Rule((head,), (*body, *rest))
@@ -107,9 +105,7 @@ def _variables(atoms: Sequence[Atom]) -> list[str]:
     return sorted({each.name for each in arguments if isinstance(each, Variable)})
 
 
-def _joined(
-    random_: random.Random, names: Sequence[str], bound: Sequence[str]
-) -> Atom:
+def _joined(random_: random.Random, names: Sequence[str], bound: Sequence[str]) -> Atom:
     """An atom that has a variable in common with others; few rules form all pairs."""
     atom = _atom(random_, names)
     while bound and not set(bound) & set(_variables([atom])):
@@ -126,7 +122,7 @@ def _atom(
     name = random_.choice(names)
     arguments = tuple(
         Variable(random_.choice(variables))
-        if variables and random_.random() < 0.7  # noqa: PLR2004
+        if variables and random_.random() < 0.7
         else HOLE
         for _ in range(ARITIES[name])
     )

@@ -28,6 +28,7 @@ from evermat.equality_modes import (
     with_equality,
 )
 from evermat.explaining import read_fact
+from evermat.explaining_contradictions import contradictions_proved
 from evermat.lang.normalise import rule_key
 from evermat.lang.syntax import TRIPLE
 from evermat.maintenance.algorithms import REMATERIALISE
@@ -49,6 +50,7 @@ from evermat.update_requests import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
     from pyspark.sql import SparkSession
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from evermat.explanation import Explanation
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.compiled_rules import RuleBook
     from evermat.maintenance.state import Outcome
     from evermat.maintenance.watch import Budget, Progress
     from evermat.persistence import Persistence
@@ -314,7 +317,8 @@ class KnowledgeBase:
             add_rules=self._with_axioms(checked),
             algorithm=algorithm,
         )
-        outcome = with_room(kept.engine, plan)
+        with self._contradictions_proved(kept, checked):
+            outcome = with_room(kept.engine, plan)
         return self._report(outcome, checked.catalogue, applied=False)
 
     def transaction(self, *, algorithm: str | None = None) -> Transaction:
@@ -537,7 +541,10 @@ class KnowledgeBase:
     ) -> Change:
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        with self._announced(kept, checked.catalogue, checked.prefixes, batch):
+        with (
+            self._announced(kept, checked.catalogue, checked.prefixes, batch),
+            self._contradictions_proved(kept, checked),
+        ):
             update = partial(
                 kept.update,
                 delete=checked.delete,
@@ -576,6 +583,21 @@ class KnowledgeBase:
         new.require_algorithm(self._algorithm)
         new.require_algorithm(usual)
         return new, REMATERIALISE
+
+    def _contradictions_proved(
+        self,
+        kept: Materialisation | EqualityMaterialisation,
+        checked: CheckedRequest,
+    ) -> AbstractContextManager[None]:
+        """Have errors tell why values would be equal by the rules of a request."""
+
+        def rules() -> RuleBook:
+            book, _ = kept.book.change(
+                remove=checked.remove_rules, add=checked.add_rules
+            )
+            return book
+
+        return contradictions_proved(rules, checked.prefixes)
 
     def _with_axioms(self, checked: CheckedRequest) -> tuple[Rule, ...]:
         if self._equality != "axioms":

@@ -90,9 +90,9 @@ class Three:
 
 
 def play(seed: int) -> list[bool]:
-    """Some updates; returns which of those that could be were carried out as a whole."""
+    """Some updates; returns for each that might whether it was one call."""
     random_ = random.Random(seed)  # noqa: S311  no secret
-    counters = random_.random() < 0.5  # noqa: PLR2004
+    counters = random_.random() < 0.5
     three = Three(seed, counters=counters)
     for update in scenario_of(seed).updates:
         choice = WITH_COUNTERS if counters else WITHOUT_COUNTERS
