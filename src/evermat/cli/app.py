@@ -28,6 +28,8 @@ from evermat.cli.options import (
     SyntaxOption,
     Version,
     budget_of,
+    known_engine,
+    known_format,
 )
 from evermat.cli.programs import Syntax
 from evermat.cli.store_app import stores, update
@@ -99,7 +101,13 @@ def run(
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="SUFFIX", help="csv, tsv, parquet, …")
+        str,
+        typer.Option(
+            "--format",
+            metavar="SUFFIX",
+            help="csv, tsv, parquet, …",
+            callback=known_format,
+        ),
     ] = "csv",
     show: Show = 0,
     store: Store = None,
@@ -474,7 +482,10 @@ ConfigFile = Annotated[
 PipelineEngine = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        "--engine", metavar="NAME", help="spark or embedded, whatever CONFIG says."
+        "--engine",
+        metavar="NAME",
+        help="spark or embedded, whatever CONFIG says.",
+        callback=known_engine,
     ),
 ]
 PipelineMaster = Annotated[
