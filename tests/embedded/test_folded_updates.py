@@ -20,7 +20,7 @@ from paper_examples import Example
 from tracked import Tracked
 
 if TYPE_CHECKING:
-    from evermat.maintenance.state import Report, StratumReport
+    from evermat.maintenance.updates import Report, StratumReport
     from strategies import Update
 
 WITH_COUNTERS = ("bf", "bf-c", "dred-c", "dred")

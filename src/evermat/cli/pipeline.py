@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.cli.output import count, seconds
+from evermat.cli.output import seconds
 from evermat.pipeline import Pipeline, read_config
 from evermat.pipeline.report import OK, read_reports
 from evermat.pipeline.status import Status, read_status
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,7 +138,7 @@ def _show(finished: Finished, output: Output) -> None:
         )
     output.say(
         f"{report.command} of {report.pipeline}: version {report.version} in "
-        f"{seconds(report.seconds)}, {count(len(report.steps), 'step')}"
+        f"{seconds(report.seconds)}, {counted(len(report.steps), 'step')}"
     )
     output.say(f"report: {near(finished.page)}")
 

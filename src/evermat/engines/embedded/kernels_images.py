@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.kernels import int32, int64, kernel, uint8, uint16, uint64
-from evermat.engines.embedded.kernels_programs import find_row, key_of, part_of_run
+from evermat.engines.embedded.kernels_lookups import find_row, key_of, part_of_run
 from evermat.engines.embedded.kernels_sets import (
     HIGH,
     LOW,

@@ -21,18 +21,20 @@ from evermat.engines.embedded.kernels import (
     uint32,
     uint64,
 )
+from evermat.engines.embedded.kernels_lookups import (
+    bucket_start,
+    find_row,
+    key_of,
+    part_of_run,
+    peek,
+)
 from evermat.engines.embedded.layout import (
     ARITY_OF_RUN,
-    BASE,
-    BUCKETS,
-    DIRECTORY,
     FIRST_RUN,
     KEYS,
     ROOM,
     ROWS,
     RUNS,
-    SHIFT,
-    SIZE,
     STATUS,
     TABLE,
 )
@@ -86,58 +88,7 @@ _LOWER = np.uint64(0xFFFFFFFF)
 _WORD = 8
 
 
-# ----------------------------------------------------------------------- look-ups
-
-
-@kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
-def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
-    """Where keys equal to a goal begin in a run, and an end that is not before theirs.
-
-    Keys need only have the upper half of the goal if it is looked up `by_half`, where
-    its lower half is zero.
-    """
-    low = int64(0)
-    high = read_number(run, SIZE)
-    buckets = read_number(run, BUCKETS)
-    if buckets > 0:
-        shift = read_number(run, SHIFT)
-        bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> shift
-        if bucket < 0 or bucket >= buckets:
-            return int64(0), int64(0)
-        directory = read_number(run, DIRECTORY)
-        low = int64(read_row(directory, bucket))
-        high = int64(read_row(directory, bucket + 1))
-        if by_half and shift == 0:
-            return low, high
-    keys = read_number(run, KEYS)
-    end = high
-    while low < end:
-        middle = (low + end) >> 1
-        if read_key(keys, middle) < goal:
-            low = middle + 1
-        else:
-            end = middle
-    return low, high
-
-
-@kernel("uint64(uint32[::1], int64, int64)")
-def key_of(ids: Ids, start: int, size: int) -> np.uint64:
-    """The key of a fact, or of some of its columns; see `index.make_keys`."""
-    if size == 0:
-        return uint64(0)
-    first = uint64(ids[start])
-    if size == 1:
-        return first << _HALF
-    if size == 2:  # noqa: PLR2004  two ids fit into a key
-        return (first << _HALF) | uint64(ids[start + 1])
-    h = uint64(0x9E3779B97F4A7C15)
-    for at in range(start, start + size):
-        h ^= uint64(ids[at])
-        h *= uint64(0xBF58476D1CE4E5B9)
-        h ^= h >> uint64(29)
-        h *= uint64(0x94D049BB133111EB)
-        h ^= h >> uint64(32)
-    return h
+# ------------------------------------------------------------------- steps of a run
 
 
 @kernel("uint64(int64, uint32[::1], uint32[::1])")
@@ -149,32 +100,6 @@ def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     return key_of(ids, 0, size)
 
 
-@kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
-def find_row(
-    relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
-) -> int:
-    """The row of a fact, or -1; `goal` is its key, and it begins at a place of ids."""
-    run = index + _WORD * FIRST_RUN
-    for _ in range(read_number(index, RUNS)):
-        place, end = part_of_run(run, goal, uint8(0))
-        keys = read_number(run, KEYS)
-        while place < end and read_key(keys, place) == goal:
-            row = int64(read_row(read_number(run, ROWS), place))
-            same = True
-            if arity > 2:  # noqa: PLR2004  the key is a hash
-                table = read_number(relation, TABLE)
-                room = read_number(relation, ROOM)
-                for at in range(arity):
-                    if read_id(table, at * room + row) != ids[start + at]:
-                        same = False
-                        break
-            if same:
-                return row
-            place += 1
-        run += _WORD * ARITY_OF_RUN
-    return int64(-1)
-
-
 @kernel("int64(int64, uint64, uint32[::1], int64)")
 def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     """The row of the fact that a record is about, or -1."""
@@ -182,29 +107,6 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     index = read_number(record, INDEX)
     size = read_number(record, KEY_SIZE)
     return find_row(relation, index, size, goal, ids, start)
-
-
-@kernel("int64(int64, uint64)")
-def _bucket_start(index: int, goal: np.uint64) -> int:
-    """Where the longest run has keys like the goal, as far as its directory tells."""
-    run = index + _WORD * FIRST_RUN
-    buckets = read_number(run, BUCKETS)
-    if read_number(index, RUNS) == 0 or buckets == 0:
-        return int64(0)
-    bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> read_number(run, SHIFT)
-    if bucket < 0 or bucket >= buckets:
-        return int64(0)
-    return int64(read_row(read_number(run, DIRECTORY), bucket))
-
-
-@kernel("int64(int64, int64)")
-def _peek(index: int, place: int) -> int:
-    """Read what a look-up is likely to read."""
-    run = index + _WORD * FIRST_RUN
-    if read_number(index, RUNS) == 0 or place >= read_number(run, SIZE):
-        return int64(0)
-    key = read_key(read_number(run, KEYS), place)
-    return int64(key) ^ int64(read_row(read_number(run, ROWS), place))
 
 
 @kernel("boolean(int64, int64, uint8[::1])")
@@ -250,7 +152,7 @@ def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool
     return bool(there == (kind == REQUIRE))
 
 
-# ---------------------------------------------------------------------------- runs
+# ------------------------------------------------------------------------ all steps
 
 
 @kernel(
@@ -292,10 +194,10 @@ def _warm_up(
         if is_proof and proved[i]:
             continue
         if _take(scan, int64(rows[i]), uint64(0), values):
-            places[i - low] = _bucket_start(index, _goal(step, values, ids))
+            places[i - low] = bucket_start(index, _goal(step, values, ids))
     for i in range(low, high):
         if places[i - low] >= 0:
-            seen ^= _peek(index, places[i - low])
+            seen ^= peek(index, places[i - low])
     return seen
 
 
@@ -320,9 +222,9 @@ def _find_heads(
     places = np.empty(BLOCK, np.int64)
     seen = int64(0)
     for i in range(low, high):
-        places[i - low] = _bucket_start(index, key_of(ids, size * i, size))
+        places[i - low] = bucket_start(index, key_of(ids, size * i, size))
     for i in range(low, high):
-        seen ^= _peek(index, places[i - low])
+        seen ^= peek(index, places[i - low])
     for i in range(low, high):
         row = _find_fact(head, key_of(ids, size * i, size), ids, size * i)
         if row >= 0:
