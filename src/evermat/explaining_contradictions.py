@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.explanation import Explanation
-    from evermat.maintenance.compiled_rules import RuleBook
+    from evermat.maintenance.rule_book import RuleBook
 
 MOST_INSTANCES = 1_000_000
 """Rule instances that are looked at to find a proof."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine
     from evermat.equality_modes import Equality
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.compiled_rules import RuleBook
+    from evermat.maintenance.rule_book import RuleBook
     from evermat.maintenance.updates import Outcome
     from evermat.maintenance.watch import Budget, Progress
     from evermat.persistence import Persistence
