@@ -43,7 +43,8 @@ class CliqueArrays:
         links: how each id differs from what stands for it, as `id ^ other`.
         ring: how it differs from the next member of its clique.
         others: how many other names its clique has.
-        version: changes whenever the arrays do.
+        version: tells them from all others; they are not written to any more as soon
+            as there is a copy.
     """
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.kernels import (
+    inner_kernel,
     int64,
     kernel,
     sort_keys,
@@ -37,6 +38,7 @@ from evermat.engines.embedded.layout import (
     TABLE,
 )
 from evermat.engines.embedded.raw import (
+    prefetch,
     read_id,
     read_key,
     read_number,
@@ -84,12 +86,14 @@ TOO_MUCH = -1
 _HALF = np.uint64(32)
 _LOWER = np.uint64(0xFFFFFFFF)
 _WORD = 8
+_ROW = 4
+_STATUS = 2
 
 
 # ----------------------------------------------------------------------- look-ups
 
 
-@kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
+@inner_kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
 def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     """Where keys equal to a goal begin in a run, and an end that is not before theirs.
 
@@ -120,7 +124,7 @@ def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     return low, high
 
 
-@kernel("uint64(uint32[::1], int64, int64)")
+@inner_kernel("uint64(uint32[::1], int64, int64)")
 def key_of(ids: Ids, start: int, size: int) -> np.uint64:
     """The key of a fact, or of some of its columns; see `index.make_keys`."""
     if size == 0:
@@ -140,7 +144,7 @@ def key_of(ids: Ids, start: int, size: int) -> np.uint64:
     return h
 
 
-@kernel("uint64(int64, uint32[::1], uint32[::1])")
+@inner_kernel("uint64(int64, uint32[::1], uint32[::1])")
 def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     """The key that a record looks for; `ids` is given what it is made of."""
     size = read_number(record, KEY_SIZE)
@@ -149,7 +153,7 @@ def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     return key_of(ids, 0, size)
 
 
-@kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
+@inner_kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
 def find_row(
     relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
 ) -> int:
@@ -175,7 +179,7 @@ def find_row(
     return int64(-1)
 
 
-@kernel("int64(int64, uint64, uint32[::1], int64)")
+@inner_kernel("int64(int64, uint64, uint32[::1], int64)")
 def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     """The row of the fact that a record is about, or -1."""
     relation = read_number(record, RELATION)
@@ -184,9 +188,9 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     return find_row(relation, index, size, goal, ids, start)
 
 
-@kernel("int64(int64, uint64)")
-def _bucket_start(index: int, goal: np.uint64) -> int:
-    """Where the longest run has keys like the goal, as far as its directory tells."""
+@inner_kernel("int64(int64, uint64)")
+def _entry(index: int, goal: np.uint64) -> int:
+    """Where the directory of the longest run tells of keys like the goal, or 0."""
     run = index + _WORD * FIRST_RUN
     buckets = read_number(run, BUCKETS)
     if read_number(index, RUNS) == 0 or buckets == 0:
@@ -194,20 +198,19 @@ def _bucket_start(index: int, goal: np.uint64) -> int:
     bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> read_number(run, SHIFT)
     if bucket < 0 or bucket >= buckets:
         return int64(0)
-    return int64(read_row(read_number(run, DIRECTORY), bucket))
+    return read_number(run, DIRECTORY) + _ROW * bucket
 
 
-@kernel("int64(int64, int64)")
-def _peek(index: int, place: int) -> int:
-    """Read what a look-up is likely to read."""
+@inner_kernel("void(int64, int64)")
+def _fetch_keys(index: int, entry: int) -> None:
+    """Fetch what a look-up is likely to read, by an entry of the directory."""
     run = index + _WORD * FIRST_RUN
-    if read_number(index, RUNS) == 0 or place >= read_number(run, SIZE):
-        return int64(0)
-    key = read_key(read_number(run, KEYS), place)
-    return int64(key) ^ int64(read_row(read_number(run, ROWS), place))
+    place = int64(read_row(entry, 0))
+    prefetch(read_number(run, KEYS) + _WORD * place)
+    prefetch(read_number(run, ROWS) + _ROW * place)
 
 
-@kernel("boolean(int64, int64, uint8[::1])")
+@inner_kernel("boolean(int64, int64, uint8[::1])")
 def _is_seen(record: int, row: int, visible: Flags) -> bool:
     seen_by = read_number(record, SEEN_BY)
     if seen_by == 0:
@@ -216,7 +219,7 @@ def _is_seen(record: int, row: int, visible: Flags) -> bool:
     return bool(visible[read_status(status, row)] & seen_by)
 
 
-@kernel("boolean(int64, int64, uint64, uint32[::1])")
+@inner_kernel("boolean(int64, int64, uint64, uint32[::1])")
 def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     """Take values from a row; whether it has those that it must have."""
     relation = read_number(record, RELATION)
@@ -238,7 +241,7 @@ def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     return True
 
 
-@kernel("boolean(int64, int64, uint8[::1], uint32[::1], uint32[::1])")
+@inner_kernel("boolean(int64, int64, uint8[::1], uint32[::1], uint32[::1])")
 def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool:
     """Whether a test is passed; `ids` is room."""
     if kind >= AGREE:
@@ -254,7 +257,7 @@ def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool
 
 
 @kernel(
-    "int64(int64, int64, int64, int64, int32[::1], uint8[::1], uint32[::1], int64[::1])"
+    "void(int64, int64, int64, int64, int32[::1], uint8[::1], uint32[::1], int64[::1])"
 )
 def _warm_up(
     scan: int,
@@ -264,39 +267,38 @@ def _warm_up(
     rows: Rows,
     proved: Flags,
     values: Ids,
-    places: Numbers,
-) -> int:
-    """Read what the first steps for some rows, unless proved, are likely to read.
+    entries: Numbers,
+) -> None:
+    """Fetch what the first steps for some rows, unless proved, are likely to read.
 
-    Relations are larger than the cache. Reads that do not wait for each other overlap,
-    and those of a step for one row after the other do not.
+    Relations are larger than the cache. What is fetched for many rows comes at once,
+    and what a step reads for one row after the other does not.
     """
     is_proof = proved.size > 0
-    seen = int64(0)
     relation = read_number(scan, RELATION)
     table = read_number(relation, TABLE)
     room = read_number(relation, ROOM)
     at = OPERANDS + read_number(scan, KEY_SIZE)
     for _ in range(read_number(scan, BINDS) + read_number(scan, CHECKS)):
-        column = table + 4 * room * read_number(scan, at)
+        column = table + _ROW * room * read_number(scan, at)
         for i in range(low, high):
             if not (is_proof and proved[i]):
-                seen ^= int64(read_id(column, int64(rows[i])))
+                prefetch(column + _ROW * int64(rows[i]))
         at += 2
     if read_number(step, KIND) >= AGREE:
-        return seen
+        return
     ids = np.empty(MOST_SLOTS, np.uint32)
     index = read_number(step, INDEX)
     for i in range(low, high):
-        places[i - low] = -1
+        entries[i - low] = 0
         if is_proof and proved[i]:
             continue
         if _take(scan, int64(rows[i]), uint64(0), values):
-            places[i - low] = _bucket_start(index, _goal(step, values, ids))
+            entries[i - low] = _entry(index, _goal(step, values, ids))
+            prefetch(entries[i - low])
     for i in range(low, high):
-        if places[i - low] >= 0:
-            seen ^= _peek(index, places[i - low])
-    return seen
+        if entries[i - low] > 0:
+            _fetch_keys(index, entries[i - low])
 
 
 @kernel(
@@ -317,23 +319,25 @@ def _find_heads(
     """Look for the rows of heads; `found` and `fresh` have room for all of them."""
     size = read_number(head, KEY_SIZE)
     index = read_number(head, INDEX)
-    places = np.empty(BLOCK, np.int64)
-    seen = int64(0)
+    status = read_number(read_number(head, RELATION), STATUS)
+    entries = np.empty(BLOCK, np.int64)
     for i in range(low, high):
-        places[i - low] = _bucket_start(index, key_of(ids, size * i, size))
+        entries[i - low] = _entry(index, key_of(ids, size * i, size))
+        prefetch(entries[i - low])
     for i in range(low, high):
-        seen ^= _peek(index, places[i - low])
+        if entries[i - low] > 0:
+            _fetch_keys(index, entries[i - low])
     for i in range(low, high):
         row = _find_fact(head, key_of(ids, size * i, size), ids, size * i)
         if row >= 0:
             found[known] = (target << _HALF) | uint64(row)
             known += 1
+            prefetch(status + _STATUS * row)
         else:
             fresh[written] = uint32(target)
             for a in range(size):
                 fresh[written + 1 + a] = ids[size * i + a]
             written += size + 1
-    ids[0] = uint32(seen)  # so that what was read to have it at hand is read indeed
     return known, written
 
 
@@ -387,9 +391,7 @@ def match_programs(
         for i in range(low, high):
             if (i - low) % BLOCK == 0:
                 end = min(i + BLOCK, high)
-                ids[0] = uint32(
-                    _warm_up(scan, first, i, end, rows, proved, values, block)
-                )
+                _warm_up(scan, first, i, end, rows, proved, values, block)
             if is_proof and proved[i]:
                 continue
             if not _take(scan, int64(rows[i]), uint64(0), values):

@@ -404,7 +404,6 @@ class Cliques:
             self._is_shared = False
         else:
             self._held.arrays.grow(size)
-        self._held.arrays.version = object()
         self._held.is_whole = False
         yield
         self._held.is_whole = True
