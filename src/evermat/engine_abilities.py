@@ -332,7 +332,7 @@ class CountedStratum(Protocol):
 
 
 class CountedStrata(Protocol):
-    """Strata, and which of them a relation matters to; see `maintenance.state`."""
+    """Strata, and which of them a relation matters to; see `maintenance.strata`."""
 
     @property
     def strata(self) -> Sequence[CountedStratum]:
@@ -349,7 +349,7 @@ class CountedStrata(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StratumWork:
-    """What an update did in one stratum; see `maintenance.state.StratumReport`.
+    """What an update did in one stratum; see `maintenance.updates.StratumReport`.
 
     Attributes:
         position: of the stratum; -1 stands for facts of no stratum.
@@ -431,6 +431,21 @@ class ProvingEngine(Engine, Protocol):
 def can_prove(engine: Engine) -> TypeGuard[ProvingEngine]:
     """Whether an engine stops looking at a fact that has a derivation."""
     return hasattr(engine, "derivable")
+
+
+class ExplainingEngine(Engine, Protocol):
+    """An engine that has more to say than how it joins."""
+
+    def explain_layout(self) -> list[str]:
+        """Where facts are, and how they are divided."""
+
+    def explain_recursion(self, recursive: QuerySet) -> list[str]:
+        """How the recursive rules of a stratum are run."""
+
+
+def can_explain(engine: Engine) -> TypeGuard[ExplainingEngine]:
+    """Whether an engine has more to say than how it joins."""
+    return hasattr(engine, "explain_layout")
 
 
 class RoomyEngine(Engine, Protocol):

@@ -26,7 +26,7 @@ from evermat.algebra import (
     Views,
 )
 from evermat.engines import make_engine
-from evermat.engines.spark.sets import FEW_LEVELS
+from evermat.engines.spark.heaps import FEW_LEVELS
 from evermat.evaluation_errors import EvaluationError
 from evermat.values import IRI, constant
 

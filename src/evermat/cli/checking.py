@@ -7,11 +7,11 @@ from collections import Counter
 from enum import Enum, auto
 from typing import TYPE_CHECKING, TypedDict
 
-from evermat.cli.output import count
 from evermat.cli.programs import Syntax, read_program
 from evermat.errors import EvermatError
 from evermat.lang.checks import check_program
 from evermat.rule_inputs import reading
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def check_files(
         is_fine = is_fine and not errors and not (is_strict and warnings)
         if not output.is_json:
             _show((*errors, *warnings))
-        found = f"{count(len(errors), 'error')}, {count(len(warnings), 'warning')}"
+        found = f"{counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}"
         output.say(f"{path}: {found if errors or warnings else 'no problems'}")
         for module in modules:
             output.say(f"  {module['name']}:")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from evermat.columns import as_terms, constants, kinds_in, shown_texts, values
 from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.values import Kind, term_text
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -81,7 +82,7 @@ class Output:
             shown = min(_ROWS_ON_SCREEN if limit is None else limit, len(result))
             self.table(result.columns, rows_of(result, shown))
             rest = "" if shown == len(result) else f", {shown:,} of them shown"
-            self.say(count(len(result), "row") + rest)
+            self.say(counted(len(result), "row") + rest)
         else:
             _print_rows(result, limit)
 
@@ -117,11 +118,6 @@ def seconds(value: float) -> str:
     if value < 0.0995:  # noqa: PLR2004  below a tenth of a second
         return f"{value * 1000:.1f} ms"
     return f"{value:.2f} s"
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun: `1 fact`, `2,000 facts`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def sizes(changed: Mapping[str, tuple[int, int]]) -> list[list[Cell]]:

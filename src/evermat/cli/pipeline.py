@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evermat.cli.output import count, seconds
+from evermat.cli.output import seconds
 from evermat.engines import ENGINES
 from evermat.pipeline import Pipeline, read_config
 from evermat.pipeline.report import OK, read_reports
 from evermat.pipeline.status import Status, read_status
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,7 +145,7 @@ def _show(finished: Finished, output: Output) -> None:
         )
     output.say(
         f"{report.command} of {report.pipeline}: version {report.version} in "
-        f"{seconds(report.seconds)}, {count(len(report.steps), 'step')}"
+        f"{seconds(report.seconds)}, {counted(len(report.steps), 'step')}"
     )
     output.say(f"report: {near(finished.page)}")
 

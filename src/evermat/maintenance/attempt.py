@@ -15,7 +15,8 @@ from evermat.maintenance.choose import Choice
 from evermat.maintenance.compiled_rules import strata_of
 from evermat.maintenance.holding import Sight, capture, with_held_changes
 from evermat.maintenance.rematerialise import copy_given
-from evermat.maintenance.state import Outcome, Report, Run
+from evermat.maintenance.run import Run
+from evermat.maintenance.updates import Outcome, Report
 from evermat.maintenance.watch import Watch
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from evermat.maintenance.bookkeeping import Bookkeeping
     from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
     from evermat.maintenance.holding import Captures
-    from evermat.maintenance.state import Ignored, StratumReport, Update
+    from evermat.maintenance.updates import Ignored, StratumReport, Update
 
 
 @dataclass(frozen=True, slots=True, eq=False)

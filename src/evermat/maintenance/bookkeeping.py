@@ -19,7 +19,8 @@ if TYPE_CHECKING:
         ModularPlan,
         RuleChange,
     )
-    from evermat.maintenance.state import Run, StratumReport, Update
+    from evermat.maintenance.run import Run
+    from evermat.maintenance.updates import StratumReport, Update
     from evermat.maintenance.watch import Watch
 
 

@@ -18,7 +18,7 @@ from evermat.lang.normalise import normal_rules, rule_key
 from evermat.lang.strata import stratify
 from evermat.lang.syntax import Term
 from evermat.maintenance.closures import ClosureModule
-from evermat.maintenance.state import Strata, Stratum
+from evermat.maintenance.strata import Strata, Stratum
 from evermat.rule_plans import StratumPlan, compile_rules, plan_strata
 from evermat.values import Constant
 

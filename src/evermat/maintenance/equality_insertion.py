@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evermat.engine_abilities import EqualityEngine, Representatives
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_rules import EqualityProgram, NormalRules
-    from evermat.maintenance.state import Run
+    from evermat.maintenance.run import Run
     from evermat.values import Kind
 
 EQUALITIES = Region(frozenset({SAME}))

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from evermat.lang.syntax import Rule
     from evermat.maintenance.compiled_rules import RuleChange
     from evermat.maintenance.equality_attempt import Attempt
-    from evermat.maintenance.state import Outcome, Update
+    from evermat.maintenance.updates import Outcome, Update
     from evermat.maintenance.watch import Budget, Progress
     from evermat.rule_plans import StratumPlan
 

@@ -32,8 +32,10 @@ from evermat.maintenance.equality_state import (
 from evermat.maintenance.equality_told import ToldFacts
 from evermat.maintenance.modular_materialise import materialise_closing
 from evermat.maintenance.rule_updates import undermine
+from evermat.maintenance.run import Run
 from evermat.maintenance.seminaive import materialise
-from evermat.maintenance.state import Run, Strata, StratumReport, Update
+from evermat.maintenance.strata import Strata
+from evermat.maintenance.updates import StratumReport, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable

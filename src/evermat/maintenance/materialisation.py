@@ -38,7 +38,7 @@ from evermat.maintenance.requests import (
     read_request,
     rows_in,
 )
-from evermat.maintenance.state import Ignored
+from evermat.maintenance.updates import Ignored
 from evermat.maintenance.watch import Budget, OutOfPatience, Watch
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from evermat.maintenance.bookkeeping import Bookkeeping
     from evermat.maintenance.compiled_rules import CompiledRules
     from evermat.maintenance.modules import Module
-    from evermat.maintenance.state import Outcome, Update
+    from evermat.maintenance.updates import Outcome, Update
     from evermat.maintenance.watch import Progress
     from evermat.rule_plans import StratumPlan
 

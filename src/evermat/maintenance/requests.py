@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.engine_abilities import reads_many
 from evermat.errors import EvermatError
-from evermat.maintenance.state import Ignored, Update
+from evermat.maintenance.updates import Ignored, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -21,7 +21,7 @@ from evermat.engines.embedded.kernels import (
     uint16,
     uint64,
 )
-from evermat.engines.embedded.kernels_programs import find_row, key_of, part_of_run
+from evermat.engines.embedded.kernels_lookups import find_row, key_of, part_of_run
 from evermat.engines.embedded.kernels_sets import (
     HIGH,
     LOW,

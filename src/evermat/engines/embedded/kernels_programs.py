@@ -22,18 +22,20 @@ from evermat.engines.embedded.kernels import (
     uint32,
     uint64,
 )
+from evermat.engines.embedded.kernels_lookups import (
+    directory_entry,
+    fetch_keys,
+    find_row,
+    key_of,
+    part_of_run,
+)
 from evermat.engines.embedded.layout import (
     ARITY_OF_RUN,
-    BASE,
-    BUCKETS,
-    DIRECTORY,
     FIRST_RUN,
     KEYS,
     ROOM,
     ROWS,
     RUNS,
-    SHIFT,
-    SIZE,
     STATUS,
     TABLE,
 )
@@ -90,58 +92,7 @@ _ROW = 4
 _STATUS = 2
 
 
-# ----------------------------------------------------------------------- look-ups
-
-
-@inner_kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
-def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
-    """Where keys equal to a goal begin in a run, and an end that is not before theirs.
-
-    Keys need only have the upper half of the goal if it is looked up `by_half`, where
-    its lower half is zero.
-    """
-    low = int64(0)
-    high = read_number(run, SIZE)
-    buckets = read_number(run, BUCKETS)
-    if buckets > 0:
-        shift = read_number(run, SHIFT)
-        bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> shift
-        if bucket < 0 or bucket >= buckets:
-            return int64(0), int64(0)
-        directory = read_number(run, DIRECTORY)
-        low = int64(read_row(directory, bucket))
-        high = int64(read_row(directory, bucket + 1))
-        if by_half and shift == 0:
-            return low, high
-    keys = read_number(run, KEYS)
-    end = high
-    while low < end:
-        middle = (low + end) >> 1
-        if read_key(keys, middle) < goal:
-            low = middle + 1
-        else:
-            end = middle
-    return low, high
-
-
-@inner_kernel("uint64(uint32[::1], int64, int64)")
-def key_of(ids: Ids, start: int, size: int) -> np.uint64:
-    """The key of a fact, or of some of its columns; see `index.make_keys`."""
-    if size == 0:
-        return uint64(0)
-    first = uint64(ids[start])
-    if size == 1:
-        return first << _HALF
-    if size == 2:  # noqa: PLR2004  two ids fit into a key
-        return (first << _HALF) | uint64(ids[start + 1])
-    h = uint64(0x9E3779B97F4A7C15)
-    for at in range(start, start + size):
-        h ^= uint64(ids[at])
-        h *= uint64(0xBF58476D1CE4E5B9)
-        h ^= h >> uint64(29)
-        h *= uint64(0x94D049BB133111EB)
-        h ^= h >> uint64(32)
-    return h
+# ------------------------------------------------------------------- steps of a run
 
 
 @inner_kernel("uint64(int64, uint32[::1], uint32[::1])")
@@ -153,32 +104,6 @@ def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     return key_of(ids, 0, size)
 
 
-@inner_kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
-def find_row(
-    relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
-) -> int:
-    """The row of a fact, or -1; `goal` is its key, and it begins at a place of ids."""
-    run = index + _WORD * FIRST_RUN
-    for _ in range(read_number(index, RUNS)):
-        place, end = part_of_run(run, goal, uint8(0))
-        keys = read_number(run, KEYS)
-        while place < end and read_key(keys, place) == goal:
-            row = int64(read_row(read_number(run, ROWS), place))
-            same = True
-            if arity > 2:  # noqa: PLR2004  the key is a hash
-                table = read_number(relation, TABLE)
-                room = read_number(relation, ROOM)
-                for at in range(arity):
-                    if read_id(table, at * room + row) != ids[start + at]:
-                        same = False
-                        break
-            if same:
-                return row
-            place += 1
-        run += _WORD * ARITY_OF_RUN
-    return int64(-1)
-
-
 @inner_kernel("int64(int64, uint64, uint32[::1], int64)")
 def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     """The row of the fact that a record is about, or -1."""
@@ -186,28 +111,6 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     index = read_number(record, INDEX)
     size = read_number(record, KEY_SIZE)
     return find_row(relation, index, size, goal, ids, start)
-
-
-@inner_kernel("int64(int64, uint64)")
-def _entry(index: int, goal: np.uint64) -> int:
-    """Where the directory of the longest run tells of keys like the goal, or 0."""
-    run = index + _WORD * FIRST_RUN
-    buckets = read_number(run, BUCKETS)
-    if read_number(index, RUNS) == 0 or buckets == 0:
-        return int64(0)
-    bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> read_number(run, SHIFT)
-    if bucket < 0 or bucket >= buckets:
-        return int64(0)
-    return read_number(run, DIRECTORY) + _ROW * bucket
-
-
-@inner_kernel("void(int64, int64)")
-def _fetch_keys(index: int, entry: int) -> None:
-    """Fetch what a look-up is likely to read, by an entry of the directory."""
-    run = index + _WORD * FIRST_RUN
-    place = int64(read_row(entry, 0))
-    prefetch(read_number(run, KEYS) + _WORD * place)
-    prefetch(read_number(run, ROWS) + _ROW * place)
 
 
 @inner_kernel("boolean(int64, int64, uint8[::1])")
@@ -253,7 +156,7 @@ def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool
     return bool(there == (kind == REQUIRE))
 
 
-# ---------------------------------------------------------------------------- runs
+# ------------------------------------------------------------------------ all steps
 
 
 @kernel(
@@ -294,11 +197,11 @@ def _warm_up(
         if is_proof and proved[i]:
             continue
         if _take(scan, int64(rows[i]), uint64(0), values):
-            entries[i - low] = _entry(index, _goal(step, values, ids))
+            entries[i - low] = directory_entry(index, _goal(step, values, ids))
             prefetch(entries[i - low])
     for i in range(low, high):
         if entries[i - low] > 0:
-            _fetch_keys(index, entries[i - low])
+            fetch_keys(index, entries[i - low])
 
 
 @kernel(
@@ -322,11 +225,11 @@ def _find_heads(
     status = read_number(read_number(head, RELATION), STATUS)
     entries = np.empty(BLOCK, np.int64)
     for i in range(low, high):
-        entries[i - low] = _entry(index, key_of(ids, size * i, size))
+        entries[i - low] = directory_entry(index, key_of(ids, size * i, size))
         prefetch(entries[i - low])
     for i in range(low, high):
         if entries[i - low] > 0:
-            _fetch_keys(index, entries[i - low])
+            fetch_keys(index, entries[i - low])
     for i in range(low, high):
         row = _find_fact(head, key_of(ids, size * i, size), ids, size * i)
         if row >= 0:

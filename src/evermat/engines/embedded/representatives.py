@@ -18,6 +18,7 @@ from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.clique_arrays import NO_IDS, CliqueArrays, Held
 from evermat.engines.embedded.dictionary import FIRST_INTEGER
 from evermat.engines.embedded.heads import FEW
+from evermat.engines.embedded.remembered_ids import RememberedIds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Cliques:
-    """See `evermat.algebra.Representatives`."""
+    """See `evermat.engine_abilities.Representatives`."""
 
     def __init__(self, dictionary: Dictionary, held: Held) -> None:
         self._dictionary = dictionary
@@ -45,7 +46,7 @@ class Cliques:
         """The same the other way round."""
         self._moved = 0
         """How many constants do not stand for themselves."""
-        self._ids: dict[int, tuple[Sequence[Constant], Ids]] = {}
+        self._ids = RememberedIds(dictionary.encode_constants)
 
     @classmethod
     def without_any(cls, dictionary: Dictionary, spares: list[CliqueArrays]) -> Cliques:
@@ -117,11 +118,7 @@ class Cliques:
         """Those of the constants that something else stands for, and what does."""
         if not self._moved or not constants:
             return {}
-        known = self._ids.get(id(constants))
-        if known is None or known[0] is not constants:
-            ids = self._dictionary.encode_constants(list(constants))
-            known = self._ids[id(constants)] = (constants, ids)
-        before = known[1]
+        before = self._ids.of(constants)
         after = self.map(before)
         return {
             constants[at]: self._dictionary.constant(int(after[at]))

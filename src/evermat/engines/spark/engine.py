@@ -17,11 +17,7 @@ from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
     FEW_ROWS,
     Cluster,
-    appended,
-    distinct,
-    key_columns,
     local_block,
-    widened,
     width_of,
     with_ones,
 )
@@ -36,8 +32,10 @@ from evermat.engines.spark.explaining import (
     layout_lines,
     recursion_lines,
 )
+from evermat.engines.spark.heaps import Contents, Heap
 from evermat.engines.spark.limits import limits_of
 from evermat.engines.spark.lookups import Lookups
+from evermat.engines.spark.row_tables import appended, distinct, key_columns, widened
 from evermat.engines.spark.rows import (
     block_rows,
     partitioned,
@@ -47,10 +45,8 @@ from evermat.engines.spark.rows import (
 )
 from evermat.engines.spark.session import find_session, own_session
 from evermat.engines.spark.sets import (
-    Contents,
     Counted,
     Growing,
-    Heap,
     Settled,
     Stored,
     as_settled,

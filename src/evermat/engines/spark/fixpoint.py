@@ -11,21 +11,17 @@ import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.blocks import (
-    appended,
-    key_columns,
-    local_block,
-    widened,
-    width_of,
-)
+from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decomposition import constants_of, decompose
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.inside_tasks import Work, derive_few, run_tasks
+from evermat.engines.spark.row_tables import appended, key_columns, widened
 from evermat.engines.spark.rows import BROADCAST, brought_home
 from evermat.engines.spark.sets import Counted, Settled, Stored, rows_of
 from evermat.values import Constant
@@ -82,7 +78,9 @@ class Fixpoints:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[QuerySet, Decomposition | None] = {}
+        self._known: WeakKeyDictionary[QuerySet, Decomposition | None] = (
+            WeakKeyDictionary()
+        )
 
     def run(
         self, queries: QuerySet, facts: Facts, others: Facts

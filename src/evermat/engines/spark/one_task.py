@@ -19,10 +19,11 @@ from evermat.algebra import QuerySet, Role, Views
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.settled import Settled
-from evermat.engines.spark.blocks import key_columns, united, width_of
+from evermat.engines.spark.blocks import united, width_of
 from evermat.engines.spark.decomposition import constants_of
 from evermat.engines.spark.inside_tasks import Numbering
 from evermat.engines.spark.on_driver import patterns_read
+from evermat.engines.spark.row_tables import key_columns
 from evermat.engines.spark.sets import rows_of
 
 if TYPE_CHECKING:

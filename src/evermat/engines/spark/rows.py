@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.blocks import (
-    Block,
+from evermat.engines.spark.blocks import Block, local_block, united
+from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.row_tables import (
     appended,
     chosen,
     common,
     distinct,
     key_columns,
     key_names,
-    local_block,
-    united,
     without,
 )
-from evermat.engines.spark.ids import constant_id
 from evermat.values import Constant
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import ArityMismatchError, MissingValueError, as_terms, term_table
-from evermat.engines.spark.blocks import distinct, key_columns, local_block, width_of
+from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decoding import ClusterRows
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.encoding import (
@@ -29,6 +29,7 @@ from evermat.engines.spark.encoding import (
     spark_schema,
 )
 from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.row_tables import distinct, key_columns
 from evermat.engines.spark.rows import brought_home
 from evermat.engines.spark.session import moved
 from evermat.engines.spark.terms import term_structs
