@@ -106,3 +106,17 @@ def test_what_is_named_exists(known: set[str]) -> None:
 def test_a_name_that_is_not_there_is_noticed(text: str) -> None:
     assert FULL_NAME.fullmatch(text)
     assert not can_be_imported(text)
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["evermat.maintenance", "evermat.engines.embedded", "evermat.engines.spark"],
+)
+def test_what_a_map_of_a_package_names_is_there(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__doc__ is not None
+    folder = Path(str(module.__file__)).parent
+    rows = re.findall(r"^\|[^|]*\|(.*)\|$", module.__doc__, re.MULTILINE)
+    named = {name for row in rows for name in QUOTED.findall(row)} - {"auto"}
+    assert len(named) > 20
+    assert named <= {path.stem for path in folder.glob("*.py")}

@@ -17,7 +17,7 @@ from evermat.cli.progress import ProgressLine
 from evermat.fact_tables import together
 from evermat.lang.normalise import rule_key
 from evermat.lang.syntax import Program
-from evermat.maintenance.compiled_rules import single_heads
+from evermat.maintenance.rule_book import single_heads
 from evermat.rule_inputs import read_rules
 from evermat.wording import counted
 

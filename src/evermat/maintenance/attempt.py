@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine, Snapshot
     from evermat.maintenance.algorithms import Incremental
     from evermat.maintenance.bookkeeping import Bookkeeping
-    from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
+    from evermat.maintenance.compiled_rules import CompiledRules
     from evermat.maintenance.holding import Captures
+    from evermat.maintenance.rule_book import RuleChange
     from evermat.maintenance.updates import Ignored, StratumReport, Update
 
 

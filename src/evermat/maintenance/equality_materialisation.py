@@ -21,7 +21,6 @@ from evermat.maintenance.algorithms import (
 )
 from evermat.maintenance.attempt import Given, outcome_of
 from evermat.maintenance.choose import Choice, Situation, choose
-from evermat.maintenance.compiled_rules import RuleBook
 from evermat.maintenance.driver import Driver, Entry, NewCliques, NewRules
 from evermat.maintenance.equality_attempt import Maintained, Old, Rebuilt, rebuild
 from evermat.maintenance.equality_insertion import LargerComponent
@@ -36,6 +35,7 @@ from evermat.maintenance.equality_update import EqualityJob, EqualityUpdate
 from evermat.maintenance.history import History, learnt
 from evermat.maintenance.modules import can_close
 from evermat.maintenance.requests import Request, declare, read_request
+from evermat.maintenance.rule_book import RuleBook
 from evermat.maintenance.watch import OutOfPatience, Watch
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine, Facts, SettledFacts
     from evermat.engine_abilities import Representatives
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.compiled_rules import RuleChange
     from evermat.maintenance.equality_attempt import Attempt
+    from evermat.maintenance.rule_book import RuleChange
     from evermat.maintenance.updates import Outcome, Update
     from evermat.maintenance.watch import Budget, Progress
     from evermat.rule_plans import StratumPlan

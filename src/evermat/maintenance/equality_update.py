@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from evermat.algebra import Pattern, Query, QuerySet, Region, Views
 from evermat.engine_abilities import can_tell_shared
 from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
-from evermat.maintenance.compiled_rules import RuleChange
 from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
 from evermat.maintenance.equality_state import (
@@ -31,6 +30,7 @@ from evermat.maintenance.equality_state import (
 )
 from evermat.maintenance.equality_told import ToldFacts
 from evermat.maintenance.modular_materialise import materialise_closing
+from evermat.maintenance.rule_book import RuleChange
 from evermat.maintenance.rule_updates import undermine
 from evermat.maintenance.run import Run
 from evermat.maintenance.seminaive import materialise

@@ -23,7 +23,7 @@ from evermat.maintenance.attempt import Given, Job, build, maintain
 from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
 from evermat.maintenance.choose import Choice, Situation, choose, reason_to_give_up
 from evermat.maintenance.closures import ClosureModule
-from evermat.maintenance.compiled_rules import RuleBook, compile_book
+from evermat.maintenance.compiled_rules import compile_book
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.driver import Driver, Entry, NewRules
 from evermat.maintenance.explain import RuleLook
@@ -38,6 +38,7 @@ from evermat.maintenance.requests import (
     read_request,
     rows_in,
 )
+from evermat.maintenance.rule_book import RuleBook
 from evermat.maintenance.updates import Ignored
 from evermat.maintenance.watch import Budget, OutOfPatience, Watch
 

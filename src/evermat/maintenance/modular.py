@@ -1,6 +1,7 @@
-"""MAT-MOD, DRed^c-MOD and B/F^c-MOD: modules together with ordinary rules.
+"""DRed^c-MOD and B/F^c-MOD: updates by modules together with ordinary rules.
 
-Source: [hu2019], Algorithms 2 and 3; B/F^c-MOD is what its conclusion leaves for later.
+Source: [hu2019], Algorithm 3; B/F^c-MOD is what its conclusion leaves for later. Its
+Algorithm 2, MAT-MOD, is in `modular_materialise`.
 
 Notation (left: the paper; right: this file)
 

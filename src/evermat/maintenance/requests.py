@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, Facts, SettledFacts
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.compiled_rules import RuleChange
+    from evermat.maintenance.rule_book import RuleChange
 
 
 class UnknownRelationError(EvermatError, LookupError):
