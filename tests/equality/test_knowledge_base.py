@@ -48,7 +48,7 @@ def test_unknown_modes_are_refused() -> None:
 
 
 def test_engines_that_keep_no_representatives_are_refused() -> None:
-    other = cast("Engine", SimpleNamespace(name="other"))
+    other = cast("Engine", SimpleNamespace(name="other", materialised=None))
     with pytest.raises(NoRewritingError, match="axioms"):
         evermat.KnowledgeBase(engine=other, equality="rewrite")
 

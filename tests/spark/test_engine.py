@@ -92,6 +92,7 @@ def test_many_additions_are_merged_into_few_levels(
     spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evermat.engines.spark.counters.MANY_LEVELS", 3)
+    monkeypatch.setattr("evermat.engines.spark.heaps.FEW_ROWS", 0)
     spark.cluster.small = 1
     for number in range(FEW_LEVELS + 2):
         column = [10 * number, 10 * number + 1]

@@ -28,6 +28,7 @@ from evermat.cli.options import (
     SyntaxOption,
     Version,
     budget_of,
+    known_format,
 )
 from evermat.cli.pipeline_app import pipeline
 from evermat.cli.programs import Syntax
@@ -100,7 +101,13 @@ def run(
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="SUFFIX", help="csv, tsv, parquet, …")
+        str,
+        typer.Option(
+            "--format",
+            metavar="SUFFIX",
+            help="csv, tsv, parquet, …",
+            callback=known_format,
+        ),
     ] = "csv",
     show: Show = 0,
     store: Store = None,

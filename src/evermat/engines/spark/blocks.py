@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
@@ -27,10 +27,11 @@ from evermat.columns import for_spark
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.row_tables import chosen, key_columns, table_width
 from evermat.engines.spark.session import (
+    ForFewRows,
     called_here,
-    for_few_rows,
     read_from_cache,
     without_constraints,
+    written_down,
 )
 from evermat.engines.spark.summaries import MOST_TAGS, TRIPLE, Summary, observed
 from evermat.engines.spark.terms import SpreadTerms
@@ -87,6 +88,7 @@ class Cluster:
     constants: int
     terms: SpreadTerms = field(init=False)
     dictionary: Dictionary = field(init=False)
+    for_few_rows: ForFewRows = field(init=False)
     tags: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     jobs: int = 0
@@ -95,6 +97,7 @@ class Cluster:
     _terms: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
+        self.for_few_rows = ForFewRows(self.session)
         self.terms = SpreadTerms(self)
         self.dictionary = Dictionary(self.terms, self.constants)
 
@@ -124,66 +127,79 @@ class Cluster:
             width: how many columns its rows have.
             tags: all relations that may have rows, if that is known.
         """
-        frame, view, summary = self._written(sql, width, tags)
-        block = Block(self, width, None, view)
+        frame, origin, summary = self._written(sql, width, tags)
+        block = Block(self, width, None, origin.view)
         block.know(summary)
-        block.kept_in = KeptIn(Origin(view, width, frozenset(frame.columns)))
-        weakref.finalize(block, _leave, self.waste, view, frame)
+        block.kept_in = KeptIn(origin)
+        weakref.finalize(block, _leave, self.waste, origin.view, frame)
         return block
 
     def checkpoint_marked(
-        self, sql: str, width: int, tags: Iterable[int] | None = None
+        self, plan: str | DataFrame, width: int, tags: Iterable[int] | None = None
     ) -> tuple[Block, Block]:
-        """Like `checkpoint`, and those rows apart for which `old` is false."""
-        frame, view, summary = self._written(sql, width, tags)
-        every = Block(self, width, None, view)
+        """Like `checkpoint`, and those rows apart for which `old` is false.
+
+        Args:
+            plan: the plan; a frame is one that reads few rows, in one task.
+            width: how many columns its rows have.
+            tags: all relations that may have rows, if that is known.
+        """
+        frame, origin, summary = self._written(plan, width, tags)
+        every = Block(self, width, None, origin.view)
         every.know(summary)
         names = ", ".join(key_columns(width))
-        fresh = self.session.sql(f"SELECT {names} FROM {view} WHERE NOT old")  # noqa: S608
-        new = Block(self, width, None, self.register(fresh, sum(summary.new.values())))
+        fresh = f"(SELECT {names} FROM {origin.view} WHERE NOT old)"  # noqa: S608
+        new = Block(self, width, None, fresh)
         new.know(replace(summary, sizes=summary.new, numbers=summary.new))
-        weakref.finalize(new, _leave, self.waste, new.view, None)
-        every.kept_in = KeptIn(Origin(view, width, frozenset(frame.columns)))
+        every.kept_in = KeptIn(origin)
         new.kept_in = replace(every.kept_in, only_new=True)
         shared = _Shared()
         every.shared = new.shared = shared
-        weakref.finalize(shared, _leave, self.waste, view, frame)
+        weakref.finalize(shared, _leave, self.waste, origin.view, frame)
         return every, new
 
     def _written(
-        self, sql: str, width: int, tags: Iterable[int] | None
-    ) -> tuple[DataFrame, str, Summary]:
-        """The result of a plan, its name, and what is known about it."""
+        self, plan: str | DataFrame, width: int, tags: Iterable[int] | None
+    ) -> tuple[DataFrame, Origin, Summary]:
+        """The result of a plan, where it is, and what is known about it."""
         self.clean()
         self.jobs += 1
-        with self._suited(sql) as hint:
-            plan = f"SELECT {hint} * FROM ({sql})"  # noqa: S608
+        tags = None if tags is None else frozenset(tags)
+        if not isinstance(plan, str):
+            with called_here(self.session), self.for_few_rows():
+                return self._written_now(plan, width, tags, few=True)
+        with self._suited(plan) as hint:
+            sql = f"SELECT {hint} * FROM ({plan})"  # noqa: S608
             if not hint:
                 # Scans of the cache skip what is far from the constants they look for.
                 # Spark must not know the order: it mixes up columns if it is told.
-                plan = f"{plan} SORT BY {', '.join(_order(width))}"
-                plan = f"SELECT * FROM ({plan}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
-            return self._written_now(plan, width, tags)
+                sql = f"{sql} SORT BY {', '.join(_order(width))}"
+                sql = f"SELECT * FROM ({sql}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
+            frame = self.session.sql(sql)
+            return self._written_now(frame, width, tags, few=bool(hint))
 
     def _written_now(
-        self, sql: str, width: int, tags: Iterable[int] | None
-    ) -> tuple[DataFrame, str, Summary]:
-        frame = self.session.sql(sql)
-        tags = None if tags is None else frozenset(tags)
+        self, frame: DataFrame, width: int, tags: frozenset[int] | None, *, few: bool
+    ) -> tuple[DataFrame, Origin, Summary]:
+        names = frozenset(frame.columns)
         counted: Observed | None = None
         if tags is not None and len(tags) <= MOST_TAGS:
-            frame, counted = observed(frame, tags, width)
-        # The checkpoint is what survives; the cache, filled by who reads it first, is
-        # what is read: scans of it are several times as fast.
-        with without_constraints(frame):
-            frame = frame.checkpoint(eager=True).cache()
+            frame, counted = observed(frame, names, tags, width)
+        # Plans for few rows have no constraints at all.
+        with nullcontext() if few else without_constraints(frame):
+            frame = written_down(frame, few=few)
         summary = None if counted is None else counted.summary()
         size = None if summary is None else sum(summary.sizes.values())
-        view = self.register(read_from_cache(frame, size))
+        if few and size is not None and size <= FEW_ROWS:
+            view = self.register(frame)
+        else:
+            # What is written survives; the cache, filled by who reads it first, is what
+            # is read: scans of it are several times as fast.
+            view = self.register(read_from_cache(frame.cache(), size))
         if summary is None:
-            summary = self._summed_up(view, frame.columns)
+            summary = self._summed_up(view, names)
         self._view_sizes[view] = sum(summary.sizes.values())
-        return frame, view, summary
+        return frame, Origin(view, width, names), summary
 
     @contextmanager
     def _suited(self, sql: str) -> Iterator[str]:
@@ -193,10 +209,10 @@ class Cluster:
             if sum(self._view_sizes.get(view, _MANY) for view in views) > FEW_ROWS:
                 yield ""
                 return
-            with for_few_rows(self.session):
+            with self.for_few_rows():
                 yield IN_ONE_TASK
 
-    def _summed_up(self, view: str, columns: list[str]) -> Summary:
+    def _summed_up(self, view: str, columns: frozenset[str]) -> Summary:
         """What is known about rows, found out by a job of its own."""
         self.jobs += 1
         numbers = "sum(n)" if "n" in columns else "count(1)"
@@ -289,16 +305,17 @@ class Pending:
     """A plan for the rows of a block that was not run so far.
 
     Attributes:
+        sql: gives the text of the plan.
         guess: how many rows there may be.
         done: is told the number of matches by relation when the plan has been run.
         marked: a plan that marks as `old` what a heap had at a moment, if there is one.
     """
 
-    sql: str
+    sql: Callable[[], str]
     tags: frozenset[int]
     guess: int
     done: Callable[[Mapping[int, int]], None]
-    marked: tuple[tuple[int, int], str] | None = None
+    marked: tuple[tuple[int, int], DataFrame] | None = None
 
 
 class Block:
@@ -351,8 +368,8 @@ class Block:
     def run(self) -> None:
         """Run the plan, if there is one."""
         if self.pending is not None:
-            pending = self.pending
-            self.become(self.cluster.checkpoint(pending.sql, self.width, pending.tags))
+            sql, tags = self.pending.sql(), self.pending.tags
+            self.become(self.cluster.checkpoint(sql, self.width, tags))
 
     @property
     def table(self) -> pa.Table | None:
@@ -392,7 +409,7 @@ class Block:
 
     @property
     def view(self) -> str:
-        """The name under which plans find the rows."""
+        """Where plans find the rows: the name of a view, or a query in brackets."""
         self.run()
         if self._view is None:
             self._view = self.cluster.register_table(self._table)
@@ -431,13 +448,12 @@ def spread(block: Block) -> Block:
 
 def with_ones(block: Block) -> Block:
     """The rows of a block on the cluster, each with the number one."""
-    cluster, names = block.cluster, ", ".join(key_columns(block.width))
-    frame = cluster.session.sql(f"SELECT {names}, 1L AS n FROM {block.view}")  # noqa: S608
-    made = Block(cluster, block.width, None, cluster.register(frame, block.size))
+    names = ", ".join(key_columns(block.width))
+    ones = f"(SELECT {names}, 1L AS n FROM {block.view})"  # noqa: S608
+    made = Block(block.cluster, block.width, None, ones)
     made.know(replace(block.summary, numbers=block.sizes))
     made.shared = block
     made.kept_in = None if block.kept_in is None else replace(block.kept_in, ones=True)
-    weakref.finalize(made, _leave, cluster.waste, made.view, None)
     return made
 
 

@@ -13,7 +13,7 @@ from evermat.engines.spark.blocks import Block, Pending, local_block, spread
 from evermat.engines.spark.computations import failed_computation, mark_in
 from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
-from evermat.engines.spark.one_task import round_in_one_task
+from evermat.engines.spark.one_task import MOST_ROWS, round_in_one_task
 from evermat.engines.spark.queries import Knowledge, Planner, all_matches
 from evermat.engines.spark.reading import Reader
 from evermat.engines.spark.row_tables import key_columns, summed
@@ -208,21 +208,23 @@ class Evaluation:
             return None
         width = max(plan.width for _, plan in plans)
         keys = ", ".join(key_columns(width))
-        view = round_in_one_task(self.cluster, [affected[at] for at, _ in plans], views)
+        cluster = self.cluster
+        block = Block(cluster, width, None, None)
+        frame = round_in_one_task(cluster, [affected[at] for at, _ in plans], views)
         marked = None
-        if view is None:
-            matches = all_matches(plans, width)
-            sql = f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
-        else:
-            sql = f"SELECT {keys}, n FROM {view}"  # noqa: S608
-            if isinstance(views.positive, Growing | Stored):
-                moment = views.positive.heap.moment
-                marked = moment, f"SELECT {keys}, n, old FROM {view}"  # noqa: S608
+        if frame is not None and isinstance(views.positive, Growing | Stored):
+            marked = views.positive.heap.moment, frame
+
+        def sql() -> str:
+            if frame is None:
+                matches = all_matches(plans, width)
+                return f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
+            view = cluster.register(frame, MOST_ROWS)
+            weakref.finalize(block, cluster.waste.append, (view, None))
+            return f"SELECT {keys}, n FROM {view}"  # noqa: S608
+
         heads = (affected[number].head.relation for number, _ in plans)
-        tags = frozenset(self.cluster.tag(relation) for relation in heads)
-        block = Block(self.cluster, width, None, None)
-        if view is not None:
-            weakref.finalize(block, self.cluster.waste.append, (view, None))
+        tags = frozenset(cluster.tag(relation) for relation in heads)
         sources = [source for _, plan in plans for source in plan.blocks]
 
         def learn(numbers: Mapping[int, int]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from evermat.engines.spark.blocks import local_block, parted
+from evermat.engines.spark.blocks import FEW_ROWS, local_block, parted
 from evermat.engines.spark.row_tables import appended, common
 from evermat.engines.spark.rows import (
     Rows,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 FEW_LEVELS = 4
 """Levels that are left alone: merging them is a job, too."""
+FEW_TINY_LEVELS = 12
+"""The same for few rows, of which a scan costs a plan a few milliseconds."""
 STEP = 3
 """Of more levels, one is merged with those after it that are not so much smaller."""
 MANY_HOLES = 5
@@ -197,14 +199,14 @@ class Heap:
     def _merged(self, contents: Contents) -> Contents:
         """Few levels, most much smaller than the one before: plans scan all of them."""
         levels = contents.levels
-        if len(levels) <= FEW_LEVELS:
+        rows = sum(level.block.size for level in levels)
+        if len(levels) <= (FEW_TINY_LEVELS if rows <= FEW_ROWS else FEW_LEVELS):
             return contents
         start, size = len(levels) - 1, levels[-1].block.size
         while start and levels[start - 1].block.size <= STEP * size:
             start -= 1
             size += levels[start].block.size
         start = min(start, len(levels) - 2)
-        merged = levels[start:]
-        rows = concatenated([level.rows(None) for level in merged])
-        level = Level(repartitioned(rows), no_rows(self.cluster))
+        merged = concatenated([level.rows(None) for level in levels[start:]])
+        level = Level(repartitioned(merged), no_rows(self.cluster))
         return replace(contents, levels=(*levels[:start], level))

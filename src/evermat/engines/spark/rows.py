@@ -295,7 +295,8 @@ def brought_home(block: Block, room: int | None = None) -> Block:
     room = block.cluster.small if room is None else room
     if block.table is not None or block.size > room:
         return block
-    return local_block(block.cluster, block.cluster.collect(f"TABLE {block.view}"))
+    rows = block.cluster.collect(f"SELECT * FROM {block.view}")  # noqa: S608
+    return local_block(block.cluster, rows)
 
 
 def partitioned(rows: Rows) -> Block:

@@ -228,10 +228,11 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     Returns the rows that are not known; None if it is better to do it one by one.
     """
     cluster = block.cluster
-    moment, sql = pending.marked or (None, "")
-    if isinstance(known, Growing | Stored) and known.heap.moment == moment:
-        both = cluster.checkpoint_marked(sql, block.width, pending.tags)
-        return _new_among(block, *both, known)
+    if pending.marked is not None and isinstance(known, Growing | Stored):
+        moment, frame = pending.marked
+        if known.heap.moment == moment:
+            both = cluster.checkpoint_marked(frame, block.width, pending.tags)
+            return _new_among(block, *both, known)
     parts = _parts_of(known, cluster, pending.tags)
     bound = sum(part.bound for part in parts)
     if not bound or bound > max(pending.guess * FAR_LARGER, FEW):
@@ -256,7 +257,7 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     old = " OR ".join(f"{name}.tag IS NOT NULL" for name in names)
     sql = (
         f"SELECT /*+ SHUFFLE_HASH({', '.join(names)}) */ {columns}, n, {old} AS old "  # noqa: S608
-        f"FROM ({pending.sql}) l {' '.join(joins)}"
+        f"FROM ({pending.sql()}) l {' '.join(joins)}"
     )
     every, new = cluster.checkpoint_marked(sql, width, pending.tags)
     block.width = width

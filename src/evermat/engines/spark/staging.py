@@ -31,7 +31,7 @@ from evermat.engines.spark.encoding import (
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.row_tables import distinct, key_columns
 from evermat.engines.spark.rows import brought_home
-from evermat.engines.spark.session import moved
+from evermat.engines.spark.session import moved, written_down
 from evermat.engines.spark.terms import term_structs
 from evermat.values import Constant, Kind
 
@@ -140,8 +140,8 @@ class EncodedRows(StagedRows):
     ) -> None:
         self._cluster = cluster
         self.num_columns = len(names)
-        # The checkpoint is what survives; it is read two or three times.
-        kept = moved(frame, cluster.session).checkpoint(eager=True)
+        # It is read two or three times.
+        kept = written_down(moved(frame, cluster.session))
         self._encoded = EncodedFrame(kept, names)
         self._view = cluster.register(kept)
         weakref.finalize(self, cluster.waste.append, (self._view, None))
