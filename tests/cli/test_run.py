@@ -358,6 +358,34 @@ def test_tables_are_drawn_on_a_terminal(
     assert "─" in out
 
 
+@pytest.mark.parametrize("width", [120, 60, 12])
+def test_answers_are_whole_on_any_terminal(
+    width: int, tmp_path: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = tmp_path / "rules.dl"
+    iris = [f"http://example.org/a/rather/long/name/{number}" for number in (4, 5, 6)]
+    rules.write_text(f"p({', '.join(f'<{iri}>' for iri in iris)}, 7) .")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert run(["query", str(rules), "p(?x, ?y, ?z, ?n)", *ON_REFERENCE]) == OK
+    out = capsys.readouterr().out
+    assert "…" not in out
+    if width < 60:
+        assert all(f": <{iri}>\n" in out for iri in iris)
+        assert ": 7\n" in out
+    else:
+        at = out.index("<http")
+        assert sum(out[at:].count(letter) for letter in "456") == 3
+
+
+def test_nobody_need_listen() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m evermat algorithms >&- 2>&-"],
+        check=False,
+    )
+    assert done.returncode == OK
+
+
 def test_rdf_files_name_predicates_by_their_iris(tmp_path: Path) -> None:
     rules = tmp_path / "rules.dl"
     rules.write_text("""

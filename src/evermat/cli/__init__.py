@@ -7,15 +7,25 @@ interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from pathlib import Path
 
 OK, WRONG_INPUT, WRONG_USAGE, BUDGET_EXCEEDED, DOES_NOT_HOLD = 0, 1, 2, 3, 4
 
 
 def main() -> None:
     """Run the command; errors are shown as they were written, without a traceback."""
+    _open_streams()
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_streams() -> None:
+    """Have somewhere to write to, also where the caller closed standard output."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  to the end
 
 
 def run(arguments: list[str]) -> int:
