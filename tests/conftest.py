@@ -14,7 +14,7 @@ from evermat.engines.embedded import at_once, flat, whole_updates
 from evermat.engines.spark.session import missing_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from evermat.algebra import Engine
 
@@ -171,6 +171,21 @@ def stories(engine_name: str) -> slice:
 def engine(engine_name: str) -> Engine:
     """A new engine; the test is run once for each engine."""
     return make_engine(engine_name)
+
+
+@pytest.fixture
+def write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, bytes], Path]:
+    """Writes a file into the working folder; its short name is in error texts."""
+    monkeypatch.chdir(tmp_path)
+
+    def write_file(name: str, data: bytes) -> Path:
+        path = (tmp_path / name).relative_to(tmp_path)
+        path.write_bytes(data)
+        return path
+
+    return write_file
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from evermat.engine_abilities import EqualityEngine
-    from evermat.maintenance.state import Outcome
+    from evermat.maintenance.updates import Outcome
     from oracle import Fact
 
 NAMES = [constant(IRI(f"http://e.org/{name}")) for name in "abcdefg"]

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, Snapshot
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.state import Budget, Outcome, Progress
+    from evermat.maintenance.updates import Outcome
+    from evermat.maintenance.watch import Budget, Progress
 
 Rows = Iterable[tuple[object, ...]]
 Change = Mapping[str, Rows] | str | None

@@ -24,7 +24,8 @@ from evermat import KnowledgeBase
 PROJECT = Path(__file__).resolve().parent.parent
 PAGES = sorted([PROJECT / "README.md", *PROJECT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 DOCTESTED = ["evermat", "evermat.api", "evermat.change", "evermat.result",
              "evermat.transaction", "evermat.cli.sizes", "evermat.values",
              "evermat.lang.syntax"]  # fmt: skip
@@ -81,8 +82,17 @@ def test_python_blocks_run_and_print_what_is_shown(
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
     text = BLOCK.sub("", page.read_text(encoding="utf-8"))
-    missing = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
-    assert not missing
+    for link, anchor in LINK.findall(text):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What links to the headings of a page end with, as GitHub makes them."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    titles = (re.sub(r"[^\w\s-]", "", title.lower()) for title in HEADING.findall(text))
+    return {title.replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("module", DOCTESTED)

@@ -35,12 +35,15 @@ def test_access_rights_follow_a_reorganisation() -> None:
     assert len(change.removed("may_open")) > 100
 
 
+def contents(folder: Path) -> dict[str, str]:
+    return {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()}
+
+
 def test_access_facts_are_what_their_script_writes(tmp_path: Path) -> None:
     script = runpy.run_path(str(EXAMPLES / "access" / "make_facts.py"))
     script["main"].__globals__["FOLDER"] = tmp_path
     script["main"]()
-    for file in (EXAMPLES / "access" / "facts").iterdir():
-        assert (tmp_path / file.name).read_text() == file.read_text()
+    assert contents(tmp_path) == contents(EXAMPLES / "access" / "facts")
 
 
 def test_the_module_of_the_example_is_used(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, Snapshot
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.state import Budget, Outcome, Progress
+    from evermat.maintenance.updates import Outcome
+    from evermat.maintenance.watch import Budget, Progress
     from oracle import Fact, Model
     from strategies import Scenario
 
@@ -61,13 +62,7 @@ class Tracked:
     def apply(self, update: Update, algorithm: str) -> Outcome:
         """Carry out an update, and check the oracles of the algorithms' page."""
         rules, explicit, model = self.expected(update)
-        outcome = self.materialisation.update(
-            delete=dict(tables(self.known(update.delete))),
-            insert=dict(tables(update.insert)),
-            remove_rules=update.remove_rules,
-            add_rules=update.add_rules,
-            algorithm=algorithm,
-        )
+        outcome = self._ask(self.materialisation.update, update, algorithm)
         self.check_change(outcome, explicit, model)
         self.rules, self.explicit, self.model = rules, explicit, model
         self.check_state()
@@ -76,16 +71,21 @@ class Tracked:
     def plan(self, update: Update, algorithm: str) -> Outcome:
         """A dry run, which must foretell the change and leave all as it was."""
         _, explicit, model = self.expected(update)
-        outcome = self.materialisation.plan(
+        outcome = self._ask(self.materialisation.plan, update, algorithm)
+        self.check_change(outcome, explicit, model)
+        self.check_state()
+        return outcome
+
+    def _ask(
+        self, method: Callable[..., Outcome], update: Update, algorithm: str
+    ) -> Outcome:
+        return method(
             delete=dict(tables(self.known(update.delete))),
             insert=dict(tables(update.insert)),
             remove_rules=update.remove_rules,
             add_rules=update.add_rules,
             algorithm=algorithm,
         )
-        self.check_change(outcome, explicit, model)
-        self.check_state()
-        return outcome
 
     def known(self, facts: Iterable[Fact]) -> set[Fact]:
         """Facts of relations that exist; deleting others is an error."""

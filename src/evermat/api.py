@@ -1,41 +1,31 @@
 """The knowledge base: rules, the facts they were given, and all that follows.
 
-It wires the parts together and holds no algorithm: requests are checked by
-`evermat.update_requests`, carried out by `evermat.maintenance` on an engine, and what
-holds is read by `evermat.reading`.
+It holds no algorithm: changes are made by `evermat.keeper`, and what holds is read by
+`evermat.reading`. What it adds is that callers from several threads take turns, and
+that nothing gets between the steps of an open transaction.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, TypedDict
 
-from evermat.algebra import Views, can_explain
-from evermat.catalogue import Catalogue
-from evermat.change import Change, check_sort
+from evermat.change import UncopiableError, check_sort
 from evermat.columns import table_of_rows
-from evermat.engine_abilities import can_stage, place_of, with_room
-from evermat.engines import make_engine
-from evermat.equality_change import expanded_outcome
-from evermat.equality_modes import (
-    asks_for_equality,
-    check_equality,
-    missing_axioms,
-    require_rewriting,
-    with_equality,
-)
+from evermat.engine_abilities import place_of
+from evermat.engines import ENGINES, UnknownEngineError, make_engine
+from evermat.equality_modes import check_equality
 from evermat.explaining import read_fact
-from evermat.lang.normalise import rule_key
+from evermat.explaining_plans import plans_text
+from evermat.keeper import Keeper, Manner
 from evermat.lang.syntax import TRIPLE
-from evermat.maintenance.algorithms import REMATERIALISE
-from evermat.maintenance.equality_materialisation import EqualityMaterialisation
-from evermat.maintenance.materialisation import Materialisation
+from evermat.maintenance.watch import Budget
 from evermat.questions import read_question
 from evermat.rdf import read_rdf
-from evermat.reading import Asked, Reader, reader_of
+from evermat.reading import Asked
 from evermat.result import MissingPackageError, Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
@@ -44,26 +34,27 @@ from evermat.update_requests import (
     Request,
     RequestError,
     by_predicate,
-    check_request,
+    require_text,
 )
+from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from pyspark.sql import SparkSession
 
     from evermat.algebra import Engine
-    from evermat.change import Sort
+    from evermat.catalogue import Catalogue
+    from evermat.change import Change, Sort
     from evermat.equality_modes import Equality
     from evermat.explanation import Explanation
     from evermat.lake.state import LakeState
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.state import Outcome
-    from evermat.maintenance.watch import Budget, Progress
+    from evermat.maintenance.watch import Progress
     from evermat.persistence import Persistence
+    from evermat.reading import Reader
     from evermat.rule_inputs import RuleInput
-    from evermat.update_requests import CheckedRequest
 
 
 class Stats(TypedDict):
@@ -139,41 +130,16 @@ class KnowledgeBase:
             EvermatError: the rules cannot be read or are not valid.
         """
         check_equality(equality)
-        self._persistence: Persistence | None = None
+        _check_watchers(budget, progress)
+        persistence: Persistence | None = None
         if state is not None:
             settings = (counters, modules, equality)
-            self._persistence = _persistence(state, settings, storage_options)
+            persistence = _persistence(state, settings, storage_options)
+        manner = Manner(algorithm, equality, counters, modules, budget, progress)
         chosen = _engine_of(engine, spark)
-        self._materialisation: Materialisation | EqualityMaterialisation = (
-            EqualityMaterialisation(
-                require_rewriting(chosen),
-                modules=modules,
-                budget=budget,
-                progress=progress,
-            )
-            if equality == "rewrite" or self._is_kept_rewritten()
-            else Materialisation(
-                chosen,
-                counters=counters,
-                modules=modules,
-                holding=state is None,
-                budget=budget,
-                progress=progress,
-            )
-        )
-        self._materialisation.require_algorithm(algorithm)
-        self._equality: Equality = equality
-        self._algorithm = algorithm
-        self._has_counters = counters
-        self._has_modules = modules
-        self._is_empty = True
-        is_known = equality == "axioms"
-        self._catalogue = with_equality(Catalogue()) if is_known else Catalogue()
-        self._prefixes: Mapping[str, str] = {}
         self._slot = Slot()
         self.turn = RLock()
-        if self._persistence is None or not self._resume(self._persistence, rules):
-            self._carry_out(Request(add_rules=listed(rules)))
+        self._keeper = Keeper(chosen, manner, persistence, rules)
 
     @classmethod
     def open(  # noqa: PLR0913  all but the place by name
@@ -220,7 +186,16 @@ class KnowledgeBase:
     def __repr__(self) -> str:
         facts = sum(size["facts"] for size in self._reader.sizes().values())
         rules = len(self.rules)
-        return f"<KnowledgeBase on {self.engine}: {rules:,} rules, {facts:,} facts>"
+        counts = f"{counted(rules, 'rule')}, {counted(facts, 'fact')}"
+        return f"<KnowledgeBase on {self.engine}: {counts}>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be copied or pickled: two would change the same engine."""
+        raise UncopiableError(
+            self,
+            "threads can share it, and other processes can open its state, if it has "
+            "one (see `state=`)",
+        )
 
     # ------------------------------------------------------------------ changes
 
@@ -228,7 +203,7 @@ class KnowledgeBase:
         self,
         data: Mapping[str, object] | None = None,
         *,
-        rdf: str | Path | Iterable[str | Path] = (),
+        rdf: str | Path | Iterable[str | Path] | None = None,
         base: str | None = None,
     ) -> Change:
         """Insert the facts of many predicates at once.
@@ -241,8 +216,7 @@ class KnowledgeBase:
             base: what relative IRIs in RDF files are relative to.
         """
         request = Request(insert=by_predicate(data))
-        files = [rdf] if isinstance(rdf, str | Path) else rdf
-        for path in files:
+        for path in _listed_files(rdf):
             request.insert.setdefault(TRIPLE, []).append(read_rdf(path, base=base))
         return self._change(request)
 
@@ -304,18 +278,8 @@ class KnowledgeBase:
         The work is done and then undone, so that the answer is exact.
         """
         self._slot.require_free()
-        checked = self._check(_request(insert, delete, add_rules, remove_rules))
-        kept, algorithm = self._prepared(checked, algorithm)
-        plan = partial(
-            kept.plan,
-            delete=checked.delete,
-            insert=checked.insert,
-            remove_rules=checked.remove_rules,
-            add_rules=self._with_axioms(checked),
-            algorithm=algorithm,
-        )
-        outcome = with_room(kept.engine, plan)
-        return self._report(outcome, checked.catalogue, applied=False)
+        request = _request(insert, delete, add_rules, remove_rules)
+        return self._keeper.plan(request, algorithm=algorithm)
 
     def transaction(self, *, algorithm: str | None = None) -> Transaction:
         """Several changes as one: `with kb.transaction() as tx: tx.insert(…)`."""
@@ -325,10 +289,7 @@ class KnowledgeBase:
     def materialise(self) -> Change:
         """Derive everything again from the given facts."""
         self._slot.require_free()
-        kept = self._materialisation
-        with self._announced(kept, self._catalogue, self._prefixes):
-            outcome = with_room(kept.engine, kept.rematerialise)
-        return self._report(outcome, self._catalogue)
+        return self._keeper.rematerialise()
 
     # ---------------------------------------------------------------- questions
 
@@ -344,9 +305,10 @@ class KnowledgeBase:
             text: the question.
             raw: do not multiply equal constants out: answers hold representatives.
         """
+        require_text(text, "a question")
         reader = self._reader
         question = read_question(
-            text, catalogue=reader.catalogue, prefixes=self._prefixes
+            text, catalogue=reader.catalogue, prefixes=self._keeper.prefixes
         )
         return reader.answer(question, raw=raw)
 
@@ -373,8 +335,9 @@ class KnowledgeBase:
         Raises:
             SearchLimitError: the limit was passed.
         """
+        require_text(fact, "a fact")
         reader = self._reader
-        known, prefixes = reader.catalogue, self._prefixes
+        known, prefixes = reader.catalogue, self._keeper.prefixes
         found = read_fact(fact, row, catalogue=known, prefixes=prefixes)
         return reader.explain(Asked(found, self.rules, prefixes, derivations, limit))
 
@@ -429,37 +392,34 @@ class KnowledgeBase:
     @property
     def version(self) -> int | None:
         """The version of the state; None where no state is kept."""
-        return None if self._persistence is None else self._persistence.state.version
+        state = self._lake_state
+        return None if state is None else state.version
 
     @property
     def state(self) -> str | None:
         """Where the state is; None where no state is kept."""
-        return None if self._persistence is None else self._persistence.state.place
+        state = self._lake_state
+        return None if state is None else state.place
 
     def last_batch(self, application: str) -> int | None:
         """The last batch of an application that was recorded with the state."""
-        if self._persistence is None:
-            return None
-        return self._persistence.state.last_batch(application)
+        state = self._lake_state
+        return None if state is None else state.last_batch(application)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules as they were given, one for each head."""
-        rules = self._materialisation.given_rules
-        if self._equality != "axioms":
-            return rules
-        added = {rule_key(rule) for rule in missing_axioms(self._catalogue, ())}
-        return tuple(rule for rule in rules if rule_key(rule) not in added)
+        return self._keeper.rules
 
     @property
     def predicates(self) -> Mapping[str, int]:
         """The arity of every predicate that rules or facts have mentioned."""
-        return dict(self._catalogue.arities)
+        return dict(self._keeper.catalogue.arities)
 
     @property
     def catalogue(self) -> Catalogue:
         """The predicates, with what is known of their columns."""
-        return self._catalogue
+        return self._keeper.catalogue
 
     @in_turn
     def stats(self) -> Stats:
@@ -469,7 +429,7 @@ class KnowledgeBase:
             "engine": self.engine,
             "place": place_of(self._engine),
             "rules": len(self.rules),
-            "strata": len(self._materialisation.strata),
+            "strata": len(self._keeper.strata),
             "facts": sum(size["facts"] for size in sizes.values()),
             "given": sum(size["given"] for size in sizes.values()),
             "predicates": sizes,
@@ -481,41 +441,22 @@ class KnowledgeBase:
 
         On Spark also how facts are divided, and which rules run inside tasks.
         """
-        engine = self._engine
-        everything = engine.materialised
-        views = Views(positive=everything, negative=everything)
-        lines = [f"facts: {place_of(engine)}"]
-        if can_explain(engine):
-            lines += engine.explain_layout()
-        for stratum in self._materialisation.strata:
-            lines.append(f"stratum {stratum.index}")
-            if can_explain(engine):
-                more = engine.explain_recursion(stratum.recursive.full)
-                lines += [f"  {line}" for line in more]
-            for query in stratum.rules.full.queries:
-                steps = engine.explain(query, views)
-                lines += [f"  {query.label}", *(f"    {step}" for step in steps)]
-        return "\n".join(lines)
+        return plans_text(self._engine, self._keeper.strata)
 
     # ------------------------------------------------------------------ wiring
 
     @property
     def _engine(self) -> Engine:
-        return self._materialisation.engine
+        return self._keeper.engine
 
     @property
     def _reader(self) -> Reader:
-        kept, catalogue = self._materialisation, self._catalogue
-        return reader_of(kept, catalogue, counters=self._has_counters)
+        return self._keeper.reader
 
-    def _check(self, request: Request) -> CheckedRequest:
-        engine = self._engine
-        return check_request(
-            request,
-            catalogue=self._catalogue,
-            prefixes=self._prefixes,
-            stage=engine.stage if can_stage(engine) else None,
-        )
+    @property
+    def _lake_state(self) -> LakeState | None:
+        persistence = self._keeper.persistence
+        return None if persistence is None else persistence.state
 
     @in_turn
     def _change(
@@ -526,127 +467,38 @@ class KnowledgeBase:
         batch: tuple[str, int] | None = None,
     ) -> Change:
         self._slot.require_free()
-        return self._carry_out(request, algorithm=algorithm, batch=batch)
+        return self._keeper.change(request, algorithm=algorithm, batch=batch)
 
-    def _carry_out(
-        self,
-        request: Request,
-        *,
-        algorithm: str | None = None,
-        batch: tuple[str, int] | None = None,
-    ) -> Change:
-        checked = self._check(request)
-        kept, algorithm = self._prepared(checked, algorithm)
-        with self._announced(kept, checked.catalogue, checked.prefixes, batch):
-            update = partial(
-                kept.update,
-                delete=checked.delete,
-                insert=checked.insert,
-                remove_rules=checked.remove_rules,
-                add_rules=self._with_axioms(checked),
-                algorithm=algorithm,
-            )
-            outcome = with_room(kept.engine, update)
-        self._materialisation = kept
-        self._catalogue = checked.catalogue
-        self._prefixes = checked.prefixes
-        self._is_empty = self._is_empty and not outcome.summary.inserted
-        return self._report(outcome, self._catalogue)
 
-    def _prepared(
-        self, checked: CheckedRequest, algorithm: str | None
-    ) -> tuple[Materialisation | EqualityMaterialisation, str]:
-        """What carries a request out, and by which algorithm."""
-        kept = self._materialisation
-        usual = algorithm or self._usual_algorithm()
-        is_first = (
-            self._equality == "auto"
-            and isinstance(kept, Materialisation)
-            and asks_for_equality(checked)
+def _listed_files(given: str | Path | Iterable[str | Path] | None) -> list[str | Path]:
+    files = [given] if isinstance(given, str | Path) else given or ()
+    if not isinstance(files, Iterable):
+        raise RequestError(
+            f"RDF files are named by paths, not by `{type(files).__name__}`"
         )
-        if not is_first or not isinstance(kept, Materialisation):
-            return kept, usual
-        new = EqualityMaterialisation.taking_over(
-            require_rewriting(kept.engine),
-            kept.given_rules,
-            modules=self._has_modules,
-            budget=kept.budget,
-            progress=kept.progress,
+    return list(files)
+
+
+def _check_watchers(budget: object, progress: object) -> None:
+    """Refuse at once what would fail in the middle of an update."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise RequestError(
+            f"a budget is no `{type(budget).__name__}`: {budget!r}",
+            help="write evermat.Budget(seconds=…), for instance",
         )
-        new.require_algorithm(self._algorithm)
-        new.require_algorithm(usual)
-        return new, REMATERIALISE
-
-    def _with_axioms(self, checked: CheckedRequest) -> tuple[Rule, ...]:
-        if self._equality != "axioms":
-            return checked.add_rules
-        known = (*self._materialisation.given_rules, *checked.add_rules)
-        return (*checked.add_rules, *missing_axioms(checked.catalogue, known))
-
-    def _report(
-        self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
-    ) -> Change:
-        if outcome.cliques is not None:
-            outcome = expanded_outcome(outcome, catalogue.arities)
-        return Change(outcome, catalogue, applied=applied)
-
-    @contextmanager
-    def _announced(
-        self,
-        kept: Materialisation | EqualityMaterialisation,
-        catalogue: Catalogue,
-        prefixes: Mapping[str, str],
-        batch: tuple[str, int] | None = None,
-    ) -> Iterator[None]:
-        """Have the update in the block written to the state, where one is kept."""
-        if self._persistence is not None:
-            self._persistence.announce(kept, catalogue, prefixes, batch)
-            yield
-            self._persistence.finish()
-            return
-        if batch is not None:
-            raise RequestError(
-                "a batch is recorded with the state, and there is none",
-                help="make the knowledge base with `state=PATH`",
-            )
-        yield
-
-    def _is_kept_rewritten(self) -> bool:
-        """Whether there is a state in which equality is kept by rewriting."""
-        return self._persistence is not None and self._persistence.rewrites
-
-    def _resume(
-        self,
-        persistence: Persistence,
-        rules: RuleInput | Iterable[RuleInput] | None,
-    ) -> bool:
-        """Take a state up; false if there is nothing to be taken up."""
-        persistence.connect(self._materialisation)
-        program = persistence.state.program
-        if program is None:
-            return False
-        self._catalogue = program.catalogue()
-        self._prefixes = program.prefixes
-        sizes = self._reader.sizes().values()
-        self._is_empty = not any(each["given"] for each in sizes)
-        if rules is not None:
-            request = persistence.difference(listed(rules), self.rules, self._prefixes)
-            if request is not None:
-                self._carry_out(request)
-        return True
-
-    def _usual_algorithm(self) -> str:
-        """What an update uses that does not say.
-
-        The first facts are materialised, whatever maintains them later; Counting goes
-        all the way itself, because it refuses recursive rules.
-        """
-        is_first = self._is_empty and self._algorithm != "counting"
-        return "auto" if is_first else self._algorithm
+    if progress is not None and not callable(progress):
+        raise RequestError(
+            f"progress is told to a function, not to {progress!r}",
+        )
 
 
 def _engine_of(engine: str | Engine, spark: SparkSession | None) -> Engine:
     if not isinstance(engine, str):
+        if not hasattr(engine, "materialised"):
+            raise UnknownEngineError(
+                f"{engine!r} is neither an engine nor the name of one",
+                help=f"use one of {', '.join(ENGINES)}",
+            )
         return engine
     return make_engine(engine, **({} if spark is None else {"session": spark}))
 

@@ -15,6 +15,7 @@ from evermat.columns import column_names
 from evermat.errors import EvermatError, Label
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import TRIPLE
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -47,6 +48,12 @@ class PredicateNameError(EvermatError, ValueError):
 
     code: ClassVar[str] = "EM253"
 
+    def __init__(self, name: object) -> None:
+        super().__init__(
+            f"{name!r} cannot be the name of a predicate",
+            help="use a non-empty string that does not begin with `~`",
+        )
+
 
 class ArityClashError(EvermatError, ValueError):
     """A predicate used with two numbers of arguments."""
@@ -66,15 +73,11 @@ class ArityClashError(EvermatError, ValueError):
         self.known = known
         self.found = found
         super().__init__(
-            f"`{name}` has {_arguments(known)}, {where} it is given {found}",
+            f"`{name}` has {counted(known, 'argument')}, {where} it is given {found}",
             labels=() if span is None else (Label(span),),
             law="a predicate has the same number of arguments everywhere",
             help="correct the arguments, or use another predicate name",
         )
-
-
-def _arguments(number: int) -> str:
-    return f"{number} argument" + ("" if number == 1 else "s")
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
@@ -119,6 +122,10 @@ class Catalogue:
     def __init__(self, predicates: Mapping[str, Predicate] | None = None) -> None:
         self._predicates = dict(predicates or {})
 
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name}/{arity}" for name, arity in self.arities.items())
+        return f"<Catalogue {names or 'without predicates'}>"
+
     @cached_property
     def arities(self) -> Mapping[str, int]:
         """The arity of each predicate that users know of, in order of name."""
@@ -136,17 +143,16 @@ class Catalogue:
     def check_name(name: object) -> None:
         """Refuse what cannot be the name of a predicate."""
         if not isinstance(name, str) or not name or is_auxiliary(name):
-            raise PredicateNameError(
-                f"{name!r} cannot be the name of a predicate",
-                help="use a non-empty string that does not begin with `~`",
-            )
+            raise PredicateNameError(name)
 
-    def require(self, name: str, *, span: Span | None = None) -> Predicate:
+    def require(self, name: object, *, span: Span | None = None) -> Predicate:
         """A predicate that must be there.
 
         Raises:
             UnknownPredicateError: with the names that come near.
         """
+        if not isinstance(name, str):
+            raise PredicateNameError(name)
         found = self._predicates.get(name)
         if found is None or is_auxiliary(name):
             raise UnknownPredicateError(name, self._predicates, span=span)

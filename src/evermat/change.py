@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Literal,
+    NoReturn,
+    SupportsIndex,
+    get_args,
+)
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +17,7 @@ import pyarrow.compute as pc
 from evermat.columns import empty_table, rows_without_columns
 from evermat.distant_rows import is_distant
 from evermat.errors import EvermatError
+from evermat.html_tables import html_table
 from evermat.lang.normalise import is_auxiliary
 from evermat.result import Result
 
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Snapshot
     from evermat.catalogue import Catalogue
     from evermat.distant_rows import DistantRows
-    from evermat.maintenance.state import Outcome, Report
+    from evermat.maintenance.updates import Outcome, Report
 
 Sort = Literal["all", "explicit", "derived"]
 """Which facts are meant: all, those that were given, or those only derived."""
@@ -29,6 +37,16 @@ class UnknownSortError(EvermatError, ValueError):
     """A sort of facts that there is not."""
 
     code: ClassVar[str] = "EM558"
+
+
+class UncopiableError(EvermatError, TypeError):
+    """Something that cannot be copied or pickled."""
+
+    code: ClassVar[str] = "EM563"
+
+    def __init__(self, given: object, instead: str) -> None:
+        name = type(given).__name__
+        super().__init__(f"a {name} cannot be copied or pickled", help=instead)
 
 
 def check_sort(sort: object) -> None:
@@ -125,8 +143,22 @@ class Change:
             " ".join([name, *[f"+{came}"] * bool(came), *[f"-{left}"] * bool(left)])
             for name, (came, left) in self.sizes.items()
         ]
-        kind = "Change" if self.applied else "Planned change"
-        return f"<{kind} {', '.join(parts) or 'nothing'}>"
+        return f"<{self._title()} {', '.join(parts) or 'nothing'}>"
+
+    def _repr_html_(self) -> str:
+        """How many facts came and left, as a table, which notebooks show."""
+        sizes = self.sizes
+        rows = [(name, came, left) for name, (came, left) in sizes.items()]
+        names = ("predicate", "came", "left") if sizes else ()
+        title = self._title() if sizes else f"{self._title()}: nothing"
+        return html_table(title, names, rows)
+
+    def _title(self) -> str:
+        return "Change" if self.applied else "Planned change"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be copied or pickled: the facts are where the engine has them."""
+        raise UncopiableError(self, "keep what `added` and `removed` return")
 
 
 def _where_they_are(

@@ -37,23 +37,39 @@ class UnequalValuesError(EvermatError, ValueError):
 
     Attributes:
         left, right: the values.
+        derivation: facts from which that follows in one step.
+        given: given facts from which it follows, by predicate, if they were looked for.
+        explanation: the proof, an `evermat.explanation.Explanation`, if there is one;
+            `proof` is its text.
     """
 
     code: ClassVar[str] = "EM606"
 
     def __init__(
-        self, left: Constant, right: Constant, derivation: Sequence[str] = ()
+        self,
+        left: Constant,
+        right: Constant,
+        derivation: Sequence[str] = (),
+        given: Mapping[str, pa.Table] | None = None,
     ) -> None:
         left, right = sorted((left, right), key=str)
         self.left = left
         self.right = right
         self.derivation = tuple(derivation)
+        self.given = given
+        self.explanation: object | None = None
+        self.proof: tuple[str, ...] = ()
         because = f", because {'; '.join(derivation)}" if derivation else ""
         super().__init__(
             f"the facts are contradictory: {left} and {right} would be equal{because}",
             law="names can be equal, two different values never are",
             help="correct the facts or the rules that make them equal",
         )
+
+    def render(self) -> str:
+        """The full text, the proof after what is wrong."""
+        first, *others = super().render().splitlines()
+        return "\n".join([first, *(f"  {line}" for line in self.proof), *others])
 
 
 class Representatives(Protocol):
@@ -332,7 +348,7 @@ class CountedStratum(Protocol):
 
 
 class CountedStrata(Protocol):
-    """Strata, and which of them a relation matters to; see `maintenance.state`."""
+    """Strata, and which of them a relation matters to; see `maintenance.strata`."""
 
     @property
     def strata(self) -> Sequence[CountedStratum]:
@@ -349,7 +365,7 @@ class CountedStrata(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StratumWork:
-    """What an update did in one stratum; see `maintenance.state.StratumReport`.
+    """What an update did in one stratum; see `maintenance.updates.StratumReport`.
 
     Attributes:
         position: of the stratum; -1 stands for facts of no stratum.
@@ -431,6 +447,21 @@ class ProvingEngine(Engine, Protocol):
 def can_prove(engine: Engine) -> TypeGuard[ProvingEngine]:
     """Whether an engine stops looking at a fact that has a derivation."""
     return hasattr(engine, "derivable")
+
+
+class ExplainingEngine(Engine, Protocol):
+    """An engine that has more to say than how it joins."""
+
+    def explain_layout(self) -> list[str]:
+        """Where facts are, and how they are divided."""
+
+    def explain_recursion(self, recursive: QuerySet) -> list[str]:
+        """How the recursive rules of a stratum are run."""
+
+
+def can_explain(engine: Engine) -> TypeGuard[ExplainingEngine]:
+    """Whether an engine has more to say than how it joins."""
+    return hasattr(engine, "explain_layout")
 
 
 class RoomyEngine(Engine, Protocol):

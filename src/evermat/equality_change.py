@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Snapshot
     from evermat.engine_abilities import Representatives
-    from evermat.maintenance.state import Outcome
+    from evermat.maintenance.updates import Outcome
 
 
 def expanded_outcome(outcome: Outcome, arities: Mapping[str, int]) -> Outcome:

@@ -68,10 +68,10 @@ def read_fact(
         ArityClashError: a fact of it has more or fewer arguments.
     """
     if row is not None:
-        if isinstance(row, str | bytes):
+        if not isinstance(row, tuple | list):
             raise FactError(
                 f"the arguments of `{text}` are not a tuple or list: {row!r}",
-                help=f'write ("{row!s}",) for one argument',
+                help=f"write ({row!r},) for one argument",
             )
         known = catalogue.require(text)
         catalogue.check(text, len(row))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING
 
 from evermat.lang.printer import Printer
@@ -113,6 +114,17 @@ class Explanation:
 
     def __bool__(self) -> bool:
         return self.holds
+
+    def __repr__(self) -> str:
+        fact = self.fact_text(self.fact)
+        if not self.holds:
+            return f"<Explanation {fact} does not hold>"
+        how = "is given" if self.is_given else f"has a proof of height {self.height}"
+        return f"<Explanation {fact} {how}>"
+
+    def _repr_html_(self) -> str:
+        """The whole proof, which notebooks show."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     # -- what it is made of
 

@@ -9,8 +9,8 @@ from evermat.lake.errors import StateError, StateSettingsError
 from evermat.lake.program import Settings
 from evermat.lake.state import LakeState, open_state
 from evermat.lang.normalise import rule_key
-from evermat.maintenance.compiled_rules import single_heads
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
+from evermat.maintenance.rule_book import single_heads
 from evermat.rule_inputs import read_rules
 from evermat.update_requests import Request
 

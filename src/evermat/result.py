@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from evermat import columns as term_columns
 from evermat.errors import EvermatError
+from evermat.html_tables import html_table
 from evermat.values import constant
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from evermat.values import Constant, Value
 
 _SHOWN = 10
-"""How many rows `repr` shows."""
+"""How many rows `repr` and notebooks show."""
 
 _BATCH = 50_000
 """How many rows are turned into Python values at a time while iterating."""
@@ -230,16 +232,25 @@ class Result:
         write_facts(self._table, path, predicate=self._predicate, terms=terms)
 
     def __repr__(self) -> str:
-        count = f"{self._rows:,} row" + ("" if self._rows == 1 else "s")
-        lines = [f"<Result {', '.join(self.columns) or 'without columns'}: {count}>"]
+        names = ", ".join(self.columns) or "without columns"
+        lines = [f"<Result {names}: {counted(self._rows, 'row')}>"]
+        lines += ["  " + ", ".join(map(str, row)) for row in self._shown()]
+        return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
+
+    def _repr_html_(self) -> str:
+        """The first rows as a table, which notebooks show."""
+        title = counted(self._rows, "row")
+        return html_table(title, self.columns, self._shown(), self._rest())
+
+    def _shown(self) -> Iterator[tuple[Constant, ...]]:
         first = self
         if self.distant is not None and self._representatives is None:
             first = Result(self.distant.read(_SHOWN), self.columns)
-        shown = islice(first.constants(), _SHOWN)
-        lines += ["  " + ", ".join(map(str, row)) for row in shown]
-        if self._rows > _SHOWN:
-            lines.append(f"  … and {self._rows - _SHOWN:,} more")
-        return "\n".join(lines)
+        return islice(first.constants(), _SHOWN)
+
+    def _rest(self) -> str:
+        more = self._rows - _SHOWN
+        return f"… and {more:,} more" if more > 0 else ""
 
 
 def _pieces(table: pa.Table, size: int) -> Iterator[pa.Table]:

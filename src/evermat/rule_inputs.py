@@ -7,7 +7,7 @@ Files may be in other languages that we read, and may name files of facts (`@imp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from evermat.program_files import load_sources, read_program
 from evermat.rdf import read_rdf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
@@ -87,7 +87,7 @@ def listed(rules: RuleInput | Iterable[RuleInput] | None) -> list[RuleInput]:
         return []
     if isinstance(rules, str | Path | Program | Rule):
         return [rules]
-    if not isinstance(rules, Iterable):
+    if isinstance(rules, bytes | Mapping) or not isinstance(rules, Iterable):
         raise _wrong_type(rules)
     return list(rules)
 

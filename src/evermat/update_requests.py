@@ -30,9 +30,18 @@ if TYPE_CHECKING:
 
 
 class RequestError(EvermatError, TypeError):
-    """Data that does not say which predicate it belongs to."""
+    """A call with something that it cannot do anything with."""
 
     code: ClassVar[str] = "EM557"
+
+
+def require_text(given: object, what: str) -> None:
+    """Refuse what is no text, where a text is asked for."""
+    if not isinstance(given, str):
+        raise RequestError(
+            f"{what} is a text, not `{type(given).__name__}`: {given!r}",
+            help="write it in the language, between quotes",
+        )
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ import datetime
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
+from reprlib import repr as short
 from typing import TYPE_CHECKING
 
 from evermat.errors import EvermatError
@@ -123,19 +124,52 @@ def constant(value: object) -> Constant:
     """
     if isinstance(value, Constant):
         return value
-    for python_type in type(value).__mro__:
-        convert = _FROM_PYTHON.get(python_type)
-        if convert is not None:
-            return convert(value)
-    # NumPy scalars and the like know their Python counterpart.
-    item = getattr(value, "item", None)
-    if callable(item):
-        return constant(item())
+    if not is_missing(value):
+        for python_type in type(value).__mro__:
+            convert = _FROM_PYTHON.get(python_type)
+            if convert is not None:
+                return convert(value)
+        known = _from_scalar(value)
+        if known is not None:
+            return known
     raise ValueConversionError(
-        f"a value of type `{type(value).__name__}` cannot be stored: {value!r}",
+        f"a value of type `{type(value).__name__}` cannot be stored: {short(value)}",
         help="use str, int, float, bool, Decimal, IRI, BlankNode, TypedLiteral, "
         "LangString, date or datetime",
     )
+
+
+def is_missing(value: object) -> bool:
+    """Whether a Python value stands for none: None, and what pandas and NumPy have.
+
+    The types of the latter are known by name, so that nothing has to be imported.
+    """
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return True
+    return type(value).__name__ == "datetime64" and value != value  # noqa: PLR0124
+
+
+def _from_scalar(value: object) -> Constant | None:
+    """The constant for a scalar of NumPy, which knows its Python counterpart."""
+    item = getattr(value, "item", None)
+    if not callable(item) or getattr(value, "shape", None) != ():
+        return None
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    found = item()
+    if kind == "M" and isinstance(found, int):  # more than a `datetime` can tell
+        return literal(_moment_text(str(value)), XSD + "dateTime")
+    if kind == "m" or type(found) is type(value):
+        return None
+    return constant(found)
+
+
+def _moment_text(text: str) -> str:
+    """A moment as `datetime.isoformat` writes it, with as many digits as it needs."""
+    whole, _, fraction = text.partition(".")
+    digits = fraction.rstrip("0")
+    if not digits:
+        return whole
+    return f"{whole}.{digits.ljust(6 if len(digits) <= 6 else 9, '0')}"  # noqa: PLR2004
 
 
 def value_of(kind: Kind, text: str) -> Value:
@@ -305,9 +339,10 @@ _TO_PYTHON: dict[Kind, Callable[[str], Value]] = {
 
 
 _FROM_PYTHON: dict[type, Callable[..., Constant]] = {
-    str: lambda value: Constant(Kind.STRING, str(value)),
+    # Members of enumerations are texts and numbers too, and print as names.
+    str: lambda value: Constant(Kind.STRING, str.__str__(value)),
     bool: lambda value: boolean_constant(value=value),
-    int: integer_constant,
+    int: lambda value: integer_constant(int(value)),
     float: double_constant,
     Decimal: decimal_constant,
     IRI: lambda value: Constant(Kind.IRI, value.text),

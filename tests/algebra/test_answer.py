@@ -42,10 +42,10 @@ def test_an_answer_may_hold_constants_and_repeat_columns(engine: Engine) -> None
 
 def test_a_question_without_columns_has_one_answer_or_none(engine: Engine) -> None:
     views = everything(engine)
-    yes = Query(Pattern("answer", ()), (Pattern("e", (X, X)),), column_count=1)
-    assert engine.answer(yes, views).num_rows == 0
-    no = Query(Pattern("answer", ()), (Pattern("e", (X, Y)),), column_count=2)
-    assert engine.answer(no, views).num_rows == 1
+    no = Query(Pattern("answer", ()), (Pattern("e", (X, X)),), column_count=1)
+    assert engine.answer(no, views).num_rows == 0
+    yes = Query(Pattern("answer", ()), (Pattern("e", (X, Y)),), column_count=2)
+    assert engine.answer(yes, views).num_rows == 1
 
 
 def test_an_explanation_has_a_line_for_each_step(engine: Engine) -> None:

@@ -17,9 +17,9 @@ from paper_examples import Example
 from strategies import Update
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from evermat.maintenance.state import Report, StratumReport
+    from evermat.maintenance.updates import Report, StratumReport
     from oracle import Fact
 
 RULES = """
@@ -63,22 +63,6 @@ class Change(NamedTuple):
 
     delete: set[Numbers]
     insert: set[Numbers]
-
-
-@pytest.fixture(name="carried_out")
-def _carried_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """For each update whether it was carried out as a whole."""
-    answers: list[bool] = []
-    run = whole_updates.WholeUpdates.run
-
-    def spy(self: whole_updates.WholeUpdates, *given: object) -> object:
-        done = run(self, *given)  # type: ignore[arg-type]
-        answers.append(done is not None)
-        return done
-
-    monkeypatch.setattr(whole_updates.WholeUpdates, "run", spy)
-    yield answers
-    assert answers
 
 
 def example(facts: set[Numbers], *, counters: bool) -> Example:

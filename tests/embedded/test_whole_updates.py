@@ -19,7 +19,7 @@ from mutants import Mutant, plant
 from paper_examples import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 Edge = tuple[int, int]
 
@@ -37,22 +37,6 @@ RULES = """
 """
 DERIVED = ("reach", "back", "path", "free", "lonely", "sure", "twin", "via")
 NODES = 12
-
-
-@pytest.fixture(name="carried_out")
-def _carried_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """For each update whether it was carried out as a whole."""
-    answers: list[bool] = []
-    run = whole_updates.WholeUpdates.run
-
-    def spy(self: whole_updates.WholeUpdates, *given: object) -> object:
-        done = run(self, *given)  # type: ignore[arg-type]
-        answers.append(done is not None)
-        return done
-
-    monkeypatch.setattr(whole_updates.WholeUpdates, "run", spy)
-    yield answers
-    assert answers
 
 
 def example(edges: set[Edge], rules: str = RULES) -> Example:

@@ -37,19 +37,6 @@ if TYPE_CHECKING:
     Write = Callable[[str, bytes], Path]
 
 
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes a file into the working folder; its short name is in error texts."""
-    monkeypatch.chdir(tmp_path)
-
-    def write_file(name: str, data: bytes) -> Path:
-        path = (tmp_path / name).relative_to(tmp_path)
-        path.write_bytes(data)
-        return path
-
-    return write_file
-
-
 def rows(table: pa.Table) -> list[tuple[object, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 

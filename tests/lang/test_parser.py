@@ -330,6 +330,7 @@ def test_any_text_is_a_program_or_an_error(text: str) -> None:
         program = parse_program(text)
     except ProgramError as error:
         problems = error.problems
+        assert problems
         assert all(problem.span is not None for problem in problems)
     else:
         assert parse_program(str(program)) == program

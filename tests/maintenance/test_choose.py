@@ -20,7 +20,7 @@ from evermat.maintenance.choose import (
     reason_to_give_up,
 )
 from evermat.maintenance.history import History, learnt
-from evermat.maintenance.state import Report, StratumReport
+from evermat.maintenance.updates import Report, StratumReport
 from evermat.maintenance.watch import Forecast, OutOfPatience, Patience, Watch
 from paper_examples import REACHABILITY, Example, values
 

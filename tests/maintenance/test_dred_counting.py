@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import pytest
 
     from evermat.algebra import Engine
-    from evermat.maintenance.state import Changes, Run, Stratum
+    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.strata import Stratum
 
 
 def test_paper_example_3_counter_table(

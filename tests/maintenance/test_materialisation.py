@@ -13,13 +13,13 @@ from evermat.lang.parser import parse_rules
 from evermat.maintenance.algorithms import DESCRIPTIONS, NAMES, AlgorithmError
 from evermat.maintenance.materialisation import Materialisation
 from evermat.maintenance.requests import UnknownRelationError
-from evermat.maintenance.state import Budget, BudgetExceededError
+from evermat.maintenance.watch import Budget, BudgetExceededError
 from paper_examples import PATH_LENGTHS, REACHABILITY, Example, values
 from tracked import ALGORITHMS
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine
-    from evermat.maintenance.state import Step
+    from evermat.maintenance.watch import Step
 
 every = pytest.mark.parametrize("algorithm", ALGORITHMS)
 

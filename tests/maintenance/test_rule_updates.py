@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.errors import EvermatError
-from evermat.maintenance.compiled_rules import UnknownRuleError
+from evermat.maintenance.rule_book import UnknownRuleError
 from paper_examples import REACHABILITY, Example, values
 from tracked import ALGORITHMS
 

@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes a file into the working folder; its short name is in error texts."""
-    monkeypatch.chdir(tmp_path)
-
-    def write_file(name: str, data: bytes) -> Path:
-        path = (tmp_path / name).relative_to(tmp_path)
-        path.write_bytes(data)
-        return path
-
-    return write_file
-
-
 def triples(table: pa.Table) -> set[tuple[str, ...]]:
     columns = [term_texts(column).to_pylist() for column in table.columns]
     return set(zip(*columns, strict=True))

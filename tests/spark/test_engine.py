@@ -26,7 +26,7 @@ from evermat.algebra import (
     Views,
 )
 from evermat.engines import make_engine
-from evermat.engines.spark.sets import FEW_LEVELS
+from evermat.engines.spark.heaps import FEW_LEVELS
 from evermat.evaluation_errors import EvaluationError
 from evermat.values import IRI, constant
 
@@ -92,6 +92,7 @@ def test_many_additions_are_merged_into_few_levels(
     spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evermat.engines.spark.counters.MANY_LEVELS", 3)
+    monkeypatch.setattr("evermat.engines.spark.heaps.FEW_ROWS", 0)
     spark.cluster.small = 1
     for number in range(FEW_LEVELS + 2):
         column = [10 * number, 10 * number + 1]

@@ -9,7 +9,7 @@ import pytest
 
 from evermat.engines import make_engine
 from evermat.engines.spark import blocks, fetching
-from evermat.engines.spark.session import FOR_FEW_ROWS, for_few_rows
+from evermat.engines.spark.session import FOR_FEW_ROWS
 
 if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Block
@@ -47,19 +47,19 @@ def test_few_rows_are_not_shuffled_although_nobody_read_them(
 ) -> None:
     block = written(engine)
     block = written(engine, JOIN.format(block.view))
-    with for_few_rows(engine.cluster.session):
+    with engine.cluster.for_few_rows():
         assert "Exchange" not in plan_of(engine, JOIN.format(block.view))
     assert block.size == 20
 
 
 def test_settings_for_few_rows_do_not_stay(engine: SparkEngine) -> None:
     session = engine.cluster.session
-    before = {name: session.conf.get(name, None) for name in FOR_FEW_ROWS}
+    before = {name: session.conf.get(name) for name in FOR_FEW_ROWS}
     block = written(engine)
     engine.cluster.collect(f"TABLE {block.view}")
-    with pytest.raises(RuntimeError), for_few_rows(session):
+    with pytest.raises(RuntimeError), engine.cluster.for_few_rows():
         raise RuntimeError
-    assert {name: session.conf.get(name, None) for name in FOR_FEW_ROWS} == before
+    assert {name: session.conf.get(name) for name in FOR_FEW_ROWS} == before
 
 
 @pytest.mark.parametrize("most_listed", [0, 100])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from engine_facts import facts_of, make_facts, tables
 from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
 from evermat.engines import make_engine
+from evermat.engines.spark import blocks
+from evermat.engines.spark.heaps import FEW_TINY_LEVELS
 from evermat.engines.spark.rows import block_rows, concatenated, repartitioned
+from evermat.engines.spark.session import written_down
 
 if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Block
@@ -38,8 +42,9 @@ def written(spark: SparkEngine, start: int) -> Block:
 
 
 def test_rows_that_a_plan_names_twice_are_read_from_the_cache(
-    spark: SparkEngine,
+    spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(blocks, "FEW_ROWS", -1)
     view = written(spark, 0).view
     sides = (f"(SELECT tag FROM {view} WHERE c0 = {number})" for number in (1, 2))  # noqa: S608
     plan = plan_of(spark, f"SELECT * FROM {' JOIN '.join(sides)} USING (tag)")  # noqa: S608
@@ -78,6 +83,40 @@ def test_what_rules_derive_stays_divided(spark: SparkEngine) -> None:
     keys = "tag, c0, c1"
     sql = f"SELECT {keys} FROM {new.block.view} GROUP BY {keys}"  # noqa: S608
     assert "Exchange" not in plan_of(spark, sql)
+
+
+def test_tiny_levels_are_merged_when_there_are_a_dozen(spark: SparkEngine) -> None:
+    spark.cluster.small = 0
+    for number in range(FEW_TINY_LEVELS + 1):
+        assert len(spark.materialised.heap.contents.levels) == number
+        spark.load(tables(make_facts(e=[(number, number)])))
+    assert len(spark.materialised.heap.contents.levels) == 1
+    facts = make_facts(e=[(number, number) for number in range(FEW_TINY_LEVELS + 1)])
+    assert facts_of(spark, spark.materialised) == facts
+
+
+@pytest.mark.parametrize(
+    ("master", "files"),
+    [
+        ("local", 0),
+        ("local[*]", 0),
+        ("local[2,3]", 0),
+        ("local-cluster[2,1,1024]", 1),
+        ("spark://localhost:7077", 1),
+        ("yarn", 1),
+    ],
+)
+def test_files_are_for_all_only_where_executors_can_be_lost(
+    spark: SparkEngine, monkeypatch: pytest.MonkeyPatch, master: str, files: int
+) -> None:
+    frame = spark.cluster.session.range(5)
+    context = frame.sparkSession.sparkContext
+    folder = Path(str(context.getCheckpointDir()).removeprefix("file:"))
+    before = set(folder.iterdir())
+    monkeypatch.setattr(context, "master", master)
+    kept = written_down(frame)
+    assert kept.count() == 5
+    assert len(set(folder.iterdir()) - before) == files
 
 
 def test_new_relations_are_not_compared_with_others(spark: SparkEngine) -> None:

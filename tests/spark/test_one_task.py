@@ -12,6 +12,8 @@ from evermat.engines import make_engine
 from evermat.engines.spark import blocks, evaluation, one_task
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from evermat.algebra import Engine
 
 pytestmark = pytest.mark.spark
@@ -35,10 +37,10 @@ def _rounds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each round whether one task was to do it."""
     rounds: list[bool] = []
 
-    def spy(*given: object) -> str | None:
-        view = one_task.round_in_one_task(*given)  # type: ignore[arg-type]
-        rounds.append(view is not None)
-        return view
+    def spy(*given: object) -> DataFrame | None:
+        frame = one_task.round_in_one_task(*given)  # type: ignore[arg-type]
+        rounds.append(frame is not None)
+        return frame
 
     monkeypatch.setattr(one_task, "MOST_ROWS", blocks.FEW_ROWS)
     monkeypatch.setattr(evaluation, "round_in_one_task", spy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,17 @@ def test_tasks_see_the_variables_of_the_driver(monkeypatch: pytest.MonkeyPatch) 
     assert seen(given) == ["of the worker", "1", None]
     assert seen({"AWS_A": "2", "AWS_B": "3"}) == ["of the worker", "2", "3"]
     assert seen({}) == ["of the worker", None, None]
+
+
+def test_only_what_is_loaded_at_first_is_kept_from_the_search_for_garbage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frozen: list[int] = []
+    monkeypatch.setattr(tasks, "_tasks", iter(range(9)))
+    for number in range(4):
+        monkeypatch.setattr(gc, "freeze", partial(frozen.append, number))
+        tasks._run({}, iter, [])  # noqa: SLF001  what workers call
+    assert frozen == [0, 1]
 
 
 def _rows(found: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:

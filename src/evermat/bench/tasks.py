@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.bench.problem import Problem
-    from evermat.maintenance.state import Report
+    from evermat.maintenance.updates import Report
 
 Task = dict[str, Any]
 Record = dict[str, Any]

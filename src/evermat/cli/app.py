@@ -28,7 +28,9 @@ from evermat.cli.options import (
     SyntaxOption,
     Version,
     budget_of,
+    known_format,
 )
+from evermat.cli.pipeline_app import pipeline
 from evermat.cli.programs import Syntax
 from evermat.cli.store_app import stores, update
 
@@ -99,7 +101,13 @@ def run(
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="SUFFIX", help="csv, tsv, parquet, …")
+        str,
+        typer.Option(
+            "--format",
+            metavar="SUFFIX",
+            help="csv, tsv, parquet, …",
+            callback=known_format,
+        ),
     ] = "csv",
     show: Show = 0,
     store: Store = None,
@@ -428,150 +436,6 @@ def bench(
         raise typer.BadParameter(str(error)) from error
 
 
-# ---------------------------------------------------------------------------- stores
-
 app.command()(update)
 app.add_typer(stores)
-
-# ------------------------------------------------------------------------- pipelines
-
-pipeline = typer.Typer(
-    name="pipeline",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings=CONTEXT,
-    help="""Sources in, consequences out, kept true run after run; on Spark or embedded.
-
-    \b
-    evermat pipeline run pipeline.toml       take everything, materialise, publish
-    evermat pipeline update pipeline.toml    take what changed, maintain, publish
-    evermat pipeline stream pipeline.toml    follow a stream of change events
-    evermat pipeline status pipeline.toml    versions, counts, the last runs
-
-    A configuration says what to read, how columns become facts, which rules to follow
-    and where results go. The smallest one:
-
-    \b
-    [program]
-    rules = "rules.dl"
-    [[source]]
-    predicate = "edge"
-    path = "data/edge.csv"
-    [[output]]
-    predicate = "reach"
-    path = "out/reach"
-
-    Rows that are wrong go to a side table with the reason; too many fail the run. If a
-    run fails, the state is as it was. Every run leaves a report: JSON, and a page.
-    All entries are described in docs/pipeline.md.
-    """,
-)
 app.add_typer(pipeline)
-
-ConfigFile = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="A TOML file.", show_default=False)
-]
-PipelineEngine = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        "--engine", metavar="NAME", help="spark or embedded, whatever CONFIG says."
-    ),
-]
-PipelineMaster = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option("--master", metavar="URL", help="The Spark master, such as local[4]."),
-]
-
-
-@pipeline.command("run")
-def pipeline_run(
-    config: ConfigFile,
-    engine: PipelineEngine = None,
-    master: PipelineMaster = None,
-    json: Json = False,
-) -> None:
-    """Take all sources, materialise, write the outputs.
-
-    If there is a state already, it becomes what the sources say now, as a new version.
-
-    \b
-    evermat pipeline run pipeline.toml
-    evermat pipeline run pipeline.toml --engine embedded
-    evermat pipeline run pipeline.toml --master spark://host:7077 --json
-    """
-    from evermat.cli.output import Output
-    from evermat.cli.pipeline import chosen, run_pipeline
-
-    output = Output(is_json=json)
-    run_pipeline(chosen(config, engine, master), "run", output)
-    output.finish()
-
-
-@pipeline.command("update")
-def pipeline_update(
-    config: ConfigFile,
-    engine: PipelineEngine = None,
-    master: PipelineMaster = None,
-    json: Json = False,
-) -> None:
-    """Take what has changed, maintain the state, publish.
-
-    Sources with `update` name files of rows that came and left; all others are compared
-    with what they gave before. Rules that were changed are changed in the same step.
-
-    \b
-    evermat pipeline update pipeline.toml
-    """
-    from evermat.cli.output import Output
-    from evermat.cli.pipeline import chosen, run_pipeline
-
-    output = Output(is_json=json)
-    run_pipeline(chosen(config, engine, master), "update", output)
-    output.finish()
-
-
-@pipeline.command("stream")
-def pipeline_stream(
-    config: ConfigFile,
-    engine: PipelineEngine = None,
-    master: PipelineMaster = None,
-    json: Json = False,
-) -> None:
-    """Follow a stream of change events, exactly once.
-
-    [stream] of CONFIG says where events come from and where their effects go. With
-    `trigger = "once"` it takes what there is now; with seconds it goes on until it is
-    interrupted, and then ends after a whole batch.
-
-    \b
-    evermat pipeline run pipeline.toml        once, for the state to begin with
-    evermat pipeline stream pipeline.toml
-    """
-    from evermat.cli.output import Output
-    from evermat.cli.pipeline import chosen, run_pipeline
-
-    output = Output(is_json=json)
-    run_pipeline(chosen(config, engine, master), "stream", output)
-    output.finish()
-
-
-@pipeline.command("status")
-def pipeline_status(
-    config: ConfigFile,
-    limit: Annotated[
-        int, typer.Option(metavar="N", help="Show the last N runs.", min=0)
-    ] = 10,
-    json: Json = False,
-) -> None:
-    """Show versions, counts, the last runs and rejected rows.
-
-    \b
-    evermat pipeline status pipeline.toml
-    evermat pipeline status pipeline.toml --json
-    """
-    from evermat.cli.output import Output
-    from evermat.cli.pipeline import show_status
-
-    output = Output(is_json=json)
-    show_status(config, output, limit=limit)
-    output.finish()

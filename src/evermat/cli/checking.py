@@ -7,11 +7,12 @@ from collections import Counter
 from enum import Enum, auto
 from typing import TYPE_CHECKING, TypedDict
 
-from evermat.cli.output import count
+from evermat.cli.problems import problem_document
 from evermat.cli.programs import Syntax, read_program
 from evermat.errors import EvermatError
 from evermat.lang.checks import check_program
 from evermat.rule_inputs import reading
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ def check_files(
         is_fine = is_fine and not errors and not (is_strict and warnings)
         if not output.is_json:
             _show((*errors, *warnings))
-        found = f"{count(len(errors), 'error')}, {count(len(warnings), 'warning')}"
+        found = f"{counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}"
         output.say(f"{path}: {found if errors or warnings else 'no problems'}")
         for module in modules:
             output.say(f"  {module['name']}:")
@@ -46,8 +47,8 @@ def check_files(
         documents.append(
             {
                 "file": str(path),
-                "errors": [_document(problem) for problem in errors],
-                "warnings": [_document(problem) for problem in warnings],
+                "errors": [problem_document(problem) for problem in errors],
+                "warnings": [problem_document(problem) for problem in warnings],
                 "modules": modules,
             }
         )
@@ -95,18 +96,6 @@ def _modules(program: Program) -> list[_Module]:
         for stratum in stratify(normalise(program.rules)).strata
         for module in find_modules(stratum.recursive_rules, stratum.is_local)
     ]
-
-
-def _document(problem: EvermatError) -> dict[str, object]:
-    span = problem.span
-    return {
-        "code": problem.code,
-        "message": problem.message,
-        "line": None if span is None else span.line,
-        "column": None if span is None else span.column,
-        "rule": problem.law,
-        "help": problem.help,
-    }
 
 
 class Mode(Enum):

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from evermat.api import KnowledgeBase
 from evermat.catalogue import Catalogue
 from evermat.cli.facts import FactReader, UnusedFactsWarning
-from evermat.cli.output import count, seconds
+from evermat.cli.output import seconds
 from evermat.cli.programs import Syntax, read_program, says_what_to_read
 from evermat.cli.progress import ProgressLine
 from evermat.fact_tables import together
 from evermat.lang.normalise import rule_key
 from evermat.lang.syntax import Program
-from evermat.maintenance.compiled_rules import single_heads
+from evermat.maintenance.rule_book import single_heads
 from evermat.rule_inputs import read_rules
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,12 +94,12 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
     done = perf_counter()
     stats = kb.stats()
     output.say(
-        f"read {count(sum(table.num_rows for table in data.values()), 'fact')} "
+        f"read {counted(sum(table.num_rows for table in data.values()), 'fact')} "
         f"in {seconds(read - start)}"
     )
     output.say(
-        f"materialised {count(stats['facts'], 'fact')} "
-        f"with {count(stats['rules'], 'rule')} "
+        f"materialised {counted(stats['facts'], 'fact')} "
+        f"with {counted(stats['rules'], 'rule')} "
         f"in {stats['strata']} {'stratum' if stats['strata'] == 1 else 'strata'} "
         f"in {seconds(done - read)}"
     )

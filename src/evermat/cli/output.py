@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from evermat.columns import as_terms, constants, kinds_in, shown_texts, values
 from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.values import Kind, term_text
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,7 +65,7 @@ class Output:
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """A table, left out of JSON; numbers are set to the right."""
         if self.is_terminal:
-            _rich_table(columns, list(rows))
+            _draw(columns, list(rows))
         elif not self.is_json:
             lines = [columns, *([_plain(cell) for cell in row] for row in rows)]
             print("\n".join("\t".join(line) for line in lines), flush=True)  # noqa: T201
@@ -81,7 +82,7 @@ class Output:
             shown = min(_ROWS_ON_SCREEN if limit is None else limit, len(result))
             self.table(result.columns, rows_of(result, shown))
             rest = "" if shown == len(result) else f", {shown:,} of them shown"
-            self.say(count(len(result), "row") + rest)
+            self.say(counted(len(result), "row") + rest)
         else:
             _print_rows(result, limit)
 
@@ -119,11 +120,6 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s"
 
 
-def count(number: int, noun: str) -> str:
-    """A number with its noun: `1 fact`, `2,000 facts`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def sizes(changed: Mapping[str, tuple[int, int]]) -> list[list[Cell]]:
     """The rows of a table of changes: predicate, came, left."""
     return [[name, came, left] for name, (came, left) in changed.items()]
@@ -157,21 +153,15 @@ def _json_value(value: Constant) -> object:
     return term_text(value.kind, value.text)
 
 
-def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _draw(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    from evermat.cli.screen import draw_table
 
-    table = Table(box=SIMPLE_HEAD)
-    for position, name in enumerate(columns):
-        numeric = bool(rows) and all(
-            isinstance(row[position], int | float) for row in rows
-        )
-        table.add_column(name, justify="right" if numeric else "left")
-    for row in rows:
-        table.add_row(*(Text(_pretty(value)) for value in row))
-    Console().print(table)
+    numeric = {
+        at
+        for at in range(len(columns))
+        if rows and all(isinstance(row[at], int | float) for row in rows)
+    }
+    draw_table(columns, [[_pretty(cell) for cell in row] for row in rows], numeric)
 
 
 def _pretty(value: Cell) -> str:

@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from evermat.cli.output import count, seconds
-from evermat.engines import ENGINES
+from evermat.cli.output import seconds
 from evermat.pipeline import Pipeline, read_config
 from evermat.pipeline.report import OK, read_reports
 from evermat.pipeline.status import Status, read_status
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,10 +93,6 @@ def chosen(path: Path, engine: str | None, master: str | None) -> Config:
     config = read_config(path)
     settings = config.engine
     if engine is not None:
-        if engine not in ENGINES:
-            raise typer.BadParameter(
-                f"there is no engine `{engine}`; use {', '.join(sorted(ENGINES))}"
-            )
         settings = replace(settings, name=engine)
     if master is not None:
         settings = replace(settings, master=master)
@@ -144,7 +138,7 @@ def _show(finished: Finished, output: Output) -> None:
         )
     output.say(
         f"{report.command} of {report.pipeline}: version {report.version} in "
-        f"{seconds(report.seconds)}, {count(len(report.steps), 'step')}"
+        f"{seconds(report.seconds)}, {counted(len(report.steps), 'step')}"
     )
     output.say(f"report: {near(finished.page)}")
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from evermat.cli.changing import apply_updates, tell_version
 from evermat.cli.jobs import load
-from evermat.cli.output import Output, count
+from evermat.cli.output import Output
 from evermat.io.files import data_file
 from evermat.io.writing import require_writable
 from evermat.program_files import write_sinks
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +45,7 @@ def answer(
     result = kb.query(question)
     if out is not None:
         result.write(out)
-        output.say(f"wrote {count(len(result), 'row')} to {out}")
+        output.say(f"wrote {counted(len(result), 'row')} to {out}")
         return
     output.result(result, limit)
 
@@ -93,7 +94,7 @@ def _write(job: Job, loaded: Loaded, output: Output) -> None:
             kb.facts(name).write(path)
             files.append(path)
     output.document["files"] = [str(path) for path in files]
-    output.say(f"wrote {count(len(files), 'file')} to {job.out}")
+    output.say(f"wrote {counted(len(files), 'file')} to {job.out}")
 
 
 def _output_file(job: Job, name: str) -> Path:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from evermat.cli.changing import apply_updates
 from evermat.cli.jobs import load
-from evermat.cli.output import count
 from evermat.cli.updates import UpdateFile
 from evermat.result import MissingPackageError
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +98,7 @@ def vacuum_store(place: str, keep: int, hours: int, output: Output) -> None:
     """Remove files, and say how many."""
     removed = _lake().vacuum(place, keep=keep, hours=hours)
     output.document["removed"] = removed
-    output.say(f"removed {count(len(removed), 'file')}")
+    output.say(f"removed {counted(len(removed), 'file')}")
 
 
 def _lake() -> ModuleType:

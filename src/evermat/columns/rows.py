@@ -12,7 +12,15 @@ import pyarrow.compute as pc
 from evermat.columns.incoming import MissingValueError
 from evermat.columns.terms import TERM, terms_of_kind
 from evermat.errors import EvermatError
-from evermat.values import IRI, BlankNode, Kind, ValueConversionError, constant
+from evermat.values import (
+    IRI,
+    BlankNode,
+    Kind,
+    ValueConversionError,
+    constant,
+    is_missing,
+)
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,13 +43,9 @@ class ArityMismatchError(EvermatError, ValueError):
         of = f" of `{name}`" if name else ""
         unit = "column" if row is None else "value"
         super().__init__(
-            f"{what}{of} has {_count(found, unit)}, expected {expected}",
+            f"{what}{of} has {counted(found, unit)}, expected {expected}",
             law="all facts of a predicate have the same number of arguments",
         )
-
-
-def _count(number: int, unit: str) -> str:
-    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
 def column_names(arity: int) -> list[str]:
@@ -57,7 +61,7 @@ def table_of_rows(rows: Iterable[Sequence[object]], arity: int) -> pa.Table:
 
     Raises:
         ArityMismatchError: a row has more or fewer values than `arity`.
-        MissingValueError: a value is None.
+        MissingValueError: a value is None, or what pandas and NumPy have for it.
         ValueConversionError: a value that no constant can stand for.
     """
     given = rows if isinstance(rows, list) else list(rows)
@@ -137,7 +141,7 @@ _PLAIN: dict[type, pa.DataType] = {
 
 def _mixed_column(column: Sequence[object], name: str) -> pa.Array:
     for row, value in enumerate(column, start=1):
-        if value is None:
+        if is_missing(value):
             raise MissingValueError(row, name)
     converted = [constant(value) for value in column]
     kinds = pa.array([each.kind for each in converted], pa.uint8())

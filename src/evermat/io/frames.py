@@ -33,7 +33,13 @@ class NotRowsError(EvermatError, TypeError):
 
     code = "EM719"
 
-    def __init__(self, given: object) -> None:
+    def __init__(self, given: object, *, row: int | None = None) -> None:
+        if row is not None:
+            super().__init__(
+                f"row {row} is not a mapping as row 1 is: {given!r}",
+                help="give rows of one form",
+            )
+            return
         if isinstance(given, str):
             super().__init__(
                 f"a text is not rows: {given!r}",
@@ -45,6 +51,19 @@ class NotRowsError(EvermatError, TypeError):
             f"cannot take rows from a value of type `{type(given).__name__}`",
             help="give tuples, a mapping from names to columns, or a frame of pandas, "
             "Polars, Arrow or Spark",
+        )
+
+
+class UnevenRecordsError(EvermatError, ValueError):
+    """A row that has a column which the rows before it have not."""
+
+    code = "EM724"
+
+    def __init__(self, row: int, name: str) -> None:
+        super().__init__(
+            f"row {row} has a column `{name}` that row 1 has not",
+            law="all rows have the same columns",
+            help="choose the columns that make the fact",
         )
 
 
@@ -151,6 +170,14 @@ def _from_matrix(matrix: Any) -> pa.Table:  # noqa: ANN401  any array library
     return pa.table(columns)
 
 
+def _is_column(given: object) -> bool:
+    return isinstance(given, pa.Array | pa.ChunkedArray)
+
+
+def _from_column(column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return pa.table([column], names=["c1"])
+
+
 _FRAMES: tuple[tuple[Callable[[object], bool], Callable[[Any], pa.Table]], ...] = (
     (
         lambda given: isinstance(given, pa.RecordBatch),
@@ -159,6 +186,7 @@ _FRAMES: tuple[tuple[Callable[[object], bool], Callable[[Any], pa.Table]], ...] 
     (_is_from("pandas", "DataFrame", "Series"), _from_pandas),
     (_is_from("polars", "DataFrame", "LazyFrame", "Series"), _from_polars),
     (_has("toArrow"), lambda frame: frame.toArrow()),
+    (_is_column, _from_column),
     (_has("__arrow_c_stream__"), pa.table),
     (_is_matrix, _from_matrix),
 )
@@ -186,19 +214,29 @@ def _any_column(column: Any, name: str) -> pa.Array:  # noqa: ANN401  what users
     raise NotRowsError(column)
 
 
+def _table_of_records(records: Sequence[Any]) -> pa.Table:
+    first = records[0]
+    for row, record in enumerate(records, start=1):
+        if not isinstance(record, Mapping):
+            raise NotRowsError(record, row=row)
+        if len(record) > len(first):
+            unknown = next(name for name in record if name not in first)
+            raise UnevenRecordsError(row, str(unknown))
+    return _table_of_columns(
+        {name: [record.get(name) for record in records] for name in first}
+    )
+
+
 def _table_of_iterable(rows: Iterable[Any], arity: int | None) -> pa.Table:
     iterator = iter(rows)
-    first = next(iterator, None)
-    if first is None:
+    first = next(iterator, iterator)
+    if first is iterator:
         return rows_without_columns(0)
     if isinstance(first, pa.RecordBatch | pa.Table):
         batches = chain([first], iterator)
         return pa.concat_tables([_table_of(batch, arity) for batch in batches])
     if isinstance(first, Mapping):
-        records = [first, *iterator]
-        return _table_of_columns(
-            {name: [record.get(name) for record in records] for name in first}
-        )
+        return _table_of_records([first, *iterator])
     given = rows if isinstance(rows, list) else [first, *iterator]
     width = len(first) if isinstance(first, Sequence) else 1
     return table_of_rows(given, width if arity is None else arity)

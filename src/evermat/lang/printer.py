@@ -28,7 +28,7 @@ from evermat.lang.terms import KEYWORDS, RDF_TYPE
 from evermat.values import Constant, Kind, quote, term_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from evermat.lang.syntax import DataSink, DataSource, Declaration
 
@@ -48,19 +48,6 @@ def rule_text(rule: Rule, prefixes: Mapping[str, str] | None = None) -> str:
     'p(?x) :- q(?x, "a") .'
     """
     return Printer(prefixes or {}).rule(rule)
-
-
-def atom_text(atom: Atom, prefixes: Mapping[str, str] | None = None) -> str:
-    """An atom without a final dot."""
-    return Printer(prefixes or {}).atom(atom)
-
-
-def body_text(
-    body: Iterable[BodyElement], prefixes: Mapping[str, str] | None = None
-) -> str:
-    """A conjunction without a final dot."""
-    printer = Printer(prefixes or {})
-    return ", ".join(map(printer.element, body))
 
 
 def program_text(program: Program) -> str:

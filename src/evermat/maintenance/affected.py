@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Counts, QuerySet, SettledFacts
-    from evermat.maintenance.state import Changes, Run
+    from evermat.maintenance.run import Changes, Run
     from evermat.rule_plans import RuleSet
 
 

@@ -20,7 +20,8 @@ from evermat.maintenance import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from evermat.maintenance.state import Algorithm, Run, Stratum
+    from evermat.maintenance.run import Algorithm, Run
+    from evermat.maintenance.strata import Stratum
 
 AUTO = "auto"
 REMATERIALISE = "remat"

@@ -15,16 +15,18 @@ from evermat.maintenance.choose import Choice
 from evermat.maintenance.compiled_rules import strata_of
 from evermat.maintenance.holding import Sight, capture, with_held_changes
 from evermat.maintenance.rematerialise import copy_given
-from evermat.maintenance.state import Outcome, Report, Run
+from evermat.maintenance.run import Run
+from evermat.maintenance.updates import Outcome, Report
 from evermat.maintenance.watch import Watch
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine, Snapshot
     from evermat.maintenance.algorithms import Incremental
     from evermat.maintenance.bookkeeping import Bookkeeping
-    from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
+    from evermat.maintenance.compiled_rules import CompiledRules
     from evermat.maintenance.holding import Captures
-    from evermat.maintenance.state import Ignored, StratumReport, Update
+    from evermat.maintenance.rule_book import RuleChange
+    from evermat.maintenance.updates import Ignored, StratumReport, Update
 
 
 @dataclass(frozen=True, slots=True, eq=False)

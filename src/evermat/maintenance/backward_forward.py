@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evermat.algebra import Facts, GrowingFacts, SettledFacts
-    from evermat.maintenance.state import Run, Stratum
+    from evermat.maintenance.run import Run
+    from evermat.maintenance.strata import Stratum
 
 
 def maintain(run: Run) -> None:

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, SettledFacts
     from evermat.maintenance.algorithms import Incremental
-    from evermat.maintenance.compiled_rules import (
-        CompiledRules,
-        ModularPlan,
-        RuleChange,
-    )
-    from evermat.maintenance.state import Run, StratumReport, Update
+    from evermat.maintenance.compiled_rules import CompiledRules, ModularPlan
+    from evermat.maintenance.rule_book import RuleChange
+    from evermat.maintenance.run import Run
+    from evermat.maintenance.updates import StratumReport, Update
     from evermat.maintenance.watch import Watch
 
 

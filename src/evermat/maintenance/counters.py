@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Counters, Engine
-    from evermat.maintenance.state import Run, Stratum, Update
+    from evermat.maintenance.run import Run
+    from evermat.maintenance.strata import Stratum
+    from evermat.maintenance.updates import Update
     from evermat.rule_plans import RuleSet
 
 

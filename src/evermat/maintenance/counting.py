@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import SettledFacts
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.state import Changes, Run, Stratum
+    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.strata import Stratum
     from evermat.rule_plans import StratumPlan
 
 _SHOWN = 5

@@ -9,7 +9,7 @@ from evermat.engine_abilities import can_prove
 
 if TYPE_CHECKING:
     from evermat.algebra import SettledFacts
-    from evermat.maintenance.state import Run
+    from evermat.maintenance.run import Run
     from evermat.rule_plans import RuleSet
 
 

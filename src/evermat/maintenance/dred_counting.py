@@ -32,7 +32,8 @@ from evermat.rule_plans import derive_counts
 
 if TYPE_CHECKING:
     from evermat.algebra import SettledFacts
-    from evermat.maintenance.state import Changes, Run, Stratum
+    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.strata import Stratum
 
 
 def maintain(run: Run) -> None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import StoredChange
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.compiled_rules import RuleBook
-    from evermat.maintenance.state import Outcome
+    from evermat.maintenance.rule_book import RuleBook
+    from evermat.maintenance.updates import Outcome
     from evermat.maintenance.watch import Budget, Progress
     from evermat.rule_plans import StratumPlan
 

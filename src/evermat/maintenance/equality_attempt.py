@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from evermat.maintenance.equality_state import MOVED
 from evermat.maintenance.equality_update import EqualityUpdate
-from evermat.maintenance.state import CliqueChange
+from evermat.maintenance.updates import CliqueChange
 
 if TYPE_CHECKING:
     from evermat.algebra import Snapshot
     from evermat.engine_abilities import EqualityEngine, Representatives
     from evermat.maintenance.equality_update import EqualityJob
-    from evermat.maintenance.state import StratumReport
+    from evermat.maintenance.updates import StratumReport
     from evermat.maintenance.watch import Watch
 
 Facts = tuple["Snapshot", "Snapshot"]

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from evermat.lang.shapes import Shape
     from evermat.lang.syntax import Rule
     from evermat.maintenance.closures import ClosureModule
-    from evermat.maintenance.compiled_rules import ModularPlan, RuleBook
-    from evermat.maintenance.state import Strata
+    from evermat.maintenance.compiled_rules import ModularPlan
+    from evermat.maintenance.rule_book import RuleBook
+    from evermat.maintenance.strata import Strata
     from evermat.rule_plans import RuleSet
     from evermat.values import Constant
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_insertion import Setting
     from evermat.maintenance.equality_state import GivenFacts
-    from evermat.maintenance.state import Run
+    from evermat.maintenance.run import Run
     from evermat.rule_plans import RuleSet
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from evermat.algebra import Pattern, Query, QuerySet, Region, Views
 from evermat.engine_abilities import can_tell_shared
 from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
-from evermat.maintenance.compiled_rules import RuleChange
 from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
 from evermat.maintenance.equality_state import (
@@ -31,9 +30,12 @@ from evermat.maintenance.equality_state import (
 )
 from evermat.maintenance.equality_told import ToldFacts
 from evermat.maintenance.modular_materialise import materialise_closing
+from evermat.maintenance.rule_book import RuleChange
 from evermat.maintenance.rule_updates import undermine
+from evermat.maintenance.run import Run
 from evermat.maintenance.seminaive import materialise
-from evermat.maintenance.state import Run, Strata, StratumReport, Update
+from evermat.maintenance.strata import Strata
+from evermat.maintenance.updates import StratumReport, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +57,7 @@ class EqualityJob:
         component: the rules that equality is known to depend on.
         deletions, insertions: given facts, as they are given.
         modules: whether closures are materialised as such.
+        tracing: whether a contradiction is to be explained.
     """
 
     program: EqualityProgram
@@ -64,6 +67,7 @@ class EqualityJob:
     deletions: SettledFacts
     insertions: SettledFacts
     modules: bool
+    tracing: bool
 
     @property
     def removed(self) -> frozenset[Rule]:
@@ -133,6 +137,8 @@ class EqualityUpdate:
             program=job.program,
             component=job.component,
             values=values_among(relations),
+            given=self.given,
+            tracing=job.tracing,
         )
         self.marks: Marks | None = None
         self.run.report = StratumReport(1)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import SettledFacts
-    from evermat.maintenance.state import Changes, Run, Stratum
+    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.strata import Stratum
 
 _SMALL = 16
 """U is small if the stratum has this many times more facts.

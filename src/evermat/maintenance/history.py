@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evermat.maintenance.algorithms import REMATERIALISE
 
 if TYPE_CHECKING:
-    from evermat.maintenance.state import Report
+    from evermat.maintenance.updates import Report
 
 _DEEP = 8.0
 """From this many instances per given fact on, derivations are taken to be long."""

@@ -23,7 +23,7 @@ from evermat.maintenance.attempt import Given, Job, build, maintain
 from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
 from evermat.maintenance.choose import Choice, Situation, choose, reason_to_give_up
 from evermat.maintenance.closures import ClosureModule
-from evermat.maintenance.compiled_rules import RuleBook, compile_book
+from evermat.maintenance.compiled_rules import compile_book
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.driver import Driver, Entry, NewRules
 from evermat.maintenance.explain import RuleLook
@@ -38,7 +38,8 @@ from evermat.maintenance.requests import (
     read_request,
     rows_in,
 )
-from evermat.maintenance.state import Ignored
+from evermat.maintenance.rule_book import RuleBook
+from evermat.maintenance.updates import Ignored
 from evermat.maintenance.watch import Budget, OutOfPatience, Watch
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from evermat.maintenance.bookkeeping import Bookkeeping
     from evermat.maintenance.compiled_rules import CompiledRules
     from evermat.maintenance.modules import Module
-    from evermat.maintenance.state import Outcome, Update
+    from evermat.maintenance.updates import Outcome, Update
     from evermat.maintenance.watch import Progress
     from evermat.rule_plans import StratumPlan
 

@@ -1,6 +1,7 @@
-"""MAT-MOD, DRed^c-MOD and B/F^c-MOD: modules together with ordinary rules.
+"""DRed^c-MOD and B/F^c-MOD: updates by modules together with ordinary rules.
 
-Source: [hu2019], Algorithms 2 and 3; B/F^c-MOD is what its conclusion leaves for later.
+Source: [hu2019], Algorithm 3; B/F^c-MOD is what its conclusion leaves for later. Its
+Algorithm 2, MAT-MOD, is in `modular_materialise`.
 
 Notation (left: the paper; right: this file)
 
@@ -27,7 +28,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.affected import gained_counts, lost_counts
+from evermat.maintenance import dred_counting
+from evermat.maintenance.affected import lost_counts
 from evermat.maintenance.backward_forward import Search
 from evermat.maintenance.backward_forward_counting import counted
 from evermat.maintenance.modules import Stage, from_others
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evermat.algebra import Counts, SettledFacts
-    from evermat.maintenance.state import Changes, Run, Stratum
+    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.strata import Stratum
 
 
 # ------------------------------------------------------------------------ DRed^c-MOD
@@ -147,16 +150,7 @@ def gains(run: Run, stratum: Stratum, changes: Changes) -> list[SettledFacts]:
     First what ordinary rules have to do with, then what each module derives (l. 32 to
     35).
     """
-    engine = run.engine
-    candidates = [run.insertions_in(stratum)]
-    for counts in gained_counts(
-        run, stratum.nonrecursive, stratum.new_nonrecursive, changes
-    ):
-        engine.nonrecursive_counts.add(counts)
-        candidates.append(counts.facts)
-    for counts in gained_counts(run, stratum.recursive, stratum.new_recursive, changes):
-        engine.recursive_counts.add(counts)
-        candidates.append(counts.facts)
+    candidates = dred_counting.gains(run, stratum, changes)
     stage = _updated(run)
     derived = []
     for module in stratum.modules:

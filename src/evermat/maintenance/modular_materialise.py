@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Counters, Engine, QuerySet, SettledFacts
     from evermat.maintenance.compiled_rules import ModularPlan
-    from evermat.maintenance.state import StratumReport
+    from evermat.maintenance.updates import StratumReport
     from evermat.maintenance.watch import Watch
 
     Apply = Callable[[QuerySet, Counters, SettledFacts | None], SettledFacts]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.engine_abilities import reads_many
 from evermat.errors import EvermatError
-from evermat.maintenance.state import Ignored, Update
+from evermat.maintenance.updates import Ignored, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, Facts, SettledFacts
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.compiled_rules import RuleChange
+    from evermat.maintenance.rule_book import RuleChange
 
 
 class UnknownRelationError(EvermatError, LookupError):

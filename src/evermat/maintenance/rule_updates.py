@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Counters, Engine, Facts, SettledFacts
     from evermat.lang.syntax import Atom, Rule
-    from evermat.maintenance.compiled_rules import CompiledRules, RuleChange
+    from evermat.maintenance.compiled_rules import CompiledRules
+    from evermat.maintenance.rule_book import RuleChange
     from evermat.rule_plans import RuleSet
 
 

@@ -20,14 +20,15 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from evermat.engine_abilities import has_fixpoints
-from evermat.maintenance.state import StratumReport
+from evermat.maintenance.updates import StratumReport
 from evermat.rule_plans import derive, derive_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evermat.algebra import Counters, Counts, Engine, QuerySet, SettledFacts
-    from evermat.maintenance.state import Run, Stratum
+    from evermat.maintenance.run import Run
+    from evermat.maintenance.strata import Stratum
     from evermat.maintenance.watch import Watch
     from evermat.rule_plans import StratumPlan
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from numbers import Real
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
 
 _MEMORY_INTERVAL = 0.05
 """Seconds between two looks at the memory, which cost a system call each."""
+
+
+class BudgetLimitError(EvermatError, ValueError):
+    """A limit of a budget that is not a number, or is negative."""
+
+    code: ClassVar[str] = "EM610"
+
+    def __init__(self, name: str, limit: object) -> None:
+        super().__init__(
+            f"the budget has `{name}={limit!r}`",
+            law="a limit is a number that is not negative; None is no limit",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,14 @@ class Budget:
     seconds: float | None = None
     memory_bytes: int | None = None
     instances: int | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            limit = getattr(self, each.name)
+            if limit is None:
+                continue
+            if isinstance(limit, bool) or not isinstance(limit, Real) or limit < 0:
+                raise BudgetLimitError(each.name, limit)
 
 
 _NO_LIMITS = Budget()

@@ -6,11 +6,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from evermat.engine_abilities import can_maintain
-from evermat.maintenance.state import StratumReport
+from evermat.maintenance.updates import StratumReport
 
 if TYPE_CHECKING:
     from evermat.engine_abilities import StratumWork
-    from evermat.maintenance.state import Run
+    from evermat.maintenance.run import Run
 
 
 def is_carried_out(run: Run, *, counting: bool) -> bool:

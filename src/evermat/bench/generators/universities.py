@@ -336,15 +336,10 @@ def _courses(campus: _Campus, staff: _Staff) -> _Courses:
     return _Courses(*made)
 
 
-@dataclass(frozen=True, slots=True)
-class _Students:
-    undergraduates: _Members
-    graduates: _Members
-
-
 def _students(
     campus: _Campus, staff: _Staff, courses: _Courses, universities: int
-) -> _Students:
+) -> _Members:
+    """Enrol students; those who graduated are returned."""
     basic = _enrol(campus, "undergraduate", staff, (8, 14))
     _attend(campus, basic, courses.basic, (2, 4))
     _advise(campus, basic, staff.professors, 0.2)
@@ -355,7 +350,7 @@ def _students(
     origin = _anywhere(campus, len(people), universities)
     campus.relate("bachelor_from", people, origin)
     _assist(campus, advanced, courses.basic)
-    return _Students(basic, advanced)
+    return advanced
 
 
 def _enrol(
@@ -399,7 +394,7 @@ def _assist(campus: _Campus, graduates: _Members, courses: _Members) -> None:
     campus.state("research_assistant", graduates.named(np.flatnonzero(fortune > 0.71)))  # noqa: PLR2004
 
 
-def _publications(campus: _Campus, staff: _Staff, students: _Students) -> None:
+def _publications(campus: _Campus, staff: _Staff, graduates: _Members) -> None:
     """Papers of the staff; some have graduates of the department as co-authors."""
     for rank, (_, (least, most)) in _RANKS.items():
         authors = staff.by_rank[rank]
@@ -410,6 +405,5 @@ def _publications(campus: _Campus, staff: _Staff, students: _Students) -> None:
         campus.relate("author", names, authors.named(author))
         joint = np.flatnonzero(campus.random.random(len(author)) < 0.8)  # noqa: PLR2004
         home = authors.department[author[joint]]
-        graduates = students.graduates
         helper = campus.pick(home, graduates.starts, graduates.counts)
         campus.relate("author", names.take(pa.array(joint)), graduates.named(helper))

@@ -1,1 +1,25 @@
-"""The engine for one machine: columns, sorted indexes, compiled joins."""
+"""The engine for one machine: columns, sorted indexes, compiled joins.
+
+Where to look, from the outside inwards:
+
+| what                           | where                                               |
+| ------------------------------ | --------------------------------------------------- |
+| the methods of the engine      | `engine`, `rules`, `closure`, `equality`            |
+| facts and their constants      | `store`, `relation`, `index`, `dictionary`          |
+| sets of facts, views as masks  | `sets`, `settled`, `bits`, `codes`, `regions`,      |
+|                                | `flat`                                              |
+| counts, transactions, copies   | `counters`, `stored`, `snapshot`                    |
+| how a query is planned         | `plan`, `plans`, `statistics`                       |
+| how a plan is run in batches   | `evaluate`, `stages`, `expressions`, `solving`      |
+| what rules derive, put in rows | `heads`, `in_order`, `wide`, `sorting`, `merging`   |
+| small rounds in one call       | `at_once`, `programs`, `proving`                    |
+| whole small updates in one     | `whole_updates`, `one_update`, `wiring`             |
+| closures as graphs             | `closure_graphs`, `closure_pairs`,                  |
+|                                | `closure_comparison`, `captured`                    |
+| equal constants                | `representatives`, `rewriting`, `images`            |
+| threads, memory, arrays        | `cores`, `memory`, `arrays`                         |
+
+The loops are compiled: each `kernels_….py` belongs to the module of the same name, or
+is named by it. `kernels` says what all of them have in common, and what keys and rows
+are; `layout` and `raw` are how they read arrays of which they know the address.
+"""

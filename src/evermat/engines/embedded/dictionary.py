@@ -62,11 +62,6 @@ class Dictionary:
     def __len__(self) -> int:
         return self._count
 
-    @property
-    def byte_size(self) -> int:
-        """Memory in use, without what is reserved for growth."""
-        return int(self._ends[self._count]) + 9 * self._count + self._slots.nbytes
-
     # ------------------------------------------------------------ constants to ids
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> Ids:

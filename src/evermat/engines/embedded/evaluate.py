@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -64,11 +65,11 @@ SHARE = 1 << 15
 
 
 class InlineTables:
-    """The inline rows of queries as relations, made once."""
+    """The inline rows of queries as relations, made once and kept as long as they."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
-        self._relations: dict[InlineRows, Relation] = {}
+        self._relations: WeakKeyDictionary[InlineRows, Relation] = WeakKeyDictionary()
 
     def relation(self, inline: InlineRows) -> Relation:
         """A relation that holds the rows."""

@@ -24,8 +24,6 @@ from evermat.engines.embedded.merging import SortedPairs, merge_pairs
 from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
     from evermat.engines.embedded.layout import Numbers
 
@@ -262,13 +260,6 @@ class Index:
                 first, last, _ = run.find_keys(make_keys(goals))
             parts.append(run.rows[first[0] : last[0]])
         return np.concatenate(parts)
-
-    def distinct_halves(self) -> int:
-        """About how many different values the first column of the key has."""
-        if not self.runs:
-            return 0
-        halves: npt.NDArray[np.uint64] = self.runs[0].keys >> HALF
-        return int(np.count_nonzero(halves[1:] != halves[:-1])) + 1
 
     @property
     def nbytes(self) -> int:

@@ -45,6 +45,8 @@ SMALL = 48
 SPARSE = 16
 """With no more keys for each goal, they are walked through one by one."""
 
+HASH_OF_NOTHING = np.uint64(0x9E3779B97F4A7C15)
+
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -52,6 +54,18 @@ _LOW = np.uint64(0xFFFFFFFF)
 def kernel(signature: object) -> Callable[[_Function], _Function]:
     """Compile a function for the types of a signature."""
     compile_: Any = njit(signature, nogil=True, cache=True, error_model="numpy")
+    return compile_
+
+
+def inner_kernel(signature: object) -> Callable[[_Function], _Function]:
+    """Compile a function that is called for each of many rows into its callers.
+
+    Else each call takes hold of its arrays and lets go of them again, which costs more
+    than what most of these functions do.
+    """
+    compile_: Any = njit(
+        signature, nogil=True, cache=True, error_model="numpy", forceinline=True
+    )
     return compile_
 
 
@@ -524,15 +538,21 @@ def mark_visible(
 # ---------------------------------------------------------------- keys and hashes
 
 
+@kernel(uint64(uint64, uint32))
+def mixed(h: np.uint64, value: np.uint32) -> np.uint64:
+    """A hash of one more id; the first one is mixed with `HASH_OF_NOTHING`."""
+    h ^= uint64(value)
+    h *= uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> uint64(29)
+    h *= uint64(0x94D049BB133111EB)
+    return h ^ (h >> uint64(32))
+
+
 @kernel(_void(_table, _keys))
 def hash_columns(columns: Ids, keys: Keys) -> None:
     """A 64-bit hash of each row of a table that is stored by column."""
     for i in range(keys.size):
-        h = uint64(0x9E3779B97F4A7C15)
+        h = HASH_OF_NOTHING
         for column in range(columns.shape[0]):
-            h ^= uint64(columns[column, i])
-            h *= uint64(0xBF58476D1CE4E5B9)
-            h ^= h >> uint64(29)
-            h *= uint64(0x94D049BB133111EB)
-            h ^= h >> uint64(32)
+            h = mixed(h, columns[column, i])
         keys[i] = h

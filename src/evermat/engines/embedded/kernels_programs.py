@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.kernels import (
+    inner_kernel,
     int64,
     kernel,
     sort_keys,
@@ -21,22 +22,25 @@ from evermat.engines.embedded.kernels import (
     uint32,
     uint64,
 )
+from evermat.engines.embedded.kernels_lookups import (
+    directory_entry,
+    fetch_keys,
+    find_row,
+    key_of,
+    part_of_run,
+)
 from evermat.engines.embedded.layout import (
     ARITY_OF_RUN,
-    BASE,
-    BUCKETS,
-    DIRECTORY,
     FIRST_RUN,
     KEYS,
     ROOM,
     ROWS,
     RUNS,
-    SHIFT,
-    SIZE,
     STATUS,
     TABLE,
 )
 from evermat.engines.embedded.raw import (
+    prefetch,
     read_id,
     read_key,
     read_number,
@@ -84,63 +88,14 @@ TOO_MUCH = -1
 _HALF = np.uint64(32)
 _LOWER = np.uint64(0xFFFFFFFF)
 _WORD = 8
+_ROW = 4
+_STATUS = 2
 
 
-# ----------------------------------------------------------------------- look-ups
+# ------------------------------------------------------------------- steps of a run
 
 
-@kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
-def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
-    """Where keys equal to a goal begin in a run, and an end that is not before theirs.
-
-    Keys need only have the upper half of the goal if it is looked up `by_half`, where
-    its lower half is zero.
-    """
-    low = int64(0)
-    high = read_number(run, SIZE)
-    buckets = read_number(run, BUCKETS)
-    if buckets > 0:
-        shift = read_number(run, SHIFT)
-        bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> shift
-        if bucket < 0 or bucket >= buckets:
-            return int64(0), int64(0)
-        directory = read_number(run, DIRECTORY)
-        low = int64(read_row(directory, bucket))
-        high = int64(read_row(directory, bucket + 1))
-        if by_half and shift == 0:
-            return low, high
-    keys = read_number(run, KEYS)
-    end = high
-    while low < end:
-        middle = (low + end) >> 1
-        if read_key(keys, middle) < goal:
-            low = middle + 1
-        else:
-            end = middle
-    return low, high
-
-
-@kernel("uint64(uint32[::1], int64, int64)")
-def key_of(ids: Ids, start: int, size: int) -> np.uint64:
-    """The key of a fact, or of some of its columns; see `index.make_keys`."""
-    if size == 0:
-        return uint64(0)
-    first = uint64(ids[start])
-    if size == 1:
-        return first << _HALF
-    if size == 2:  # noqa: PLR2004  two ids fit into a key
-        return (first << _HALF) | uint64(ids[start + 1])
-    h = uint64(0x9E3779B97F4A7C15)
-    for at in range(start, start + size):
-        h ^= uint64(ids[at])
-        h *= uint64(0xBF58476D1CE4E5B9)
-        h ^= h >> uint64(29)
-        h *= uint64(0x94D049BB133111EB)
-        h ^= h >> uint64(32)
-    return h
-
-
-@kernel("uint64(int64, uint32[::1], uint32[::1])")
+@inner_kernel("uint64(int64, uint32[::1], uint32[::1])")
 def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     """The key that a record looks for; `ids` is given what it is made of."""
     size = read_number(record, KEY_SIZE)
@@ -149,33 +104,7 @@ def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     return key_of(ids, 0, size)
 
 
-@kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
-def find_row(
-    relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
-) -> int:
-    """The row of a fact, or -1; `goal` is its key, and it begins at a place of ids."""
-    run = index + _WORD * FIRST_RUN
-    for _ in range(read_number(index, RUNS)):
-        place, end = part_of_run(run, goal, uint8(0))
-        keys = read_number(run, KEYS)
-        while place < end and read_key(keys, place) == goal:
-            row = int64(read_row(read_number(run, ROWS), place))
-            same = True
-            if arity > 2:  # noqa: PLR2004  the key is a hash
-                table = read_number(relation, TABLE)
-                room = read_number(relation, ROOM)
-                for at in range(arity):
-                    if read_id(table, at * room + row) != ids[start + at]:
-                        same = False
-                        break
-            if same:
-                return row
-            place += 1
-        run += _WORD * ARITY_OF_RUN
-    return int64(-1)
-
-
-@kernel("int64(int64, uint64, uint32[::1], int64)")
+@inner_kernel("int64(int64, uint64, uint32[::1], int64)")
 def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     """The row of the fact that a record is about, or -1."""
     relation = read_number(record, RELATION)
@@ -184,30 +113,7 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     return find_row(relation, index, size, goal, ids, start)
 
 
-@kernel("int64(int64, uint64)")
-def _bucket_start(index: int, goal: np.uint64) -> int:
-    """Where the longest run has keys like the goal, as far as its directory tells."""
-    run = index + _WORD * FIRST_RUN
-    buckets = read_number(run, BUCKETS)
-    if read_number(index, RUNS) == 0 or buckets == 0:
-        return int64(0)
-    bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> read_number(run, SHIFT)
-    if bucket < 0 or bucket >= buckets:
-        return int64(0)
-    return int64(read_row(read_number(run, DIRECTORY), bucket))
-
-
-@kernel("int64(int64, int64)")
-def _peek(index: int, place: int) -> int:
-    """Read what a look-up is likely to read."""
-    run = index + _WORD * FIRST_RUN
-    if read_number(index, RUNS) == 0 or place >= read_number(run, SIZE):
-        return int64(0)
-    key = read_key(read_number(run, KEYS), place)
-    return int64(key) ^ int64(read_row(read_number(run, ROWS), place))
-
-
-@kernel("boolean(int64, int64, uint8[::1])")
+@inner_kernel("boolean(int64, int64, uint8[::1])")
 def _is_seen(record: int, row: int, visible: Flags) -> bool:
     seen_by = read_number(record, SEEN_BY)
     if seen_by == 0:
@@ -216,7 +122,7 @@ def _is_seen(record: int, row: int, visible: Flags) -> bool:
     return bool(visible[read_status(status, row)] & seen_by)
 
 
-@kernel("boolean(int64, int64, uint64, uint32[::1])")
+@inner_kernel("boolean(int64, int64, uint64, uint32[::1])")
 def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     """Take values from a row; whether it has those that it must have."""
     relation = read_number(record, RELATION)
@@ -238,7 +144,7 @@ def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     return True
 
 
-@kernel("boolean(int64, int64, uint8[::1], uint32[::1], uint32[::1])")
+@inner_kernel("boolean(int64, int64, uint8[::1], uint32[::1], uint32[::1])")
 def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool:
     """Whether a test is passed; `ids` is room."""
     if kind >= AGREE:
@@ -250,11 +156,11 @@ def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool
     return bool(there == (kind == REQUIRE))
 
 
-# ---------------------------------------------------------------------------- runs
+# ------------------------------------------------------------------------ all steps
 
 
 @kernel(
-    "int64(int64, int64, int64, int64, int32[::1], uint8[::1], uint32[::1], int64[::1])"
+    "void(int64, int64, int64, int64, int32[::1], uint8[::1], uint32[::1], int64[::1])"
 )
 def _warm_up(
     scan: int,
@@ -264,39 +170,38 @@ def _warm_up(
     rows: Rows,
     proved: Flags,
     values: Ids,
-    places: Numbers,
-) -> int:
-    """Read what the first steps for some rows, unless proved, are likely to read.
+    entries: Numbers,
+) -> None:
+    """Fetch what the first steps for some rows, unless proved, are likely to read.
 
-    Relations are larger than the cache. Reads that do not wait for each other overlap,
-    and those of a step for one row after the other do not.
+    Relations are larger than the cache. What is fetched for many rows comes at once,
+    and what a step reads for one row after the other does not.
     """
     is_proof = proved.size > 0
-    seen = int64(0)
     relation = read_number(scan, RELATION)
     table = read_number(relation, TABLE)
     room = read_number(relation, ROOM)
     at = OPERANDS + read_number(scan, KEY_SIZE)
     for _ in range(read_number(scan, BINDS) + read_number(scan, CHECKS)):
-        column = table + 4 * room * read_number(scan, at)
+        column = table + _ROW * room * read_number(scan, at)
         for i in range(low, high):
             if not (is_proof and proved[i]):
-                seen ^= int64(read_id(column, int64(rows[i])))
+                prefetch(column + _ROW * int64(rows[i]))
         at += 2
     if read_number(step, KIND) >= AGREE:
-        return seen
+        return
     ids = np.empty(MOST_SLOTS, np.uint32)
     index = read_number(step, INDEX)
     for i in range(low, high):
-        places[i - low] = -1
+        entries[i - low] = 0
         if is_proof and proved[i]:
             continue
         if _take(scan, int64(rows[i]), uint64(0), values):
-            places[i - low] = _bucket_start(index, _goal(step, values, ids))
+            entries[i - low] = directory_entry(index, _goal(step, values, ids))
+            prefetch(entries[i - low])
     for i in range(low, high):
-        if places[i - low] >= 0:
-            seen ^= _peek(index, places[i - low])
-    return seen
+        if entries[i - low] > 0:
+            fetch_keys(index, entries[i - low])
 
 
 @kernel(
@@ -317,23 +222,25 @@ def _find_heads(
     """Look for the rows of heads; `found` and `fresh` have room for all of them."""
     size = read_number(head, KEY_SIZE)
     index = read_number(head, INDEX)
-    places = np.empty(BLOCK, np.int64)
-    seen = int64(0)
+    status = read_number(read_number(head, RELATION), STATUS)
+    entries = np.empty(BLOCK, np.int64)
     for i in range(low, high):
-        places[i - low] = _bucket_start(index, key_of(ids, size * i, size))
+        entries[i - low] = directory_entry(index, key_of(ids, size * i, size))
+        prefetch(entries[i - low])
     for i in range(low, high):
-        seen ^= _peek(index, places[i - low])
+        if entries[i - low] > 0:
+            fetch_keys(index, entries[i - low])
     for i in range(low, high):
         row = _find_fact(head, key_of(ids, size * i, size), ids, size * i)
         if row >= 0:
             found[known] = (target << _HALF) | uint64(row)
             known += 1
+            prefetch(status + _STATUS * row)
         else:
             fresh[written] = uint32(target)
             for a in range(size):
                 fresh[written + 1 + a] = ids[size * i + a]
             written += size + 1
-    ids[0] = uint32(seen)  # so that what was read to have it at hand is read indeed
     return known, written
 
 
@@ -387,9 +294,7 @@ def match_programs(
         for i in range(low, high):
             if (i - low) % BLOCK == 0:
                 end = min(i + BLOCK, high)
-                ids[0] = uint32(
-                    _warm_up(scan, first, i, end, rows, proved, values, block)
-                )
+                _warm_up(scan, first, i, end, rows, proved, values, block)
             if is_proof and proved[i]:
                 continue
             if not _take(scan, int64(rows[i]), uint64(0), values):

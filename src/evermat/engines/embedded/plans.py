@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.evaluate import Prepared
@@ -23,6 +25,9 @@ REPLAN_FACTOR = 8
 class Plans:
     """The plans for the relations of a store.
 
+    They go with their queries, which go when rules change: a plan has a query of its
+    own, so that it does not keep alive what it is found by.
+
     Args:
         store: relations that queries mention are added to it.
         inline: the inline rows of queries.
@@ -30,9 +35,11 @@ class Plans:
 
     def __init__(self, store: Store, inline: InlineTables) -> None:
         self._inline = inline
-        self._plans: dict[Query, Plan] = {}
-        self._prepared: dict[Query, Prepared] = {}
-        self._programs: dict[Query, tuple[int, Plan, Program | None]] = {}
+        self._plans: WeakKeyDictionary[Query, Plan] = WeakKeyDictionary()
+        self._prepared: WeakKeyDictionary[Query, Prepared] = WeakKeyDictionary()
+        self._programs: WeakKeyDictionary[Query, tuple[int, Plan, Program | None]] = (
+            WeakKeyDictionary()
+        )
         """Each with the time at which it was right."""
         self.move_to(store)
 
@@ -89,7 +96,7 @@ class Plans:
             self.declare(pattern.relation, len(pattern.operands))
         relations, id_of = self.relations, self._inline.dictionary.id_of
         return make_plan(
-            query,
+            replace(query),
             fan_out=lambda name, columns: relations[name].statistics.fan_out(columns),
             frequency=lambda name, constants: relations[name].statistics.frequency(
                 {column: id_of(value) for column, value in constants.items()}

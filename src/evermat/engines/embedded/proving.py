@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Proofs:
     """
 
     def __init__(self) -> None:
-        self.found: dict[Query, int] = {}
+        self.found: WeakKeyDictionary[Query, int] = WeakKeyDictionary()
 
     def derivable(
         self, queries: QuerySet, views: Views, store: Store, run: Run
@@ -52,7 +53,7 @@ class Proofs:
         for name, rows in changed.rows.items():
             asked = queries.by_change.get((Role.CHANGED, name), ())
             left, parts = rows, []
-            for query in sorted(asked, key=self._failures):
+            for query in sorted(asked, key=self._successes, reverse=True):
                 heads = Heads(len(query.head.operands))
                 run(query, replace(views, delta_positive=Settled({name: left})), heads)
                 counted = heads.counted()
@@ -67,8 +68,8 @@ class Proofs:
             proved[name] = _joined(parts)
         return Settled(proved)
 
-    def _failures(self, query: Query) -> int:
-        return -self.found.get(query, 0)
+    def _successes(self, query: Query) -> int:
+        return self.found.get(query, 0)
 
 
 def _joined(parts: list[Rows]) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Regions:
     def __init__(self, relations: dict[str, Relation], dictionary: Dictionary) -> None:
         self._relations = relations
         self._dictionary = dictionary
-        self._known: dict[int, tuple[Region, dict[str, Shapes]]] = {}
+        self._known: WeakKeyDictionary[Region, dict[str, Shapes]] = WeakKeyDictionary()
 
     def test(self, region: Region, name: str, rows: Rows) -> Mask:
         """Which of some rows of a relation lie in a region."""
@@ -46,10 +47,7 @@ class Regions:
         return inside
 
     def _shapes(self, region: Region, name: str) -> Shapes:
-        known = self._known.get(id(region))
-        if known is None or known[0] is not region:
-            known = self._known[id(region)] = (region, {})
-        by_name = known[1]
+        by_name = self._known.setdefault(region, {})
         if name not in by_name:
             by_name[name] = self._pack(region, name)
         return by_name[name]

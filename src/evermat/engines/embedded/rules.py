@@ -21,7 +21,7 @@ from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
@@ -99,7 +99,7 @@ class RuleOperators:
             queries, views, self.store.sets, from_scratch=not is_update
         )
         if done is None:
-            every = self._affected(queries, views)
+            every = queries.affected(views)
             return RowCounts(self._run_in_turn(every, views))
         found, work = done
         self._note(work)
@@ -130,18 +130,6 @@ class RuleOperators:
             for name, some in counted
             if some is not None
         }
-
-    def _affected(self, queries: QuerySet, views: Views) -> Iterator[Query]:
-        """The queries that can yield anything: the change has what they read."""
-        yield from queries.by_change.get(None, ())
-        changes = (
-            (Role.CHANGED, views.delta_positive),
-            (Role.CHANGED_ABSENT, views.delta_negative),
-        )
-        for role, delta in changes:
-            if delta is not None:
-                for name in cast("Settled", delta).rows:
-                    yield from queries.by_change.get((role, name), ())
 
     def _evaluate(
         self, prepared: Prepared, views: Views, marker: Marker, heads: Heads

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evermat.algebra import STORED_NUMBERS
-from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.heads import distinct, intern_rows
 from evermat.engines.embedded.relation import (
     EXPLICIT,
     MATERIALISED,
@@ -81,7 +81,7 @@ def committed(
         relation = store.relations[name]
         parts = [each[name] for each in sets if name in each]
         parts += [rows for _, rows, _ in overwritten.get(name, [])]
-        touched = _distinct(parts)
+        touched = distinct(np.concatenate(parts))
         before = stored_numbers(relation, touched)
         after = before.copy()
         # The first value that was overwritten is the one from before.
@@ -142,13 +142,6 @@ def stored_numbers(relation: Relation, rows: Rows | None = None) -> Numbers:
     for at, which in enumerate((NONRECURSIVE, RECURSIVE)):
         numbers[2 + at] = relation.counted(which, rows)
     return numbers
-
-
-def _distinct(parts: list[Rows]) -> Rows:
-    rows = np.sort(np.concatenate(parts))
-    new = np.ones(rows.size, np.bool_)
-    new[1:] = rows[1:] != rows[:-1]
-    return rows[new]
 
 
 def _summed(parts: list[tuple[Ids, Numbers]]) -> tuple[Ids, Numbers]:

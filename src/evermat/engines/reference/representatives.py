@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Cliques:
-    """See `evermat.algebra.Representatives`."""
+    """See `evermat.engine_abilities.Representatives`."""
 
     def __init__(self, known: dict[Constant, Constant] | None = None) -> None:
         self.known = dict(known or {})

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
@@ -25,11 +25,13 @@ import pyarrow.compute as pc
 
 from evermat.columns import for_spark
 from evermat.engines.spark.dictionary import Dictionary
+from evermat.engines.spark.row_tables import chosen, key_columns, table_width
 from evermat.engines.spark.session import (
+    ForFewRows,
     called_here,
-    for_few_rows,
     read_from_cache,
     without_constraints,
+    written_down,
 )
 from evermat.engines.spark.summaries import MOST_TAGS, TRIPLE, Summary, observed
 from evermat.engines.spark.terms import SpreadTerms
@@ -50,11 +52,6 @@ IN_ONE_TASK = "/*+ COALESCE(1) */"
 _names = count()
 _VIEW = re.compile(r"\bevermat_\w+")
 _MANY = 1 << 60
-
-
-def key_columns(width: int) -> list[str]:
-    """The names of the columns that identify a row."""
-    return ["tag", *(f"c{at}" for at in range(width))]
 
 
 def _order(width: int) -> list[str]:
@@ -91,6 +88,7 @@ class Cluster:
     constants: int
     terms: SpreadTerms = field(init=False)
     dictionary: Dictionary = field(init=False)
+    for_few_rows: ForFewRows = field(init=False)
     tags: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     jobs: int = 0
@@ -99,6 +97,7 @@ class Cluster:
     _terms: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
+        self.for_few_rows = ForFewRows(self.session)
         self.terms = SpreadTerms(self)
         self.dictionary = Dictionary(self.terms, self.constants)
 
@@ -128,66 +127,79 @@ class Cluster:
             width: how many columns its rows have.
             tags: all relations that may have rows, if that is known.
         """
-        frame, view, summary = self._written(sql, width, tags)
-        block = Block(self, width, None, view)
+        frame, origin, summary = self._written(sql, width, tags)
+        block = Block(self, width, None, origin.view)
         block.know(summary)
-        block.kept_in = KeptIn(Origin(view, width, frozenset(frame.columns)))
-        weakref.finalize(block, _leave, self.waste, view, frame)
+        block.kept_in = KeptIn(origin)
+        weakref.finalize(block, _leave, self.waste, origin.view, frame)
         return block
 
     def checkpoint_marked(
-        self, sql: str, width: int, tags: Iterable[int] | None = None
+        self, plan: str | DataFrame, width: int, tags: Iterable[int] | None = None
     ) -> tuple[Block, Block]:
-        """Like `checkpoint`, and those rows apart for which `old` is false."""
-        frame, view, summary = self._written(sql, width, tags)
-        every = Block(self, width, None, view)
+        """Like `checkpoint`, and those rows apart for which `old` is false.
+
+        Args:
+            plan: the plan; a frame is one that reads few rows, in one task.
+            width: how many columns its rows have.
+            tags: all relations that may have rows, if that is known.
+        """
+        frame, origin, summary = self._written(plan, width, tags)
+        every = Block(self, width, None, origin.view)
         every.know(summary)
         names = ", ".join(key_columns(width))
-        fresh = self.session.sql(f"SELECT {names} FROM {view} WHERE NOT old")  # noqa: S608
-        new = Block(self, width, None, self.register(fresh, sum(summary.new.values())))
+        fresh = f"(SELECT {names} FROM {origin.view} WHERE NOT old)"  # noqa: S608
+        new = Block(self, width, None, fresh)
         new.know(replace(summary, sizes=summary.new, numbers=summary.new))
-        weakref.finalize(new, _leave, self.waste, new.view, None)
-        every.kept_in = KeptIn(Origin(view, width, frozenset(frame.columns)))
+        every.kept_in = KeptIn(origin)
         new.kept_in = replace(every.kept_in, only_new=True)
         shared = _Shared()
         every.shared = new.shared = shared
-        weakref.finalize(shared, _leave, self.waste, view, frame)
+        weakref.finalize(shared, _leave, self.waste, origin.view, frame)
         return every, new
 
     def _written(
-        self, sql: str, width: int, tags: Iterable[int] | None
-    ) -> tuple[DataFrame, str, Summary]:
-        """The result of a plan, its name, and what is known about it."""
+        self, plan: str | DataFrame, width: int, tags: Iterable[int] | None
+    ) -> tuple[DataFrame, Origin, Summary]:
+        """The result of a plan, where it is, and what is known about it."""
         self.clean()
         self.jobs += 1
-        with self._suited(sql) as hint:
-            plan = f"SELECT {hint} * FROM ({sql})"  # noqa: S608
+        tags = None if tags is None else frozenset(tags)
+        if not isinstance(plan, str):
+            with called_here(self.session), self.for_few_rows():
+                return self._written_now(plan, width, tags, few=True)
+        with self._suited(plan) as hint:
+            sql = f"SELECT {hint} * FROM ({plan})"  # noqa: S608
             if not hint:
                 # Scans of the cache skip what is far from the constants they look for.
                 # Spark must not know the order: it mixes up columns if it is told.
-                plan = f"{plan} SORT BY {', '.join(_order(width))}"
-                plan = f"SELECT * FROM ({plan}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
-            return self._written_now(plan, width, tags)
+                sql = f"{sql} SORT BY {', '.join(_order(width))}"
+                sql = f"SELECT * FROM ({sql}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
+            frame = self.session.sql(sql)
+            return self._written_now(frame, width, tags, few=bool(hint))
 
     def _written_now(
-        self, sql: str, width: int, tags: Iterable[int] | None
-    ) -> tuple[DataFrame, str, Summary]:
-        frame = self.session.sql(sql)
-        tags = None if tags is None else frozenset(tags)
+        self, frame: DataFrame, width: int, tags: frozenset[int] | None, *, few: bool
+    ) -> tuple[DataFrame, Origin, Summary]:
+        names = frozenset(frame.columns)
         counted: Observed | None = None
         if tags is not None and len(tags) <= MOST_TAGS:
-            frame, counted = observed(frame, tags, width)
-        # The checkpoint is what survives; the cache, filled by who reads it first, is
-        # what is read: scans of it are several times as fast.
-        with without_constraints(frame):
-            frame = frame.checkpoint(eager=True).cache()
+            frame, counted = observed(frame, names, tags, width)
+        # Plans for few rows have no constraints at all.
+        with nullcontext() if few else without_constraints(frame):
+            frame = written_down(frame, few=few)
         summary = None if counted is None else counted.summary()
         size = None if summary is None else sum(summary.sizes.values())
-        view = self.register(read_from_cache(frame, size))
+        if few and size is not None and size <= FEW_ROWS:
+            view = self.register(frame)
+        else:
+            # What is written survives; the cache, filled by who reads it first, is what
+            # is read: scans of it are several times as fast.
+            view = self.register(read_from_cache(frame.cache(), size))
         if summary is None:
-            summary = self._summed_up(view, frame.columns)
+            summary = self._summed_up(view, names)
         self._view_sizes[view] = sum(summary.sizes.values())
-        return frame, view, summary
+        return frame, Origin(view, width, names), summary
 
     @contextmanager
     def _suited(self, sql: str) -> Iterator[str]:
@@ -197,10 +209,10 @@ class Cluster:
             if sum(self._view_sizes.get(view, _MANY) for view in views) > FEW_ROWS:
                 yield ""
                 return
-            with for_few_rows(self.session):
+            with self.for_few_rows():
                 yield IN_ONE_TASK
 
-    def _summed_up(self, view: str, columns: list[str]) -> Summary:
+    def _summed_up(self, view: str, columns: frozenset[str]) -> Summary:
         """What is known about rows, found out by a job of its own."""
         self.jobs += 1
         numbers = "sum(n)" if "n" in columns else "count(1)"
@@ -293,16 +305,17 @@ class Pending:
     """A plan for the rows of a block that was not run so far.
 
     Attributes:
+        sql: gives the text of the plan.
         guess: how many rows there may be.
         done: is told the number of matches by relation when the plan has been run.
         marked: a plan that marks as `old` what a heap had at a moment, if there is one.
     """
 
-    sql: str
+    sql: Callable[[], str]
     tags: frozenset[int]
     guess: int
     done: Callable[[Mapping[int, int]], None]
-    marked: tuple[tuple[int, int], str] | None = None
+    marked: tuple[tuple[int, int], DataFrame] | None = None
 
 
 class Block:
@@ -355,8 +368,8 @@ class Block:
     def run(self) -> None:
         """Run the plan, if there is one."""
         if self.pending is not None:
-            pending = self.pending
-            self.become(self.cluster.checkpoint(pending.sql, self.width, pending.tags))
+            sql, tags = self.pending.sql(), self.pending.tags
+            self.become(self.cluster.checkpoint(sql, self.width, tags))
 
     @property
     def table(self) -> pa.Table | None:
@@ -396,7 +409,7 @@ class Block:
 
     @property
     def view(self) -> str:
-        """The name under which plans find the rows."""
+        """Where plans find the rows: the name of a view, or a query in brackets."""
         self.run()
         if self._view is None:
             self._view = self.cluster.register_table(self._table)
@@ -421,13 +434,9 @@ def _sizes(table: pa.Table) -> dict[int, int]:
     return {each["values"].as_py(): each["counts"].as_py() for each in counts}
 
 
-# ----------------------------------------------------- sets of rows on the driver
-
-
 def local_block(cluster: Cluster, table: pa.Table) -> Block:
     """A block of rows on the driver."""
-    width = sum(name.startswith("c") for name in table.column_names)
-    return Block(cluster, width, table, None)
+    return Block(cluster, table_width(table), table, None)
 
 
 def spread(block: Block) -> Block:
@@ -439,13 +448,12 @@ def spread(block: Block) -> Block:
 
 def with_ones(block: Block) -> Block:
     """The rows of a block on the cluster, each with the number one."""
-    cluster, names = block.cluster, ", ".join(key_columns(block.width))
-    frame = cluster.session.sql(f"SELECT {names}, 1L AS n FROM {block.view}")  # noqa: S608
-    made = Block(cluster, block.width, None, cluster.register(frame, block.size))
+    names = ", ".join(key_columns(block.width))
+    ones = f"(SELECT {names}, 1L AS n FROM {block.view})"  # noqa: S608
+    made = Block(block.cluster, block.width, None, ones)
     made.know(replace(block.summary, numbers=block.sizes))
     made.shared = block
     made.kept_in = None if block.kept_in is None else replace(block.kept_in, ones=True)
-    weakref.finalize(made, _leave, cluster.waste, made.view, None)
     return made
 
 
@@ -466,74 +474,3 @@ def parted(block: Block) -> tuple[Block | None, Block]:
     kept = chosen(block.table, frozenset(block.sizes) - gone)
     moved = chosen(block.table, frozenset(gone))
     return local_block(block.cluster, kept), local_block(block.cluster, moved)
-
-
-def widened(table: pa.Table, width: int) -> pa.Table:
-    """The same rows with more columns, which are 0."""
-    known = sum(name.startswith("c") for name in table.column_names)
-    zeros = pa.array([0] * table.num_rows, pa.int64()) if known < width else None
-    for at in range(known, width):
-        table = table.add_column(at + 1, f"c{at}", zeros)
-    return table
-
-
-def both_widened(left: pa.Table, right: pa.Table) -> tuple[pa.Table, pa.Table, int]:
-    """Two tables with as many columns as the wider one has."""
-    width = max(
-        sum(name.startswith("c") for name in table.column_names)
-        for table in (left, right)
-    )
-    return widened(left, width), widened(right, width), width
-
-
-def joined(left: pa.Table, right: pa.Table, how: str) -> pa.Table:
-    """Rows of the left side that the right side has (semi) or has not (anti)."""
-    if left.num_rows == 0:
-        return left
-    if right.num_rows == 0:
-        return left if how == "left anti" else left.slice(0, 0)
-    left, right, width = both_widened(left, right)
-    keys = key_columns(width)
-    return left.join(right.select(keys), keys, join_type=how, use_threads=False)
-
-
-def without(left: pa.Table, right: pa.Table) -> pa.Table:
-    """Rows of the left side that the right side does not have."""
-    return joined(left, right, "left anti")
-
-
-def common(left: pa.Table, right: pa.Table) -> pa.Table:
-    """Rows of the left side that the right side has as well."""
-    return joined(left, right, "left semi")
-
-
-def distinct(table: pa.Table) -> pa.Table:
-    """Each row once."""
-    return table.group_by(key_names(table), use_threads=False).aggregate([])
-
-
-def summed(table: pa.Table) -> pa.Table:
-    """Each row once, with the sum of its numbers."""
-    keys = key_names(table)
-    total = table.group_by(keys, use_threads=False).aggregate([("n", "sum")])
-    return total.rename_columns([*keys, "n"])
-
-
-def key_names(table: pa.Table) -> list[str]:
-    """The names of the columns that identify a row of a table."""
-    return [name for name in table.column_names if name == "tag" or name[0] == "c"]
-
-
-def chosen(table: pa.Table, tags: frozenset[int] | None) -> pa.Table:
-    """The rows of some relations."""
-    if tags is None or table.num_rows == 0:
-        return table
-    wanted = pa.array(sorted(tags), pa.int64())
-    return table.filter(pc.is_in(table.column("tag"), value_set=wanted))
-
-
-def appended(tables: list[pa.Table]) -> pa.Table:
-    """Tables below each other."""
-    width = max(sum(n.startswith("c") for n in t.column_names) for t in tables)
-    wide = [widened(table, width) for table in tables]
-    return pa.concat_tables([table.select(wide[0].column_names) for table in wide])

@@ -13,18 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.algebra import EngineUseError, require_bounded
-from evermat.engines.spark.blocks import (
-    Block,
+from evermat.engines.spark.blocks import Block, local_block, parted
+from evermat.engines.spark.lookups import Lookups
+from evermat.engines.spark.row_tables import (
     appended,
     chosen,
     common,
     key_columns,
-    local_block,
-    parted,
     summed,
     without,
 )
-from evermat.engines.spark.lookups import Lookups
 from evermat.engines.spark.rows import (
     BROADCAST,
     Rows,

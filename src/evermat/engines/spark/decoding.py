@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evermat.columns import Shape, as_terms, joined_shapes, shape_of
-from evermat.engines.spark.blocks import key_columns, local_block, width_of
+from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.encoding import FACT
 from evermat.engines.spark.ids import FIRST_DIGEST
+from evermat.engines.spark.row_tables import key_columns
 from evermat.engines.spark.rows import brought_home, difference, intersection
 from evermat.engines.spark.session import moved
 from evermat.engines.spark.snapshot import decoded

@@ -1,8 +1,8 @@
 """Spread facts: large relations on the cluster, small ones on the driver.
 
 See `evermat.algebra.Engine` for the methods. Facts are rows of blocks (`blocks`), sets
-are heaps of blocks (`sets`), views become SQL where they are large (`rows`), and rules
-become one plan for each call (`queries`, `evaluation`).
+are heaps of blocks (`heaps`, `sets`), views become SQL where they are large (`rows`),
+and rules become one plan for each call (`rules`, `evaluation`, `queries`).
 """
 
 from __future__ import annotations
@@ -12,32 +12,24 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import STORED_NUMBERS, EngineUseError, QuerySet, require_bounded
+from evermat.algebra import STORED_NUMBERS, EngineUseError, require_bounded
 from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
     FEW_ROWS,
     Cluster,
-    appended,
-    distinct,
-    key_columns,
     local_block,
-    widened,
     width_of,
     with_ones,
 )
 from evermat.engines.spark.closing import CapturedClosure, Closer
 from evermat.engines.spark.closure_starts import region_of
 from evermat.engines.spark.counters import CounterLog, Numbers
-from evermat.engines.spark.decoding import ClusterRows
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
-from evermat.engines.spark.explaining import (
-    folding_lines,
-    layout_lines,
-    recursion_lines,
-)
+from evermat.engines.spark.heaps import Contents, Heap
 from evermat.engines.spark.limits import limits_of
 from evermat.engines.spark.lookups import Lookups
+from evermat.engines.spark.row_tables import appended, distinct, key_columns, widened
 from evermat.engines.spark.rows import (
     block_rows,
     partitioned,
@@ -45,12 +37,11 @@ from evermat.engines.spark.rows import (
     union,
     work_out,
 )
+from evermat.engines.spark.rules import RuleOperators
 from evermat.engines.spark.session import find_session, own_session
 from evermat.engines.spark.sets import (
-    Contents,
     Counted,
     Growing,
-    Heap,
     Settled,
     Stored,
     as_settled,
@@ -84,9 +75,7 @@ if TYPE_CHECKING:
         Journal,
         Monitor,
         Pattern,
-        Query,
         SettledFacts,
-        Views,
     )
     from evermat.engines.spark.blocks import Block
 
@@ -101,7 +90,7 @@ class _Saved:
     counters: tuple[Numbers, Numbers]
 
 
-class SparkEngine(EqualityOperators):
+class SparkEngine(RuleOperators, EqualityOperators):
     """Relations as data frames of ids, spread from the first fact on.
 
     Args:
@@ -196,97 +185,6 @@ class SparkEngine(EqualityOperators):
             return facts.heap.size(tag)
         rows = rows_of(facts, self.cluster, frozenset({tag}))
         return Copy(self.cluster, rows, self._arities).relations().get(relation, 0)
-
-    # ----------------------------------------------------------------------- rules
-
-    def derive(self, queries: QuerySet, views: Views) -> Settled:
-        """The facts that the queries yield, each once."""
-        return self.derive_counts(queries, views).facts
-
-    def derive_counts(self, queries: QuerySet, views: Views) -> Counted:
-        """The facts that the queries yield, with the number of matches of each."""
-        for query in queries.queries:
-            self._declare_patterns(query)
-            self.declare(query.head.relation, len(query.head.operands))
-        here = self._evaluation.driver.run(queries, views, self.monitor)
-        if here is not None:
-            self._found(sum(here[1].values()))
-            return Counted(here[0])
-        if self.monitor is None:
-            block = self._evaluation.put_off(queries, views, self._found)
-            if block is not None:
-                return Counted(block)
-        block, matches = self._evaluation.run_on_cluster(queries, views)
-        self._found(sum(matches.values()))
-        if self.monitor is not None:
-            for label, number in matches.items():
-                self.monitor.working(label, number)
-        return Counted(block)
-
-    def fixpoint(self, queries: QuerySet) -> tuple[Counted, Settled] | None:
-        """All that recursive rules derive, in one pass where that can be done."""
-        if self.monitor is not None:
-            return None  # a budget is looked at after every round
-        for query in queries.queries:
-            self._declare_patterns(query)
-            self.declare(query.head.relation, len(query.head.operands))
-        facts = self._materialised
-        derived = self._evaluation.fixpoints.run(queries, facts, facts)
-        if derived is not None:
-            self._found(derived[0].total())
-        return derived
-
-    def answer(self, query: Query, views: Views) -> pa.Table:
-        """The distinct rows a single query yields."""
-        answers = self.answer_distant(query, views)
-        return answers.read() if isinstance(answers, ClusterRows) else answers
-
-    def answer_distant(self, query: Query, views: Views) -> pa.Table | ClusterRows:
-        """The same; where there are many answers, they stay on the cluster."""
-        self._declare_patterns(query)
-        self.cluster.dictionary.reconcile()
-        here = self._evaluation.driver.answer(query, views)
-        if here is not None:
-            return here
-        queries = QuerySet((query,))
-        block, _ = self._evaluation.run_on_cluster(queries, views)
-        self._evaluation.forget(queries)
-        arity, rows = len(query.head.operands), block_rows(block)
-        if rows.table is not None or not arity:
-            return decoded(self.cluster, work_out(rows), arity)
-        tag = self.cluster.tag(query.head.relation)
-        return ClusterRows(self.cluster, rows, tag, arity)
-
-    def explain(self, query: Query, views: Views) -> list[str]:
-        """The steps by which a query would be run."""
-        self._declare_patterns(query)
-        plans = self._evaluation.plan([query], views)
-        if not plans:
-            return ["nothing to do: a relation has no facts"]
-        return [*folding_lines(query), *plans[0][1].steps]
-
-    def explain_layout(self) -> list[str]:
-        """Where facts and constants are, and how they are divided."""
-        return layout_lines(self.cluster)
-
-    def explain_recursion(self, recursive: QuerySet) -> list[str]:
-        """How the recursive rules of a stratum are run."""
-        return recursion_lines(recursive)
-
-    def explain_plan(self, query: Query, views: Views) -> str:
-        """Spark's own plan for a query."""
-        plans = self._evaluation.plan([query], views)
-        if not plans:
-            return ""
-        explained = self.cluster.session.sql(f"EXPLAIN FORMATTED {plans[0][1].sql}")
-        return str(explained.collect()[0][0])
-
-    def _found(self, matches: int) -> None:
-        self.matches += matches
-
-    def _declare_patterns(self, query: Query) -> None:
-        for pattern in (*query.positive, *query.negative):
-            self.declare(pattern.relation, len(pattern.operands))
 
     # -------------------------------------------------------------------- counters
 

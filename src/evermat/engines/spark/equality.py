@@ -1,9 +1,9 @@
 """What the Spark engine does for equality by rewriting.
 
-See `evermat.algebra.EqualityEngine` for the methods. Which constants are equal is kept
-by the driver (`representatives`); many equalities are first contracted on the cluster
-(`components`), so that the driver sees each constant once. Facts are joined with the
-map (`rewriting`).
+See `evermat.engine_abilities.EqualityEngine` for the methods. Which constants are equal
+is kept by the driver (`representatives`); many equalities are first contracted on the
+cluster (`components`), so that the driver sees each constant once. Facts are joined
+with the map (`rewriting`).
 """
 
 from __future__ import annotations

@@ -9,20 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.columns import TERM, constants
-from evermat.engines.spark.blocks import (
-    Block,
-    Pending,
-    key_columns,
-    local_block,
-    spread,
-    summed,
-)
+from evermat.engines.spark.blocks import Block, Pending, local_block, spread
 from evermat.engines.spark.computations import failed_computation, mark_in
 from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
-from evermat.engines.spark.one_task import round_in_one_task
+from evermat.engines.spark.one_task import MOST_ROWS, round_in_one_task
 from evermat.engines.spark.queries import Knowledge, Planner, all_matches
-from evermat.engines.spark.reading import Reader, affected_queries
+from evermat.engines.spark.reading import Reader
+from evermat.engines.spark.row_tables import key_columns, summed
 from evermat.engines.spark.rows import brought_home, no_rows
 from evermat.engines.spark.sets import Growing, Stored
 
@@ -48,8 +42,12 @@ class Evaluation:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._knowledge: dict[Query, Knowledge] = {}
-        self._yield: dict[QuerySet, float] = {}
+        self._knowledge: weakref.WeakKeyDictionary[Query, Knowledge] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._yield: weakref.WeakKeyDictionary[QuerySet, float] = (
+            weakref.WeakKeyDictionary()
+        )
         self.driver = DriverEvaluation(cluster)
         self.fixpoints = Fixpoints(cluster)
 
@@ -62,7 +60,7 @@ class Evaluation:
         self, queries: QuerySet, views: Views
     ) -> tuple[Block, dict[str, int]]:
         """The same for facts that are not all on the driver."""
-        affected = list(affected_queries(queries, views))
+        affected = list(queries.affected(views))
         while True:
             plans = self.plan(affected, views)
             if not plans:
@@ -198,7 +196,7 @@ class Evaluation:
         Settling what is new among them can then be part of the same plan. None if they
         are expected to be few, or if computations could fail.
         """
-        affected = list(affected_queries(queries, views))
+        affected = list(queries.affected(views))
         if any(query.computations for query in affected):
             return None
         plans = self.plan(affected, views)
@@ -210,21 +208,23 @@ class Evaluation:
             return None
         width = max(plan.width for _, plan in plans)
         keys = ", ".join(key_columns(width))
-        view = round_in_one_task(self.cluster, [affected[at] for at, _ in plans], views)
+        cluster = self.cluster
+        block = Block(cluster, width, None, None)
+        frame = round_in_one_task(cluster, [affected[at] for at, _ in plans], views)
         marked = None
-        if view is None:
-            matches = all_matches(plans, width)
-            sql = f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
-        else:
-            sql = f"SELECT {keys}, n FROM {view}"  # noqa: S608
-            if isinstance(views.positive, Growing | Stored):
-                moment = views.positive.heap.moment
-                marked = moment, f"SELECT {keys}, n, old FROM {view}"  # noqa: S608
+        if frame is not None and isinstance(views.positive, Growing | Stored):
+            marked = views.positive.heap.moment, frame
+
+        def sql() -> str:
+            if frame is None:
+                matches = all_matches(plans, width)
+                return f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
+            view = cluster.register(frame, MOST_ROWS)
+            weakref.finalize(block, cluster.waste.append, (view, None))
+            return f"SELECT {keys}, n FROM {view}"  # noqa: S608
+
         heads = (affected[number].head.relation for number, _ in plans)
-        tags = frozenset(self.cluster.tag(relation) for relation in heads)
-        block = Block(self.cluster, width, None, None)
-        if view is not None:
-            weakref.finalize(block, self.cluster.waste.append, (view, None))
+        tags = frozenset(cluster.tag(relation) for relation in heads)
         sources = [source for _, plan in plans for source in plan.blocks]
 
         def learn(numbers: Mapping[int, int]) -> None:

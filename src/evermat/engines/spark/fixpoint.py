@@ -7,34 +7,26 @@ it first: as long as few facts follow, no job is needed at all.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.blocks import (
-    appended,
-    key_columns,
-    local_block,
-    widened,
-    width_of,
-)
+from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decomposition import constants_of, decompose
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.inside_tasks import Work, derive_few, run_tasks
+from evermat.engines.spark.row_tables import appended, key_columns, widened
 from evermat.engines.spark.rows import BROADCAST, brought_home
 from evermat.engines.spark.sets import Counted, Settled, Stored, rows_of
+from evermat.engines.spark.tasks import map_in_tasks
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pyspark.sql import DataFrame
-
     from evermat.algebra import Facts, Pattern, QuerySet
     from evermat.engines.spark.blocks import Block, Cluster
     from evermat.engines.spark.decomposition import Decomposition, Side
@@ -82,7 +74,9 @@ class Fixpoints:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[QuerySet, Decomposition | None] = {}
+        self._known: WeakKeyDictionary[QuerySet, Decomposition | None] = (
+            WeakKeyDictionary()
+        )
 
     def run(
         self, queries: QuerySet, facts: Facts, others: Facts
@@ -242,7 +236,9 @@ class _Pass:
         keys = key_columns(self._width)
         facts = session.sql(sql).repartition(tasks, "key").select(*keys)
         shared = session.sparkContext.broadcast(work)
-        derived = self._derived(facts, partial(run_tasks, shared))
+        columns = [f"{name} bigint" for name in [*keys, "n"]]
+        schema = ", ".join([*columns, "old boolean"])
+        derived = map_in_tasks(facts, partial(run_tasks, shared), schema)
         view = self._cluster.register(derived)
         names = ", ".join([*keys, "n", "old"])
         try:
@@ -255,17 +251,6 @@ class _Pass:
             session.catalog.dropTempView(view)
             shared.destroy()
         return Counted(every), self._new(brought_home(new))
-
-    def _derived(
-        self,
-        facts: DataFrame,
-        run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    ) -> DataFrame:
-        columns = [f"{name} bigint" for name in [*key_columns(self._width), "n"]]
-        with warnings.catch_warnings():
-            # PySpark warns of new versions of pandas, which are not used here.
-            warnings.simplefilter("ignore")
-            return facts.mapInArrow(run, ", ".join([*columns, "old boolean"]))
 
     def _new(self, block: Block) -> Settled:
         apart: frozenset[tuple[int, int]] = frozenset()

@@ -55,7 +55,7 @@ class Work:
 
 
 def run_tasks(
-    work: Broadcast[Work], batches: Iterator[pa.RecordBatch]
+    work: Broadcast[Work], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of facts to the facts derived from them; called by Spark in its workers."""
     received = list(batches)

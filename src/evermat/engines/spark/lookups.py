@@ -18,19 +18,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.blocks import (
+from evermat.engines.spark.fetching import fetch
+from evermat.engines.spark.row_keys import (
+    listed_values,
+    whole_key_sql,
+    whole_keys,
+)
+from evermat.engines.spark.row_tables import (
     appended,
     common,
     distinct,
     key_columns,
     key_names,
     without,
-)
-from evermat.engines.spark.fetching import fetch
-from evermat.engines.spark.row_keys import (
-    listed_values,
-    whole_key_sql,
-    whole_keys,
 )
 
 if TYPE_CHECKING:

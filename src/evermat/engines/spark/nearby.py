@@ -23,7 +23,12 @@ from evermat.algebra import (
     Union,
     Within,
 )
-from evermat.engines.spark.blocks import (
+from evermat.engines.spark.blocks import width_of
+from evermat.engines.spark.fetching import fetch
+from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.reading import Reader, Source
+from evermat.engines.spark.row_keys import Shape, listed_values
+from evermat.engines.spark.row_tables import (
     appended,
     chosen,
     common,
@@ -31,13 +36,8 @@ from evermat.engines.spark.blocks import (
     key_columns,
     key_names,
     widened,
-    width_of,
     without,
 )
-from evermat.engines.spark.fetching import fetch
-from evermat.engines.spark.ids import constant_id
-from evermat.engines.spark.reading import Reader, Source
-from evermat.engines.spark.row_keys import Shape, listed_values
 from evermat.engines.spark.rows import block_rows, local_rows, within
 from evermat.engines.spark.sets import Growing, Settled, Stored, foreign
 from evermat.values import Constant
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Facts, Pattern, Query, Views
     from evermat.engines.spark.blocks import Block, Cluster
+    from evermat.engines.spark.heaps import Contents
     from evermat.engines.spark.row_keys import Ids, Keys
-    from evermat.engines.spark.sets import Contents
 
 MOST_CHANGES = 20_000
 """Facts of a change up to which what lies near it is looked up."""

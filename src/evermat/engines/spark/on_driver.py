@@ -26,15 +26,10 @@ from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.evaluate import InlineTables
 from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.settled import Settled as Rows
-from evermat.engines.spark.blocks import (
-    appended,
-    key_columns,
-    local_block,
-    spread,
-    width_of,
-)
+from evermat.engines.spark.blocks import local_block, spread, width_of
 from evermat.engines.spark.nearby import MOST_CHANGES, Nearby, NotNearError, walk
-from evermat.engines.spark.reading import Reader, affected_queries
+from evermat.engines.spark.reading import Reader
+from evermat.engines.spark.row_tables import appended, key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +94,7 @@ class DriverEvaluation:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._nearby = Nearby(cluster)
-        self._not_near: dict[QuerySet, int] = {}
+        self._not_near: WeakKeyDictionary[QuerySet, int] = WeakKeyDictionary()
         """How large changes were when too much had to be looked up."""
         self._start()
 
@@ -117,7 +112,7 @@ class DriverEvaluation:
 
         None if the driver has not all that is read, or if there are too many matches.
         """
-        affected = tuple(affected_queries(queries, views))
+        affected = tuple(queries.affected(views))
         here = self._views(affected, views, Reader(self._cluster, views))
         if here is None:
             here = self._near_views(queries, affected, views)

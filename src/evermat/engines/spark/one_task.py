@@ -7,7 +7,6 @@ embedded engine joins inside the task. Ids are numbered densely, as in `inside_t
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,14 +18,18 @@ from evermat.algebra import QuerySet, Role, Views
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.settled import Settled
-from evermat.engines.spark.blocks import key_columns, united, width_of
+from evermat.engines.spark.blocks import united, width_of
 from evermat.engines.spark.decomposition import constants_of
 from evermat.engines.spark.inside_tasks import Numbering
 from evermat.engines.spark.on_driver import patterns_read
+from evermat.engines.spark.row_tables import key_columns
 from evermat.engines.spark.sets import rows_of
+from evermat.engines.spark.tasks import map_in_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import DataFrame
 
     from evermat.algebra import Facts, Query
     from evermat.engines.spark.blocks import Cluster
@@ -61,8 +64,8 @@ class Round:
 
 def round_in_one_task(
     cluster: Cluster, queries: list[Query], views: Views
-) -> str | None:
-    """A view of what rules derive, how often, and what positive patterns could read.
+) -> DataFrame | None:
+    """What rules derive, how often, and whether positive patterns could read it.
 
     None if they read many rows, or facts without arguments.
     """
@@ -105,12 +108,8 @@ def round_in_one_task(
     )
     columns = ", ".join(f"{name} bigint" for name in [*key_columns(width), "n"])
     columns += ", old boolean"
-    with warnings.catch_warnings():
-        # PySpark warns of new versions of pandas, which are not used here.
-        warnings.simplefilter("ignore")
-        frame = cluster.session.sql(united(plans, bound))
-        derived = frame.mapInArrow(partial(run_round, work), columns)
-    return cluster.register(derived, bound)
+    frame = cluster.session.sql(united(plans, bound))
+    return map_in_tasks(frame, partial(run_round, work), columns)
 
 
 _CHANGES = (Role.CHANGED, Role.CHANGED_ABSENT)
@@ -126,7 +125,7 @@ def _view(views: Views, role: Role) -> Facts | None:
 
 
 def run_round(
-    work: Round, batches: Iterator[pa.RecordBatch]
+    work: Round, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Rows that rules read to facts that they derive; called by Spark in a worker."""
     received = list(batches)

@@ -13,9 +13,9 @@ from evermat.engines.spark.summaries import TRIPLE
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from evermat.algebra import Facts, Operand, Pattern, Query, QuerySet, Views
+    from evermat.algebra import Facts, Operand, Pattern, Views
     from evermat.engines.spark.blocks import Cluster
 
 
@@ -131,16 +131,3 @@ def _is_on_driver(facts: Facts) -> bool:
             return _is_on_driver(inner)
         case _:
             return False
-
-
-def affected_queries(queries: QuerySet, views: Views) -> Iterator[Query]:
-    """The queries that can yield anything: the change has what they read."""
-    yield from queries.by_change.get(None, ())
-    changes = (
-        (Role.CHANGED, views.delta_positive),
-        (Role.CHANGED_ABSENT, views.delta_negative),
-    )
-    for role, delta in changes:
-        if delta is not None:
-            for name in delta.relations():
-                yield from queries.by_change.get((role, name), ())

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from evermat.columns import rows_without_columns
 from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.embedded import kernels_cliques
+from evermat.engines.embedded.remembered_ids import RememberedIds
 from evermat.engines.spark.blocks import local_block
 from evermat.values import Constant, Kind
 
@@ -35,14 +36,14 @@ _NOBODY: Numbers = np.empty(0, np.uint32)
 
 
 class Cliques:
-    """See `evermat.algebra.Representatives`."""
+    """See `evermat.engine_abilities.Representatives`."""
 
     def __init__(
         self, cluster: Cluster, moved: Ids = NO_IDS, ones: Ids = NO_IDS
     ) -> None:
         self._cluster = cluster
         self._dictionary = cluster.dictionary
-        self._known: dict[int, tuple[Sequence[Constant], Ids]] = {}
+        self._ids = RememberedIds(self._looked_up)
         self._set(moved, ones)
 
     def _set(self, moved: Ids, ones: Ids) -> None:
@@ -57,7 +58,7 @@ class Cliques:
         """The same cliques, to be changed on their own."""
         twin = Cliques(self._cluster, self._moved, self._ones)
         twin._inverse, twin._block = self._inverse, self._block
-        twin._known = self._known
+        twin._ids = self._ids
         return twin
 
     def is_identity(self) -> bool:
@@ -99,15 +100,14 @@ class Cliques:
         places[places == self._moved.size] = 0
         return np.where(self._moved[places] == ids, self._ones[places], ids)
 
+    def _looked_up(self, constants: Sequence[Constant]) -> Ids:
+        return np.array(self._dictionary.encode_constants(constants), np.int64)
+
     def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
         """Those of the constants that something else stands for, and what does."""
         if self.is_identity():
             return {}
-        known = self._known.get(id(constants))
-        if known is None or known[0] is not constants:
-            ids = np.array(self._dictionary.encode_constants(constants), np.int64)
-            known = self._known[id(constants)] = (constants, ids)
-        before = known[1]
+        before = self._ids.of(constants)
         after = self.map(before)
         return {
             constants[at]: self._constant(int(after[at]))

@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.blocks import (
+from evermat.engines.spark.blocks import local_block
+from evermat.engines.spark.representatives import NO_IDS, Cliques
+from evermat.engines.spark.row_tables import (
     appended,
     chosen,
     common,
     distinct,
     key_columns,
     key_names,
-    local_block,
 )
-from evermat.engines.spark.representatives import NO_IDS, Cliques
 from evermat.engines.spark.rows import (
     BROADCAST,
     Rows,

@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.blocks import (
-    Block,
+from evermat.engines.spark.blocks import Block, local_block, united
+from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.row_tables import (
     appended,
     chosen,
     common,
     distinct,
     key_columns,
     key_names,
-    local_block,
-    united,
     without,
 )
-from evermat.engines.spark.ids import constant_id
 from evermat.values import Constant
 
 if TYPE_CHECKING:
@@ -297,7 +295,8 @@ def brought_home(block: Block, room: int | None = None) -> Block:
     room = block.cluster.small if room is None else room
     if block.table is not None or block.size > room:
         return block
-    return local_block(block.cluster, block.cluster.collect(f"TABLE {block.view}"))
+    rows = block.cluster.collect(f"SELECT * FROM {block.view}")  # noqa: S608
+    return local_block(block.cluster, rows)
 
 
 def partitioned(rows: Rows) -> Block:

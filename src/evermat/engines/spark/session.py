@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -54,6 +55,9 @@ FOR_FEW_ROWS = {
     "spark.sql.maxSinglePartitionBytes": str((1 << 63) - 1),
 }
 """Settings for plans that read few rows."""
+
+IS_LOCAL = re.compile(r"local(\[.*\])?")
+"""Masters without executors of their own: `local-cluster[…]` has some."""
 
 CALL_SITE = {"callSite.short": "evermat", "callSite.long": "evermat"}
 """What Spark shows as the place that a job was started from."""
@@ -145,20 +149,37 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
 _numbers = count()
 
 
-@contextmanager
-def for_few_rows(session: SparkSession) -> Iterator[None]:
-    """Run plans that read few rows in here."""
-    before = {name: session.conf.get(name, None) for name in FOR_FEW_ROWS}
-    for name, value in FOR_FEW_ROWS.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, known in before.items():
-            if known is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, known)
+class ForFewRows:
+    """Switches a session to the settings for few rows, and back.
+
+    All settings at once: they are switched for every plan, and one by one took longer
+    than to run it.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        inside = cast("Any", session)
+        self._settings = inside._jsparkSession.sessionState().conf()  # noqa: SLF001
+        usual = {name: session.conf.get(name) for name in FOR_FEW_ROWS}
+        self._few, self._usual = (
+            _properties(inside._jvm, settings)  # noqa: SLF001
+            for settings in (FOR_FEW_ROWS, usual)
+        )
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Run plans that read few rows in here."""
+        self._settings.setConf(self._few)
+        try:
+            yield
+        finally:
+            self._settings.setConf(self._usual)
+
+
+def _properties(jvm: Any, settings: Mapping[str, str | None]) -> object:  # noqa: ANN401
+    properties = jvm.java.util.Properties()
+    for name, value in settings.items():
+        properties.setProperty(name, value)
+    return cast("object", properties)
 
 
 @contextmanager
@@ -198,6 +219,24 @@ def without_constraints(frame: DataFrame) -> Iterator[None]:
         conf.unset(setting)
 
 
+def written_down(frame: DataFrame, *, few: bool = False) -> DataFrame:
+    """The rows of a frame as they are now, wherever they came from.
+
+    Losing an executor must not lose them. A session without any keeps them to itself:
+    there is none to lose, and files that others can read take several times as long.
+
+    Args:
+        frame: the frame.
+        few: its rows may stay in memory, where there are no executors.
+    """
+    if not IS_LOCAL.fullmatch(str(frame.sparkSession.sparkContext.master)):
+        return frame.checkpoint(eager=True)
+    from pyspark import StorageLevel  # noqa: PLC0415  slow to load
+
+    level = StorageLevel.MEMORY_AND_DISK if few else StorageLevel.DISK_ONLY
+    return frame.localCheckpoint(eager=True, storageLevel=level)
+
+
 def read_from_cache(frame: DataFrame, rows: int | None) -> DataFrame:
     """A cached frame as a scan of the cache.
 
@@ -234,8 +273,10 @@ def own_session(session: SparkSession) -> SparkSession:
     if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         # Workers on this machine need the packages that this process has.
         context.pythonExec = sys.executable
-    parallelism = context.defaultParallelism
-    own.conf.set("spark.sql.shuffle.partitions", str(parallelism))
+    parallelism = str(context.defaultParallelism)
+    own.conf.set("spark.sql.shuffle.partitions", parallelism)
+    # Spark takes the same number by itself, and this can be switched back to.
+    own.conf.set("spark.sql.leafNodeDefaultParallelism", parallelism)
     if own.sparkContext.getCheckpointDir() is None:
         folder = tempfile.mkdtemp(prefix="evermat-checkpoints-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)

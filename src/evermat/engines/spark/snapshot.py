@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evermat.engines.spark.blocks import chosen
+from evermat.engines.spark.row_tables import chosen
 from evermat.engines.spark.rows import block_rows, settled_block
 
 if TYPE_CHECKING:

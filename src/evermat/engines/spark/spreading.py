@@ -22,9 +22,10 @@ from evermat.algebra import (
     Views,
 )
 from evermat.engines.spark.components import stars
+from evermat.engines.spark.heaps import Heap
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.rows import BROADCAST, Rows, block_rows, settled_block
-from evermat.engines.spark.sets import Growing, Heap, Settled, settle
+from evermat.engines.spark.sets import Growing, Settled, settle
 from evermat.values import Constant
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import ArityMismatchError, MissingValueError, as_terms, term_table
-from evermat.engines.spark.blocks import distinct, key_columns, local_block, width_of
+from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decoding import ClusterRows
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.encoding import (
@@ -29,8 +29,9 @@ from evermat.engines.spark.encoding import (
     spark_schema,
 )
 from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.row_tables import distinct, key_columns
 from evermat.engines.spark.rows import brought_home
-from evermat.engines.spark.session import moved
+from evermat.engines.spark.session import moved, written_down
 from evermat.engines.spark.terms import term_structs
 from evermat.values import Constant, Kind
 
@@ -139,8 +140,8 @@ class EncodedRows(StagedRows):
     ) -> None:
         self._cluster = cluster
         self.num_columns = len(names)
-        # The checkpoint is what survives; it is read two or three times.
-        kept = moved(frame, cluster.session).checkpoint(eager=True)
+        # It is read two or three times.
+        kept = written_down(moved(frame, cluster.session))
         self._encoded = EncodedFrame(kept, names)
         self._view = cluster.register(kept)
         weakref.finalize(self, cluster.waste.append, (self._view, None))

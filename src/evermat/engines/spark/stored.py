@@ -14,13 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
-from evermat.engines.spark.blocks import (
-    appended,
-    chosen,
-    key_columns,
-    key_names,
-    local_block,
-)
+from evermat.engines.spark.blocks import local_block
+from evermat.engines.spark.row_tables import appended, chosen, key_columns, key_names
 from evermat.engines.spark.rows import brought_home
 from evermat.engines.spark.snapshot import decoded
 

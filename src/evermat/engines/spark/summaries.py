@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -25,6 +25,7 @@ ERROR = 0.002
 """The share of all rows by which a bound may be too large, as a rule."""
 CERTAINTY = 0.9
 SEED = 1
+_METRICS = "metrics"
 _HEAD = struct.Struct(">iqii")
 _PRIME = (1 << 31) - 1
 _MASK = (1 << 64) - 1
@@ -94,12 +95,13 @@ def _with_tag(number: int, tag: int) -> int:
 
 
 def observed(
-    frame: DataFrame, tags: Iterable[int], width: int
+    frame: DataFrame, names: Collection[str], tags: Iterable[int], width: int
 ) -> tuple[DataFrame, Observed]:
     """The same frame, and what will be known about it once it has been run.
 
     Args:
         frame: has `tag`, `c0` and so on, and perhaps `n` and `old`.
+        names: the names of its columns.
         tags: all relations that may have rows.
         width: how many columns rows have.
     """
@@ -110,9 +112,9 @@ def observed(
     for tag in tags:
         condition = f"tag = {tag}L"
         metrics[f"s{tag}"] = f"count_if({condition})"
-        if "n" in frame.columns:
+        if "n" in names:
             metrics[f"n{tag}"] = f"sum(IF({condition}, n, 0L))"
-        if "old" in frame.columns:
+        if "old" in names:
             metrics[f"f{tag}"] = f"count_if({condition} AND NOT old)"
     if width >= TRIPLE:
         second = "c1 ^ shiftleft(tag, 40)"
@@ -123,9 +125,11 @@ def observed(
             metrics[name] = (
                 f"count_min_sketch({number}, {ERROR}D, {CERTAINTY}D, {SEED})"
             )
+    # One expression is handed over sooner than many.
+    together = ", ".join(f"{sql} AS {name}" for name, sql in metrics.items())
+    column = functions.expr(f"struct({together}) AS {_METRICS}")
     observation = Observation()
-    columns = [functions.expr(sql).alias(name) for name, sql in metrics.items()]
-    return frame.observe(observation, *columns), Observed(observation, tags)
+    return frame.observe(observation, column), Observed(observation, tags)
 
 
 class Observed:
@@ -137,7 +141,8 @@ class Observed:
 
     def summary(self) -> Summary | None:
         """The summary; None if nothing was counted, or a relation was forgotten."""
-        found = getattr(self._observation, "get")  # noqa: B009  the types lack it
+        metrics = getattr(self._observation, "get")  # noqa: B009  the types lack it
+        found = metrics[_METRICS].asDict() if metrics else {}
         sizes = {tag: found.get(f"s{tag}", 0) for tag in self._tags}
         if sum(sizes.values()) != found.get("every"):
             return None

@@ -1,15 +1,18 @@
-"""Functions of our own inside tasks, with the access to stores that the driver has.
+"""Functions of our own inside tasks, in processes that outlive them.
 
-The environment says who may read and write, and that of the driver does not reach the
-processes of tasks by itself. Its variables travel within the task, not in settings of
-Spark, which show up in logs and pages.
+They have the access to stores that the driver has. The environment says who may read
+and write, and that of the driver does not reach the processes of tasks by itself. Its
+variables travel within the task, not in settings of Spark, which show up in logs and
+pages.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,12 +40,20 @@ def map_in_tasks(frame: DataFrame, task: Task, schema: str | StructType) -> Data
 
 
 _given: set[str] = set()
-"""Variables of this process that came with a task; processes outlive tasks."""
+"""Variables of this process that came with a task."""
+_tasks = count()
+"""Numbers of the tasks of this process."""
+LOADING = 2
+"""Tasks before which there may be something new to load: libraries, then kernels."""
 
 
 def _run(
     variables: Mapping[str, str], task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    if next(_tasks) < LOADING:
+        # After each task Spark looks for garbage among all there is. What was loaded
+        # stays, and looking through it takes longer than a small task.
+        gc.freeze()
     for name in _given - variables.keys():
         del os.environ[name]
     # What a worker was given by those who run it comes first.

@@ -1,6 +1,6 @@
 """The part of the dictionary that is on the cluster: a table of ids, kinds and texts.
 
-It is made of levels, each of them a reliable checkpoint that never changes; levels of
+It is made of levels, each of them written down and never changed; levels of
 similar size are merged. No id is in two levels, nor in a level and on the driver.
 """
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from evermat.columns import TERM
 from evermat.engines.spark.dictionary import DigestCollisionError
+from evermat.engines.spark.session import written_down
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class SpreadTerms:
             "THEN struct(o.kind, o.text) END AS clash, o.id IS NOT NULL AS known "
             f"FROM ({each}) n LEFT JOIN ({there}) o ON n.id = o.id"
         )
-        frame = cluster.session.sql(compared).checkpoint(eager=True)
+        frame = written_down(cluster.session.sql(compared))
         view = cluster.register(frame)
         summary = cluster.session.sql(
             "SELECT count_if(NOT known) AS new, max(CASE WHEN clash IS NOT NULL THEN "  # noqa: S608
@@ -143,7 +144,7 @@ class SpreadTerms:
         cluster.jobs += 1
         # By id, so that a join with ids finds them where they are.
         frame = cluster.session.sql(f"SELECT * FROM ({sql}) DISTRIBUTE BY id")  # noqa: S608
-        checkpoint = frame.checkpoint(eager=True)
+        checkpoint = written_down(frame)
         return _Level(cluster.register(checkpoint), size, checkpoint)
 
 

@@ -1,0 +1,200 @@
+"""What the reference engine does for equality by rewriting.
+
+See `evermat.engine_abilities.EqualityEngine` for the methods.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, cast
+
+from evermat.engines.reference.representatives import Cliques
+from evermat.engines.reference.sets import Settled, by_relation, facts_of, rows_of
+
+if TYPE_CHECKING:
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.engine_abilities import Representatives
+    from evermat.engines.reference.store import Store
+    from evermat.values import Kind
+
+
+class EqualityOperators(ABC):
+    """The methods of an engine that are about equal constants.
+
+    Attributes:
+        store: the facts.
+    """
+
+    store: Store
+
+    @abstractmethod
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Start a transaction."""
+
+    @abstractmethod
+    def commit(
+        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+    ) -> None:
+        """End the transaction, with the facts changed as told."""
+
+    def representatives(self) -> Cliques:
+        """Cliques of equal constants, none of them with two members yet."""
+        return Cliques()
+
+    def merge(
+        self,
+        representatives: Representatives,
+        equalities: SettledFacts,
+        lost: str,
+        values: frozenset[Kind],
+    ) -> SettledFacts:
+        """Make the two constants of each binary fact equal."""
+        self.declare(lost, 1)
+        cliques = cast("Cliques", representatives)
+        losers = set()
+        for _, (left, right) in facts_of(equalities):
+            loser = cliques.unite(left, right, values)
+            if loser is not None:
+                losers.add((loser,))
+        return Settled({lost: losers})
+
+    def restore(
+        self,
+        representatives: Representatives,
+        members: SettledFacts,
+        source: Representatives,
+    ) -> None:
+        """Take the second constants of binary facts to be what `source` says."""
+        cliques = cast("Cliques", representatives)
+        for _, (_, member) in facts_of(members):
+            one = cast("Cliques", source).one(member)
+            cliques.known.pop(member, None)
+            if one != member:
+                cliques.known[member] = one
+
+    def members(
+        self, nodes: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+        cliques = cast("Cliques", representatives)
+        return Settled(
+            by_relation(
+                (name, (row[0], member))
+                for name, row in facts_of(nodes)
+                for member in cliques.clique(row[0])
+            )
+        )
+
+    def moved(
+        self, before: Representatives, after: Representatives, relation: str
+    ) -> SettledFacts:
+        """The constants whose representative differs."""
+        self.declare(relation, 1)
+        old, new = cast("Cliques", before), cast("Cliques", after)
+        return Settled(
+            {
+                relation: {
+                    (constant,)
+                    for constant in old.known.keys() | new.known.keys()
+                    if old.one(constant) != new.one(constant)
+                }
+            }
+        )
+
+    def rewrite(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """The facts with every constant replaced by its representative."""
+        cliques = cast("Cliques", representatives)
+        found = ((name, cliques.row(row)) for name, row in facts_of(facts))
+        return Settled(by_relation(found))
+
+    def shared(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """The facts with a constant that is equal to another."""
+        known = cast("Cliques", representatives).known
+        members = known.keys() | known.values()
+        found = (fact for fact in facts_of(facts) if not members.isdisjoint(fact[1]))
+        return Settled(by_relation(found))
+
+    def rewritten_into(
+        self, facts: SettledFacts, representatives: Representatives, target: Facts
+    ) -> SettledFacts:
+        """Those of the facts that `rewrite` takes to a fact of a view."""
+        cliques = cast("Cliques", representatives)
+        rows = {name: rows_of(target, name) for name in facts.relations()}
+        found = (
+            (name, row)
+            for name, row in facts_of(facts)
+            if cliques.row(row) in rows[name]
+        )
+        return Settled(by_relation(found))
+
+    def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
+        """The facts of a view with a constant that begins one of the marks."""
+        wanted = {row[0] for _, row in facts_of(marks)}
+        found = (fact for fact in facts_of(facts) if not wanted.isdisjoint(fact[1]))
+        return Settled(by_relation(found))
+
+    def nodes_of(
+        self, facts: SettledFacts, representatives: Representatives, relation: str
+    ) -> SettledFacts:
+        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        cliques = cast("Cliques", representatives)
+        shared = set(cliques.known.values())
+        return Settled(
+            {
+                relation: {
+                    (constant, constant)
+                    for _, row in facts_of(facts)
+                    for constant in row
+                    if constant in shared
+                }
+            }
+        )
+
+    def normalise(self, representatives: Representatives) -> SettledFacts:
+        """Let representatives of given facts hold in their place."""
+        cliques = cast("Cliques", representatives)
+        explicit = list(facts_of(self.store.explicit))
+        outdated = [(name, row) for name, row in explicit if cliques.row(row) != row]
+        images = {(name, cliques.row(row)) for name, row in outdated}
+        implied = Settled(by_relation(images - set(explicit)))
+        self.begin()
+        self.commit(
+            deleted=Settled(by_relation(outdated)),
+            added=Settled(by_relation(images)),
+            withdrawn=Settled({}),
+            given=implied,
+        )
+        return implied
+
+    def marked(self) -> SettledFacts:
+        """The explicit facts whose recursive count is above zero."""
+        return self.store.recursive.positive(
+            Settled(by_relation(facts_of(self.store.explicit)))
+        )
+
+    def originals(
+        self, facts: SettledFacts, representatives: Representatives
+    ) -> SettledFacts:
+        """The explicit facts that `rewrite` takes to one of the facts."""
+        cliques = cast("Cliques", representatives)
+        wanted = {name: rows_of(facts, name) for name in facts.relations()}
+        found = (
+            (name, row)
+            for name, rows in wanted.items()
+            for row in rows_of(self.store.explicit, name)
+            if cliques.row(row) in rows
+        )
+        return Settled(by_relation(found))
+
+    def expanded_count(self, relation: str, representatives: Representatives) -> int:
+        """How many facts the materialised facts of a relation stand for."""
+        cliques = cast("Cliques", representatives)
+        return cliques.weight(rows_of(self.store.materialised, relation))

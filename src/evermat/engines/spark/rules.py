@@ -1,0 +1,138 @@
+"""What the Spark engine does with rules.
+
+All queries of a set are run by the driver where it has what they read (`on_driver`),
+and otherwise by one plan (`evaluation`), which is put off as long as nobody asks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from evermat.algebra import QuerySet
+from evermat.engines.spark.decoding import ClusterRows
+from evermat.engines.spark.explaining import (
+    folding_lines,
+    layout_lines,
+    recursion_lines,
+)
+from evermat.engines.spark.rows import block_rows, work_out
+from evermat.engines.spark.sets import Counted
+from evermat.engines.spark.snapshot import decoded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evermat.algebra import Monitor, Query, Views
+    from evermat.engines.spark.blocks import Cluster
+    from evermat.engines.spark.evaluation import Evaluation
+    from evermat.engines.spark.sets import Settled, Stored
+
+
+class RuleOperators(ABC):
+    """The methods of an engine that run queries.
+
+    Attributes:
+        monitor: is told of matches.
+        matches: how many there were so far.
+    """
+
+    cluster: Cluster
+    monitor: Monitor | None
+    matches: int
+    _evaluation: Evaluation
+    _materialised: Stored
+
+    @abstractmethod
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known."""
+
+    def derive(self, queries: QuerySet, views: Views) -> Settled:
+        """The facts that the queries yield, each once."""
+        return self.derive_counts(queries, views).facts
+
+    def derive_counts(self, queries: QuerySet, views: Views) -> Counted:
+        """The facts that the queries yield, with the number of matches of each."""
+        self._declare(queries)
+        here = self._evaluation.driver.run(queries, views, self.monitor)
+        if here is not None:
+            self._found(sum(here[1].values()))
+            return Counted(here[0])
+        if self.monitor is None:
+            block = self._evaluation.put_off(queries, views, self._found)
+            if block is not None:
+                return Counted(block)
+        block, matches = self._evaluation.run_on_cluster(queries, views)
+        self._found(sum(matches.values()))
+        if self.monitor is not None:
+            for label, number in matches.items():
+                self.monitor.working(label, number)
+        return Counted(block)
+
+    def fixpoint(self, queries: QuerySet) -> tuple[Counted, Settled] | None:
+        """All that recursive rules derive, in one pass where that can be done."""
+        if self.monitor is not None:
+            return None  # a budget is looked at after every round
+        self._declare(queries)
+        facts = self._materialised
+        derived = self._evaluation.fixpoints.run(queries, facts, facts)
+        if derived is not None:
+            self._found(derived[0].total())
+        return derived
+
+    def answer(self, query: Query, views: Views) -> pa.Table:
+        """The distinct rows a single query yields."""
+        answers = self.answer_distant(query, views)
+        return answers.read() if isinstance(answers, ClusterRows) else answers
+
+    def answer_distant(self, query: Query, views: Views) -> pa.Table | ClusterRows:
+        """The same; where there are many answers, they stay on the cluster."""
+        self._declare_patterns(query)
+        self.cluster.dictionary.reconcile()
+        here = self._evaluation.driver.answer(query, views)
+        if here is not None:
+            return here
+        queries = QuerySet((query,))
+        block, _ = self._evaluation.run_on_cluster(queries, views)
+        self._evaluation.forget(queries)
+        arity, rows = len(query.head.operands), block_rows(block)
+        if rows.table is not None or not arity:
+            return decoded(self.cluster, work_out(rows), arity)
+        tag = self.cluster.tag(query.head.relation)
+        return ClusterRows(self.cluster, rows, tag, arity)
+
+    def explain(self, query: Query, views: Views) -> list[str]:
+        """The steps by which a query would be run."""
+        self._declare_patterns(query)
+        plans = self._evaluation.plan([query], views)
+        if not plans:
+            return ["nothing to do: a relation has no facts"]
+        return [*folding_lines(query), *plans[0][1].steps]
+
+    def explain_layout(self) -> list[str]:
+        """Where facts and constants are, and how they are divided."""
+        return layout_lines(self.cluster)
+
+    def explain_recursion(self, recursive: QuerySet) -> list[str]:
+        """How the recursive rules of a stratum are run."""
+        return recursion_lines(recursive)
+
+    def explain_plan(self, query: Query, views: Views) -> str:
+        """Spark's own plan for a query."""
+        plans = self._evaluation.plan([query], views)
+        if not plans:
+            return ""
+        explained = self.cluster.session.sql(f"EXPLAIN FORMATTED {plans[0][1].sql}")
+        return str(explained.collect()[0][0])
+
+    def _found(self, matches: int) -> None:
+        self.matches += matches
+
+    def _declare(self, queries: QuerySet) -> None:
+        for query in queries.queries:
+            self._declare_patterns(query)
+            self.declare(query.head.relation, len(query.head.operands))
+
+    def _declare_patterns(self, query: Query) -> None:
+        for pattern in (*query.positive, *query.negative):
+            self.declare(pattern.relation, len(pattern.operands))

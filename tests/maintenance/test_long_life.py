@@ -1,0 +1,78 @@
+"""A knowledge base that lives long: nothing is kept of what has gone."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from evermat import KnowledgeBase
+from evermat.engines.embedded.remembered_ids import (
+    FEW_CONSTANTS,
+    MOST_SEQUENCES,
+    RememberedIds,
+)
+from evermat.values import constant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evermat.values import Constant
+
+TEMPLATES = (
+    "step(?x, ?y) :- edge(?x, ?y), not closed_{0}(?x) .",
+    "[?x, a, <c{0}>] :- [?x, a, <b>] .",
+    "reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z), ?x != n{0} .",
+)
+KEPT = (
+    "reach(?x, ?y) :- edge(?x, ?y) .",
+    "[?x, a, <c>] :- [?x, a, <b>] .",
+    "[?x, a, <d>] :- [?x, a, <c>] .",
+)
+
+
+def _living() -> Counter[str]:
+    gc.collect()
+    names = (type(each).__name__ for each in gc.get_objects())
+    watched = {"Query", "QuerySet", "Plan", "Prepared", "Program", "Region", "Pattern"}
+    return Counter(name for name in names if name in watched)
+
+
+def _live(kb: KnowledgeBase, numbers: range) -> None:
+    for number in numbers:
+        rules = [template.format(number) for template in TEMPLATES]
+        kb.update(add_rules=rules, insert={"edge": [("n0", f"n{number}")]})
+        kb.update(remove_rules=rules, delete={"edge": [("n0", f"n{number}")]})
+        kb.query("reach(?x, ?y), not edge(?x, ?y)")
+
+
+@pytest.mark.parametrize("equality", ["off", "rewrite"])
+@pytest.mark.parametrize("engine", ["embedded", "reference"])
+def test_rules_that_went_leave_nothing_behind(engine: str, equality: str) -> None:
+    kb = KnowledgeBase(KEPT, engine=engine, equality=equality)  # type: ignore[arg-type]
+    kb.insert("edge", [("n0", "n1"), ("n1", "n2")])
+    kb.query("[?x, a, ?c]")
+    _live(kb, range(10))
+    before = _living()
+    _live(kb, range(10, 30))
+    grown = _living() - before
+    assert grown.total() < 20, grown
+
+
+def test_ids_of_few_sequences_are_remembered() -> None:
+    asked: list[int] = []
+
+    def encode(constants: Sequence[Constant]) -> int:
+        asked.append(len(constants))
+        return len(asked)
+
+    remembered = RememberedIds(encode)
+    few = [constant(1)]
+    many = [[constant(each)] * (FEW_CONSTANTS + 1) for each in range(100)]
+    assert [remembered.of(few), remembered.of(few)] == [1, 2]
+    for sequence in many:
+        assert remembered.of(sequence) == remembered.of(sequence)
+    held = [each for each in many if len(gc.get_referrers(each)) > 1]
+    assert 0 < len(held) <= MOST_SEQUENCES
