@@ -274,6 +274,12 @@ class UnknownFunctionError(ProgramError):
     code = "EM203"
 
 
+class BodyLengthError(ProgramError):
+    """A rule or a question with more parts than can be nested in each other."""
+
+    code: ClassVar[str] = "EM206"
+
+
 class ArgumentCountError(ProgramError):
     """A function called with too few or too many arguments."""
 
