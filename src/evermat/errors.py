@@ -194,7 +194,7 @@ class ProgramError(EvermatError, ValueError):
 
     @property
     def problems(self) -> tuple[ProgramError, ...]:
-        """All problems of the program, in the order of the text."""
+        """All problems, in the order of the text; those of syntax come first."""
         return (self, *self.others)
 
     def __str__(self) -> str:

@@ -89,8 +89,13 @@ def require_valid(program: Program) -> None:
     Raises:
         ProgramError: the first problem; its text and its `problems` have them all.
     """
+    raise_all(list(find_errors(program)))
+
+
+def find_errors(program: Program) -> tuple[ProgramError, ...]:
+    """All that is wrong with a program, in order of the text; no warnings."""
     errors, _ = _find_problems(program)
-    raise_all(list(_in_order(errors)))
+    return _in_order(errors)
 
 
 @collection_paused()
