@@ -294,6 +294,9 @@ def _contradictions_proved(
 
 def _told(outcome: Outcome, catalogue: Catalogue, *, applied: bool = True) -> Change:
     """An outcome in the words of users."""
-    if outcome.cliques is not None:
-        outcome = expanded_outcome(outcome, catalogue.arities)
-    return Change(outcome, catalogue, applied=applied)
+    if outcome.cliques is None:
+        return Change(outcome, catalogue, applied=applied)
+    # Equality can be asked about, even if it is only spoken of in triples.
+    asked = with_equality(catalogue)
+    outcome = expanded_outcome(outcome, asked.arities)
+    return Change(outcome, catalogue, asked=asked, applied=applied)

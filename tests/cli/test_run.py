@@ -378,6 +378,16 @@ def test_answers_are_whole_on_any_terminal(
         assert sum(out[at:].count(letter) for letter in "456") == 3
 
 
+def test_shells_complete_commands(
+    capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_EVERMAT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "evermat run --synt")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert run([]) == OK
+    assert capsys.readouterr().out.split() == ["--syntax"]
+
+
 def test_nobody_need_listen() -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", f"{sys.executable} -m evermat algorithms >&- 2>&-"],

@@ -119,6 +119,21 @@ def test_negation_and_comparisons_see_cliques(engine_name: str) -> None:
     assert set(kb.facts("free")) == {("a",), ("c",)}
 
 
+def test_changes_can_be_asked_for_equality_of_triples(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name)
+    same = (iri("a"), IRI(OWL), iri("b"))
+    change = kb.load({"triple": [same]})
+    pairs = {(iri("a"), iri("b")), (iri("b"), iri("a"))}
+    assert set(change.added("same_as")) == pairs
+    assert set(change.added("same_as", "derived")) == pairs
+    assert change.predicates == ("triple",)
+    change = kb.insert("triple", [(iri("b"), IRI(OWL), iri("c"))])
+    assert len(change.added("same_as")) == 4
+    change = kb.delete("triple", [same])
+    assert set(change.removed("same_as")) > pairs
+    assert not change.added("same_as")
+
+
 def test_values_are_never_equal(engine_name: str) -> None:
     rules = "?x ≈ ?y :- age(?who, ?x), age(?who, ?y) ."
     kb = evermat.KnowledgeBase(rules, engine=engine_name)

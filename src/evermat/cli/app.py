@@ -37,7 +37,6 @@ from evermat.cli.store_app import stores, update
 app = typer.Typer(
     name="evermat",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
