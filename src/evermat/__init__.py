@@ -34,10 +34,10 @@ if TYPE_CHECKING:
         variables,
     )
     from evermat.maintenance.modules import register_module
-    from evermat.maintenance.watch import Budget, BudgetExceededError
+    from evermat.maintenance.watch import Budget, BudgetExceededError, Step
     from evermat.result import Result
     from evermat.transaction import Transaction
-    from evermat.values import IRI, BlankNode, LangString, TypedLiteral
+    from evermat.values import IRI, BlankNode, LangString, TypedLiteral, Value
 
 __version__ = "0.1.0"
 
@@ -56,8 +56,10 @@ __all__ = [
     "Program",
     "Result",
     "Rule",
+    "Step",
     "Transaction",
     "TypedLiteral",
+    "Value",
     "Variable",
     "parse_program",
     "predicate",
@@ -76,23 +78,25 @@ _HOMES = {
         *("predicate", "variables"),
     ),
     "evermat.maintenance.modules": ("register_module",),
-    "evermat.maintenance.watch": ("Budget", "BudgetExceededError"),
+    "evermat.maintenance.watch": ("Budget", "BudgetExceededError", "Step"),
     "evermat.result": ("Result",),
     "evermat.transaction": ("Transaction",),
-    "evermat.values": ("IRI", "BlankNode", "LangString", "TypedLiteral"),
+    "evermat.values": ("IRI", "BlankNode", "LangString", "TypedLiteral", "Value"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name from the module that defines it."""
-    module = _HOME_OF.get(name)
-    if module is None:
-        message = f"module `evermat` has no attribute `{name}`"
-        raise AttributeError(message)
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # which knows all names, and should know no others
+
+    def __getattr__(name: str) -> object:
+        """Load a public name from the module that defines it."""
+        module = _HOME_OF.get(name)
+        if module is None:
+            message = f"module `evermat` has no attribute `{name}`"
+            raise AttributeError(message)
+        value = getattr(import_module(module), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -109,8 +109,8 @@ class KnowledgeBase:
             rules: text, a `Path`, a `Program`, a `Rule`, or a list of these. Facts
                 among them are explicit facts.
             engine: `"embedded"`, `"reference"`, or an engine object.
-            algorithm: how updates are maintained unless they say otherwise; see
-                `algorithms()`.
+            algorithm: how updates are maintained unless they say otherwise; the
+                command `evermat algorithms` lists them.
             equality: what `same_as` and `owl:sameAs` mean: `"off"`, `"axioms"`,
                 `"rewrite"`, or `"auto"`, which is `"rewrite"` as soon as a rule or a
                 fact is about equality.
@@ -256,7 +256,7 @@ class KnowledgeBase:
             add_rules: new rules; facts among them are inserted.
             remove_rules: rules to drop, in any spelling that means the same; facts
                 among them are deleted.
-            algorithm: for this update only; see `algorithms()`.
+            algorithm: for this update only.
             batch: an application and the number of its batch, recorded in the same
                 commit as the update; numbers of an application only go up.
         """

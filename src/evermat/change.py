@@ -18,7 +18,6 @@ from evermat.columns import empty_table, rows_without_columns
 from evermat.distant_rows import is_distant
 from evermat.errors import EvermatError
 from evermat.html_tables import html_table
-from evermat.lang.normalise import is_auxiliary
 from evermat.result import Result
 
 if TYPE_CHECKING:
@@ -74,11 +73,25 @@ class Change:
     """
 
     def __init__(
-        self, outcome: Outcome, catalogue: Catalogue, *, applied: bool = True
+        self,
+        outcome: Outcome,
+        catalogue: Catalogue,
+        *,
+        asked: Catalogue | None = None,
+        applied: bool = True,
     ) -> None:
+        """Tell what an update did.
+
+        Args:
+            outcome: what it did.
+            catalogue: the predicates that it tells of.
+            asked: those that it can be asked about, if these are more.
+            applied: whether it has happened.
+        """
         self.applied = applied
         self._outcome = outcome
         self._catalogue = catalogue
+        self._asked = catalogue if asked is None else asked
 
     @property
     def report(self) -> Report:
@@ -94,7 +107,7 @@ class Change:
     def sizes(self) -> Mapping[str, tuple[int, int]]:
         """For each predicate that changed: how many facts came and how many left."""
         came, left = self._outcome.added.relations(), self._outcome.removed.relations()
-        names = sorted(name for name in {*came, *left} if not is_auxiliary(name))
+        names = sorted(name for name in {*came, *left} if name in self._catalogue)
         return {name: (came.get(name, 0), left.get(name, 0)) for name in names}
 
     def is_empty(self) -> bool:
@@ -127,7 +140,7 @@ class Change:
     def _read(
         self, name: str, facts: Snapshot, explicit: Snapshot | None, sort: Sort
     ) -> Result:
-        predicate = self._catalogue.require(name)
+        predicate = self._asked.require(name)
         check_sort(sort)
         chosen = None if sort == "all" else explicit
         rows = _where_they_are(facts, chosen, name, sort)

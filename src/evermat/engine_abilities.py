@@ -37,23 +37,39 @@ class UnequalValuesError(EvermatError, ValueError):
 
     Attributes:
         left, right: the values.
+        derivation: facts from which that follows in one step.
+        given: given facts from which it follows, by predicate, if they were looked for.
+        explanation: the proof, an `evermat.explanation.Explanation`, if there is one;
+            `proof` is its text.
     """
 
     code: ClassVar[str] = "EM606"
 
     def __init__(
-        self, left: Constant, right: Constant, derivation: Sequence[str] = ()
+        self,
+        left: Constant,
+        right: Constant,
+        derivation: Sequence[str] = (),
+        given: Mapping[str, pa.Table] | None = None,
     ) -> None:
         left, right = sorted((left, right), key=str)
         self.left = left
         self.right = right
         self.derivation = tuple(derivation)
+        self.given = given
+        self.explanation: object | None = None
+        self.proof: tuple[str, ...] = ()
         because = f", because {'; '.join(derivation)}" if derivation else ""
         super().__init__(
             f"the facts are contradictory: {left} and {right} would be equal{because}",
             law="names can be equal, two different values never are",
             help="correct the facts or the rules that make them equal",
         )
+
+    def render(self) -> str:
+        """The full text, the proof after what is wrong."""
+        first, *others = super().render().splitlines()
+        return "\n".join([first, *(f"  {line}" for line in self.proof), *others])
 
 
 class Representatives(Protocol):

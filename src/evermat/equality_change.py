@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 
 
 def expanded_outcome(outcome: Outcome, arities: Mapping[str, int]) -> Outcome:
-    """An outcome whose changes are about all facts."""
+    """An outcome whose changes are about all facts.
+
+    Args:
+        outcome: changes of representatives.
+        arities: the predicates that can be asked about.
+    """
     change = outcome.cliques
     if change is None:
         return outcome
@@ -41,8 +46,8 @@ def expanded_outcome(outcome: Outcome, arities: Mapping[str, int]) -> Outcome:
 class Side:
     """Facts of representatives at one moment, and what they stand for.
 
-    Equalities between different constants are told in `same_as` and as triples, where
-    these predicates exist; that a constant is equal to itself is not told.
+    Equalities between different constants are told in `same_as` and as triples, if
+    somebody can ask about these; that a constant is equal to itself is not told.
     """
 
     def __init__(

@@ -194,7 +194,7 @@ class ProgramError(EvermatError, ValueError):
 
     @property
     def problems(self) -> tuple[ProgramError, ...]:
-        """All problems of the program, in the order of the text."""
+        """All problems, in the order of the text; those of syntax come first."""
         return (self, *self.others)
 
     def __str__(self) -> str:
@@ -272,6 +272,12 @@ class UnknownFunctionError(ProgramError):
     """A call of a function that does not exist."""
 
     code = "EM203"
+
+
+class BodyLengthError(ProgramError):
+    """A rule or a question with more parts than can be nested in each other."""
+
+    code: ClassVar[str] = "EM206"
 
 
 class ArgumentCountError(ProgramError):

@@ -85,7 +85,7 @@ class _Search:
         """The proof of a fact that holds."""
         kept = self._kept
         with undone(kept.engine, search_watch(self._limit, kept.progress)):
-            sources = Sources(kept.engine, kept.representatives, kept.rules, fact)
+            sources = Sources.of(kept.engine, kept.representatives, kept.rules, fact)
             depth = _FIRST_DEPTH
             while True:
                 sources.widen(depth)

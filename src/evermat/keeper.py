@@ -22,6 +22,7 @@ from evermat.equality_modes import (
     require_rewriting,
     with_equality,
 )
+from evermat.explaining_contradictions import contradictions_proved
 from evermat.lang.normalise import rule_key
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
@@ -32,10 +33,12 @@ from evermat.update_requests import Request, RequestError, check_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from evermat.algebra import Engine
     from evermat.equality_modes import Equality
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.rule_book import RuleBook
     from evermat.maintenance.updates import Outcome
     from evermat.maintenance.watch import Budget, Progress
     from evermat.persistence import Persistence
@@ -123,7 +126,10 @@ class Keeper:
         """Carry a request out."""
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        with self._announced(kept, checked.catalogue, checked.prefixes, batch):
+        with (
+            self._announced(kept, checked.catalogue, checked.prefixes, batch),
+            _contradictions_proved(kept, checked),
+        ):
             update = self._bound(kept.update, checked, algorithm)
             outcome = with_room(kept.engine, update)
         self._materialisation = kept
@@ -136,7 +142,9 @@ class Keeper:
         """Carry a request out and undo it."""
         checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        outcome = with_room(kept.engine, self._bound(kept.plan, checked, algorithm))
+        with _contradictions_proved(kept, checked):
+            plan = self._bound(kept.plan, checked, algorithm)
+            outcome = with_room(kept.engine, plan)
         return _told(outcome, checked.catalogue, applied=False)
 
     def rematerialise(self) -> Change:
@@ -272,8 +280,23 @@ def _materialisation(
     )
 
 
+def _contradictions_proved(
+    kept: Materialisation | EqualityMaterialisation, checked: CheckedRequest
+) -> AbstractContextManager[None]:
+    """Have errors tell why values would be equal by the rules of a request."""
+
+    def rules() -> RuleBook:
+        book, _ = kept.book.change(remove=checked.remove_rules, add=checked.add_rules)
+        return book
+
+    return contradictions_proved(rules, checked.prefixes)
+
+
 def _told(outcome: Outcome, catalogue: Catalogue, *, applied: bool = True) -> Change:
     """An outcome in the words of users."""
-    if outcome.cliques is not None:
-        outcome = expanded_outcome(outcome, catalogue.arities)
-    return Change(outcome, catalogue, applied=applied)
+    if outcome.cliques is None:
+        return Change(outcome, catalogue, applied=applied)
+    # Equality can be asked about, even if it is only spoken of in triples.
+    asked = with_equality(catalogue)
+    outcome = expanded_outcome(outcome, asked.arities)
+    return Change(outcome, catalogue, asked=asked, applied=applied)

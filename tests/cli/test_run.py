@@ -227,7 +227,12 @@ def test_files_that_no_rule_uses_are_mentioned(
          "there is no file"),
         (["query", "rules.dl", "-f", "facts", "raech(?x, ?y)"], WRONG_INPUT,
          "did you mean `reach`?"),
-        (["run", "rules.dl", "--engine", "quick"], WRONG_INPUT, "no engine"),
+        (["run", "rules.dl", "--engine", "quick"], WRONG_USAGE, "no engine"),
+        (["query", "rules.dl", "edge(?x, ?y)", "--engine", "quick"], WRONG_USAGE,
+         "use embedded, reference, spark"),
+        (["run", "rules.dl", "--algorithm", "quick"], WRONG_USAGE, "choose from auto"),
+        (["run", "rules.dl", "-f", "facts", "--algorithm", "counting"], WRONG_INPUT,
+         "recursive"),
         (["run", "endless.dl", "--budget-rounds", "5"], BUDGET_EXCEEDED, "5 rounds"),
         (["run", "rules.dl", "--budget-memory", "much"], WRONG_USAGE, "500MB"),
         (["run", "rules.dl", "--budget-seconds", "-1"], WRONG_USAGE, "seconds"),
@@ -240,7 +245,11 @@ def test_files_that_no_rule_uses_are_mentioned(
         (["run", "rules.dl", "-f", "facts", "--out", "rules.dl"], WRONG_INPUT,
          "the system refuses"),
         (["run", "rules.dl", "-f", "facts", "--out", "out", "--format", "doc"],
-         WRONG_INPUT, "cannot tell the format"),
+         WRONG_USAGE, "there is no format `doc`"),
+        (["run", "rules.dl", "-f", "facts", "--out", "out", "--format", "jsonl"],
+         WRONG_USAGE, "there is no format `jsonl`"),
+        (["pipeline", "run", "none.toml", "--engine", "quick"], WRONG_USAGE,
+         "no engine"),
         (["run"], WRONG_USAGE, "RULES"),
         (["walk"], WRONG_USAGE, "walk"),
         (["run", "rules.dl", "--speed", "9"], WRONG_USAGE, "--speed"),
@@ -263,6 +272,49 @@ def test_errors_have_codes_and_no_traceback(
     shown = capsys.readouterr()
     assert message in shown.err
     assert "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error", "message"),
+    [
+        (["run", "bad.dl"], WRONG_INPUT, "EM201", "head variable `?y`"),
+        (["run", "none.dl"], WRONG_INPUT, "EM552", "cannot read"),
+        (["run", "endless.dl", "--budget-rounds", "5"], BUDGET_EXCEEDED, "EM602",
+         "5 rounds"),
+        (["query", "rules.dl", "-f", "facts", "raech(?x, ?y)"], WRONG_INPUT, "EM251",
+         "raech"),
+        (["run", "rules.dl", "-f", "facts", "--out", "rules.dl"], WRONG_INPUT, None,
+         "the system refuses"),
+        (["run", "rules.dl", "--engine", "quick"], WRONG_USAGE, None, "no engine"),
+        (["update"], WRONG_USAGE, None, "--store"),
+        (["explain", "bad.dl", "p(a, b)"], WRONG_INPUT, "EM201", "head variable `?y`"),
+        (["store", "history", "none"], WRONG_INPUT, "EM741", "no state"),
+        (["pipeline", "run", "none.toml"], WRONG_INPUT, "EM711", "none.toml"),
+        (["pipeline", "status", "none.toml"], WRONG_INPUT, "EM711", "none.toml"),
+    ],
+)  # fmt: skip
+def test_errors_as_json(
+    folder: Path,
+    capsys: Shown,
+    arguments: list[str],
+    code: int,
+    error: str | None,
+    message: str,
+) -> None:
+    (folder / "bad.dl").write_text("p(?x, ?y) :- q(?x) .")
+    (folder / "endless.dl").write_text("n(0) . n(?y) :- n(?x), ?y = ?x + 1 .")
+    assert run([*arguments, "--json"]) == code
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    assert document.keys() == {"error"}
+    told = document["error"]
+    assert told["exit_code"] == code
+    assert told["code"] == error
+    assert message in told["message"]
+    assert message in shown.err
+    if error == "EM201":
+        assert (told["file"], told["line"], told["column"]) == ("bad.dl", 1, 7)
+        assert [each["code"] for each in told["problems"]] == ["EM201"]
 
 
 def test_help_teaches_with_examples(capsys: Shown) -> None:
@@ -304,6 +356,44 @@ def test_tables_are_drawn_on_a_terminal(
     assert "predicate" in out
     assert "\t" not in out
     assert "─" in out
+
+
+@pytest.mark.parametrize("width", [120, 60, 12])
+def test_answers_are_whole_on_any_terminal(
+    width: int, tmp_path: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = tmp_path / "rules.dl"
+    iris = [f"http://example.org/a/rather/long/name/{number}" for number in (4, 5, 6)]
+    rules.write_text(f"p({', '.join(f'<{iri}>' for iri in iris)}, 7) .")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert run(["query", str(rules), "p(?x, ?y, ?z, ?n)", *ON_REFERENCE]) == OK
+    out = capsys.readouterr().out
+    assert "…" not in out
+    if width < 60:
+        assert all(f": <{iri}>\n" in out for iri in iris)
+        assert ": 7\n" in out
+    else:
+        at = out.index("<http")
+        assert sum(out[at:].count(letter) for letter in "456") == 3
+
+
+def test_shells_complete_commands(
+    capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_EVERMAT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "evermat run --synt")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert run([]) == OK
+    assert capsys.readouterr().out.split() == ["--syntax"]
+
+
+def test_nobody_need_listen() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m evermat algorithms >&- 2>&-"],
+        check=False,
+    )
+    assert done.returncode == OK
 
 
 def test_rdf_files_name_predicates_by_their_iris(tmp_path: Path) -> None:

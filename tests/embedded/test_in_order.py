@@ -10,6 +10,7 @@ import pytest
 
 from evermat.engines.embedded import cores, in_order
 from evermat.engines.embedded.heads import Heads, find_or_append
+from evermat.engines.embedded.in_order import CountedPieces
 from evermat.engines.embedded.relation import Relation
 from mutants import Mutant, fails, plant
 
@@ -22,12 +23,13 @@ def keys_of(pairs: list[tuple[int, int]]) -> np.ndarray:
 def _little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is counted early and divided, however little it is."""
     monkeypatch.setattr(in_order, "EARLY", 6)
+    monkeypatch.setattr(in_order, "CHUNK", 16)
     monkeypatch.setattr(cores, "ALONE", 1)
     monkeypatch.setattr(cores, "core_count", lambda: 3)
 
 
 def play(seed: int) -> None:
-    """Cores derive blocks of a scan in turn; mostly, but not always, in order."""
+    """Count heads that are mostly, but not always, in order, and give them rows."""
     luck = random.Random(seed)  # noqa: S311  a seeded game, no secret
     greatest = luck.choice([1, 4, 30, 2**32 - 1])
     pairs = [
@@ -36,6 +38,19 @@ def play(seed: int) -> None:
     ]
     if luck.random() < 0.8:
         pairs.sort(key=lambda pair: pair[0])
+    expected = Counter(keys_of(pairs).tolist())
+    counted = gather(luck, pairs).counted()
+    if counted is None:
+        assert not expected
+        return
+    pieces = counted.keys if isinstance(counted, CountedPieces) else [counted.keys]
+    assert np.concatenate(pieces).tolist() == sorted(expected)
+    assert counted.counts.tolist() == [expected[key] for key in sorted(expected)]
+    _give_rows(luck, pairs)
+
+
+def gather(luck: random.Random, pairs: list[tuple[int, int]]) -> Heads:
+    """Cores derive blocks of a scan in turn."""
     parts = [Heads(2, in_order=True) for _ in range(luck.randint(1, 3))]
     place = 0
     while place < len(pairs):
@@ -54,14 +69,7 @@ def play(seed: int) -> None:
         part.count_pending()
     heads = Heads(2)
     heads.add_all(parts)
-    expected = Counter(keys_of(pairs).tolist())
-    counted = heads.counted()
-    if counted is None:
-        assert not expected
-        return
-    assert counted.keys.tolist() == sorted(expected)
-    assert counted.counts.tolist() == [expected[key] for key in sorted(expected)]
-    _give_rows(luck, pairs)
+    return heads
 
 
 def _give_rows(luck: random.Random, pairs: list[tuple[int, int]]) -> None:
@@ -70,8 +78,12 @@ def _give_rows(luck: random.Random, pairs: list[tuple[int, int]]) -> None:
     rows: dict[tuple[int, int], int] = {}
     for _ in range(3):
         some = luck.sample(pairs, luck.randint(1, len(pairs)))
-        heads = Heads(2)
-        heads.add_keys(keys_of(some))
+        if luck.random() < 0.8:
+            some.sort(key=lambda pair: pair[0])
+        heads = gather(luck, some)
+        if luck.random() < 0.2:
+            # Another query has derived the same.
+            heads.add_all([_in_order(some)])
         counted = heads.counted()
         assert counted is not None
         for pair in sorted(set(some)):
@@ -80,6 +92,13 @@ def _give_rows(luck: random.Random, pairs: list[tuple[int, int]]) -> None:
         assert found.tolist() == [rows[pair] for pair in sorted(set(some))]
         assert list(map(tuple, relation.whole_table().T.tolist())) == list(rows)
         assert not relation.status[: relation.count].any()
+
+
+def _in_order(pairs: list[tuple[int, int]]) -> Heads:
+    heads = Heads(2, in_order=True)
+    heads.add_keys(keys_of(sorted(pairs)))
+    heads.end_block()
+    return heads
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -92,13 +111,50 @@ def test_heads_in_order_hold_no_more_memory_than_they_need() -> None:
     for first in range(1000):
         heads.room(8)[:] = keys_of([(first, 1)] * 8)
         assert heads.take(8)
-    assert sum(part.keys.base is None for part in heads.counted) == len(heads.counted)
     assert sum(part.keys.size for part in heads.counted) >= 998
+    chunks = [part.keys.base for part in heads.counted]
+    sizes = {id(chunk): chunk.nbytes for chunk in chunks if chunk is not None}
+    assert 12 * 998 <= sum(sizes.values()) < 2 * 12 * 1000
 
 
 # ----------------------------------------------------------------- planted bugs
 
 MUTANTS = (
+    Mutant(
+        "a block goes on with the part of the block before",
+        "embedded.in_order",
+        "        self._start = self._end\n",
+        "",
+        "",
+    ),
+    Mutant(
+        "a chunk that is full is written to from its beginning",
+        "embedded.in_order",
+        "self._chunk = _empty(max(size, CHUNK))",
+        "self._chunk = self._chunk if self._end else _empty(CHUNK + size)",
+        "",
+    ),
+    Mutant(
+        "pieces are read from the beginning of each of them",
+        "embedded.cores",
+        "yield piece[low:high]",
+        "yield piece[: high - low]",
+        "",
+    ),
+    Mutant(
+        "new keys of a piece are numbered like those of the piece before",
+        "embedded.relation",
+        "first + start + done",
+        "first + start",
+        "",
+    ),
+    Mutant(
+        "heads that another query has counted are lost",
+        "embedded.heads",
+        "if len(self._pieces) == 1 and not self._counted:",
+        "if self._pieces:",
+        "",
+    ),
     Mutant(
         "what is not counted yet is lost",
         "embedded.in_order",

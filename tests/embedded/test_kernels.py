@@ -56,6 +56,7 @@ def test_agree_heads_are_counted(batches: list[list[tuple[int, int]]]) -> None:
     if counted is None:
         assert not expected
         return
+    assert isinstance(counted, Counted)
     assert counted.keys.tolist() == sorted(expected)
     assert counted.counts.tolist() == [expected[key] for key in sorted(expected)]
 
@@ -72,6 +73,7 @@ def test_agree_wide_heads_are_counted(
     found: Counter[tuple[int, ...]] = Counter()
     counted = heads.counted()
     if counted is not None:
+        assert isinstance(counted, Counted)
         rows = [tuple(row) for row in counted.facts.tolist()]
         assert counted.keys.tolist() == sorted(counted.keys.tolist())
         found = Counter(dict(zip(rows, counted.counts.tolist(), strict=True)))

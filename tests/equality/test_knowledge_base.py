@@ -48,7 +48,7 @@ def test_unknown_modes_are_refused() -> None:
 
 
 def test_engines_that_keep_no_representatives_are_refused() -> None:
-    other = cast("Engine", SimpleNamespace(name="other"))
+    other = cast("Engine", SimpleNamespace(name="other", materialised=None))
     with pytest.raises(NoRewritingError, match="axioms"):
         evermat.KnowledgeBase(engine=other, equality="rewrite")
 
@@ -117,6 +117,21 @@ def test_negation_and_comparisons_see_cliques(engine_name: str) -> None:
     kb.delete("same_as", [("a", "b")])
     assert kb.count("distinct") == 6
     assert set(kb.facts("free")) == {("a",), ("c",)}
+
+
+def test_changes_can_be_asked_for_equality_of_triples(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name)
+    same = (iri("a"), IRI(OWL), iri("b"))
+    change = kb.load({"triple": [same]})
+    pairs = {(iri("a"), iri("b")), (iri("b"), iri("a"))}
+    assert set(change.added("same_as")) == pairs
+    assert set(change.added("same_as", "derived")) == pairs
+    assert change.predicates == ("triple",)
+    change = kb.insert("triple", [(iri("b"), IRI(OWL), iri("c"))])
+    assert len(change.added("same_as")) == 4
+    change = kb.delete("triple", [same])
+    assert set(change.removed("same_as")) > pairs
+    assert not change.added("same_as")
 
 
 def test_values_are_never_equal(engine_name: str) -> None:

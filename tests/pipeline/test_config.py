@@ -122,6 +122,7 @@ COLUMNS = '[[source]]\npath = "x.csv"\npredicate = "p"\n[source.columns]\n'
         (ARGUMENT + '{ column = "a", language = "a b" }]\n', "tag of a language"),
         (ARGUMENT + '{ iri = "http://e/a b/{a}" }]\n', "is not an IRI"),
         (COLUMNS + 'a = { pattern = "(?!a)" }\n', "not a regular expression"),
+        (ARGUMENT + '{ iri = "people/{a}" }]\n', "`people/{a}` is relative"),
         (COLUMNS + 'a = { type = "integer", min = "1" }\n', "is not a number"),
     ],
 )  # fmt: skip

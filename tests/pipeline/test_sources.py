@@ -215,6 +215,65 @@ def test_bounds_are_about_numbers_and_moments(tmp_path: Path) -> None:
     ]
 
 
+BIG = 2**53
+"""From here on floats do not tell neighbouring integers apart."""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fine", "wrong"),
+    [
+        (f"min = {BIG + 1}", [BIG + 1, BIG + 2], [BIG, -BIG, 0]),
+        (f"max = {BIG}", [BIG, -BIG], [BIG + 1]),
+        (f'type = "integer", max = {10**400}', [10**400, 5], [10**400 + 1]),
+        (f'type = "integer", min = {-(10**400)}', [-(10**400)], [-(10**400) - 1]),
+        ("min = 0.1", ["0.1", "0.10000000000000000001"], ["0.09999999999999999999"]),
+        (
+            'type = "decimal", max = 0.12345678901234567891',
+            ["0.12345678901234567891"],
+            ["0.12345678901234567892"],
+        ),
+        ('type = "double", min = 0.1, max = 1e3', ["0.1", "1000"], ["0.09", "1000.1"]),
+        ("max = 1.5e0", ["1.50", "-inf"], ["1.5000000000000000000000001", "inf"]),
+    ],
+)
+def test_bounds_are_exact(
+    tmp_path: Path, bounds: str, fine: list[object], wrong: list[object]
+) -> None:
+    (tmp_path / "edge.csv").write_text("\n".join(map(str, ["n", *fine, *wrong])))
+    config = source(
+        tmp_path,
+        'predicate = "n"',
+        'path = "edge.csv"\nmax_rejected = "all"\n[source.columns]',
+        f"n = {{ {bounds} }}",
+    )
+    finished = run(config)
+    reasons = [str(row["reason"]) for row in rejected(config, finished, "n")]
+    assert len(reasons) == len(wrong)
+    assert all("below" in reason or "above" in reason for reason in reasons)
+
+
+def test_iris_are_full(tmp_path: Path) -> None:
+    names = [
+        "http://e.org/a",
+        "<urn:x:b>",
+        "mailto:c@e.org",
+        "alice",
+        "/a",
+        "_:b",
+        "a/b:c",
+    ]
+    (tmp_path / "edge.csv").write_text("\n".join(["n", *names]))
+    config = source(
+        tmp_path,
+        'predicate = "n"',
+        'path = "edge.csv"\nmax_rejected = "all"\n[source.columns]\nn = "iri"',
+    )
+    finished = run(config)
+    assert [str(row["reason"]) for row in rejected(config, finished, "n")] == [
+        f"`{name}` is not a full IRI" for name in names[3:]
+    ]
+
+
 def test_too_many_wrong_rows_fail_the_run(tmp_path: Path) -> None:
     (tmp_path / "edge.csv").write_text("from,to\na,b\nb,\n", encoding="utf-8")
     with pytest.raises(RejectedRowsError, match="1 of 2 rows of source `edge`") as info:

@@ -67,6 +67,19 @@ def short(value: object) -> str:
          ["x a C"], ["x p v"]),
         (":C rdfs:subClassOf [ owl:onProperty :p ; owl:allValuesFrom :D ] .",
          ["x a C", "x p y", "u p v"], ["y a D"]),
+        (":C owl:intersectionOf (:D [ owl:onProperty :p ; owl:someValuesFrom :E ]) .",
+         ["x a D", "x p y", "y a E", "u a C"], ["x a C", "u a D"]),
+        (":C owl:unionOf (:D :E) .", ["x a D", "y a E", "z a C"], ["x a C", "y a C"]),
+        (("[ owl:onProperty [ owl:inverseOf :p ] ; owl:someValuesFrom :C ]"
+         " rdfs:subClassOf :D ."), ["y p x", "y a C", "u p v"], ["x a D"]),
+        ((":C rdfs:subClassOf"
+         " [ owl:onProperty [ owl:inverseOf :p ] ; owl:allValuesFrom :D ] ."),
+         ["x a C", "y p x", "x p u"], ["y a D"]),
+        ((":C rdfs:subClassOf [ owl:onProperty [ owl:inverseOf :p ] ; owl:hasValue :v ]"
+         " ."), ["x a C"], ["v p x"]),
+        (":r owl:propertyChainAxiom (:p [ owl:inverseOf :q ]) .",
+         ["x p y", "z q y"], ["x r z"]),
+        (":p rdfs:subPropertyOf [ owl:inverseOf :q ] .", ["x p y"], ["y q x"]),
     ],
 )  # fmt: skip
 def test_axioms_as_rules(
@@ -87,17 +100,45 @@ def test_functional_properties_make_things_equal(tmp_path: Path) -> None:
     assert {("y", "z"), ("u", "v")} <= pairs
 
 
+@pytest.mark.parametrize(
+    ("axioms", "facts", "equal"),
+    [
+        (":C owl:hasKey (:p :q) .",
+         ["x a C", "y a C", "z a C", "u a D", "x p v", "y p v", "z p v", "u p v",
+          "x q w", "y q w", "z q t", "u q w"], {"x", "y"}),
+        (":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 1 ] .",
+         ["x a C", "x p y", "x p z", "u p v", "u p w"], {"y", "z"}),
+        ((":C rdfs:subClassOf [ owl:onProperty :p ; owl:onClass :D ;"
+         ' owl:maxQualifiedCardinality "1"^^<http://www.w3.org/2001/XMLSchema#'
+         "nonNegativeInteger> ] ."),
+         ["x a C", "x p y", "x p z", "x p u", "y a D", "z a D"], {"y", "z"}),
+    ],
+)  # fmt: skip
+def test_axioms_that_make_things_equal(
+    tmp_path: Path, axioms: str, facts: list[str], equal: set[str]
+) -> None:
+    given = [fact.split() for fact in facts]
+    found = derived(tmp_path, axioms, *given)  # type: ignore[arg-type]
+    pairs = {frozenset({s, o}) for s, p, o in found if p.endswith("sameAs")}
+    assert {pair for pair in pairs if len(pair) > 1} == {frozenset(equal)}
+
+
 def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
     (tmp_path / "o.ttl").write_text(
         PREFIXES + ":C owl:disjointWith :D . :p a owl:AsymmetricProperty ."
-        ":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 1 ], :C .",
+        ":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 2 ], :C ."
+        ":C rdfs:subClassOf owl:Nothing . :x a [ owl:onProperty :p ; owl:hasValue :y ]."
+        "[] a owl:NegativePropertyAssertion . [] a owl:AllDisjointClasses .",
         encoding="utf-8",
     )
     ontology = read_ontology(tmp_path / "o.ttl")
     assert ontology.rules == ()
     assert ontology.ignored == {
         "class expression on the right": 1,
+        "member of a class without a name": 1,
+        "owl:AllDisjointClasses": 1,
         "owl:AsymmetricProperty": 1,
+        "owl:NegativePropertyAssertion": 1,
+        "owl:Nothing": 1,
         "owl:disjointWith": 1,
-        "owl:maxCardinality": 1,
     }

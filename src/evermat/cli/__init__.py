@@ -7,15 +7,25 @@ interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from pathlib import Path
 
 OK, WRONG_INPUT, WRONG_USAGE, BUDGET_EXCEEDED, DOES_NOT_HOLD = 0, 1, 2, 3, 4
 
 
 def main() -> None:
     """Run the command; errors are shown as they were written, without a traceback."""
+    _open_streams()
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_streams() -> None:
+    """Have somewhere to write to, also where the caller closed standard output."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  to the end
 
 
 def run(arguments: list[str]) -> int:
@@ -30,19 +40,36 @@ def run(arguments: list[str]) -> int:
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             app(arguments, prog_name="evermat")
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else OK
-    except BudgetExceededError as error:
-        _complain(_text(error))
-        return BUDGET_EXCEEDED
+        code = stop.code if isinstance(stop.code, int) else OK
+        # Wrong usage was told by then; what was wrong is behind the end.
+        message = getattr(stop.__context__, "format_message", None)
+        if code == WRONG_USAGE and message is not None:
+            _document(arguments, stop, message(), code)
+        return code
     except EvermatError as error:
+        is_budget = isinstance(error, BudgetExceededError)
+        code = BUDGET_EXCEEDED if is_budget else WRONG_INPUT
         _complain(_text(error))
-        return WRONG_INPUT
+        _document(arguments, error, error.message, code)
+        return code
     except OSError as error:
         what = "" if error.filename is None else f" `{error.filename}`"
         reason = (error.strerror or str(error)).lower()
-        _complain(f"the system refuses{what}: {reason}")
+        text = f"the system refuses{what}: {reason}"
+        _complain(text)
+        _document(arguments, error, text, WRONG_INPUT)
         return WRONG_INPUT
     return OK
+
+
+def _document(
+    arguments: list[str], error: BaseException, message: str, code: int
+) -> None:
+    """Tell an error as data, too, where data is asked for."""
+    from evermat.cli.problems import print_error, wants_json
+
+    if wants_json(arguments):
+        print_error(error, message, code)
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:

@@ -28,6 +28,7 @@ from evermat.cli.options import (
     SyntaxOption,
     Version,
     budget_of,
+    known_format,
 )
 from evermat.cli.pipeline_app import pipeline
 from evermat.cli.programs import Syntax
@@ -36,7 +37,6 @@ from evermat.cli.store_app import stores, update
 app = typer.Typer(
     name="evermat",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
@@ -100,7 +100,13 @@ def run(
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="SUFFIX", help="csv, tsv, parquet, …")
+        str,
+        typer.Option(
+            "--format",
+            metavar="SUFFIX",
+            help="csv, tsv, parquet, …",
+            callback=known_format,
+        ),
     ] = "csv",
     show: Show = 0,
     store: Store = None,

@@ -7,6 +7,7 @@ from collections import Counter
 from enum import Enum, auto
 from typing import TYPE_CHECKING, TypedDict
 
+from evermat.cli.problems import problem_document
 from evermat.cli.programs import Syntax, read_program
 from evermat.errors import EvermatError
 from evermat.lang.checks import check_program
@@ -46,8 +47,8 @@ def check_files(
         documents.append(
             {
                 "file": str(path),
-                "errors": [_document(problem) for problem in errors],
-                "warnings": [_document(problem) for problem in warnings],
+                "errors": [problem_document(problem) for problem in errors],
+                "warnings": [problem_document(problem) for problem in warnings],
                 "modules": modules,
             }
         )
@@ -95,18 +96,6 @@ def _modules(program: Program) -> list[_Module]:
         for stratum in stratify(normalise(program.rules)).strata
         for module in find_modules(stratum.recursive_rules, stratum.is_local)
     ]
-
-
-def _document(problem: EvermatError) -> dict[str, object]:
-    span = problem.span
-    return {
-        "code": problem.code,
-        "message": problem.message,
-        "line": None if span is None else span.line,
-        "column": None if span is None else span.column,
-        "rule": problem.law,
-        "help": problem.help,
-    }
 
 
 class Mode(Enum):

@@ -46,8 +46,54 @@ SyntaxOption = Annotated[
     Syntax,
     typer.Option("--syntax", help="How the rules are written; auto goes by suffix."),
 ]
+
+
+def known_engine(name: str | None) -> str | None:
+    """Refuse an engine that does not exist."""
+    from evermat.engines import ENGINES
+
+    if name is None or name in ENGINES:
+        return name
+    message = f"there is no engine `{name}`; use {', '.join(sorted(ENGINES))}"
+    raise typer.BadParameter(message)
+
+
+def known_algorithm(name: str) -> str:
+    """Refuse an algorithm that does not exist."""
+    if name == "auto":
+        return name
+    from evermat.maintenance.algorithms import NAMES
+
+    if name in NAMES:
+        return name
+    message = f"there is no algorithm `{name}`; choose from {', '.join(NAMES)}"
+    raise typer.BadParameter(message)
+
+
+def known_format(suffix: str) -> str:
+    """Refuse a format that nothing can be written in, before any work is done."""
+    if suffix == "csv":
+        return suffix
+    from evermat.io.files import UnknownFormatError, data_file
+    from evermat.io.writing import require_writable
+
+    try:
+        require_writable(data_file(Path(f"facts.{suffix.lstrip('.')}")))
+    except UnknownFormatError as error:
+        known = "csv, tsv, facts, parquet, arrow, feather or nt"
+        message = f"there is no format `{suffix}`; use {known}"
+        raise typer.BadParameter(message) from error
+    return suffix
+
+
 EngineOption = Annotated[
-    str, typer.Option("--engine", metavar="NAME", help="embedded, reference or spark.")
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="embedded, reference or spark.",
+        callback=known_engine,
+    ),
 ]
 Store = Annotated[
     Optional[str],  # noqa: UP045
@@ -74,6 +120,7 @@ AlgorithmOption = Annotated[
         "--algorithm",
         metavar="NAME",
         help="How updates are maintained; `evermat algorithms` lists the names.",
+        callback=known_algorithm,
     ),
 ]
 BudgetRounds = Annotated[

@@ -65,7 +65,7 @@ class Output:
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """A table, left out of JSON; numbers are set to the right."""
         if self.is_terminal:
-            _rich_table(columns, list(rows))
+            _draw(columns, list(rows))
         elif not self.is_json:
             lines = [columns, *([_plain(cell) for cell in row] for row in rows)]
             print("\n".join("\t".join(line) for line in lines), flush=True)  # noqa: T201
@@ -153,21 +153,15 @@ def _json_value(value: Constant) -> object:
     return term_text(value.kind, value.text)
 
 
-def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _draw(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    from evermat.cli.screen import draw_table
 
-    table = Table(box=SIMPLE_HEAD)
-    for position, name in enumerate(columns):
-        numeric = bool(rows) and all(
-            isinstance(row[position], int | float) for row in rows
-        )
-        table.add_column(name, justify="right" if numeric else "left")
-    for row in rows:
-        table.add_row(*(Text(_pretty(value)) for value in row))
-    Console().print(table)
+    numeric = {
+        at
+        for at in range(len(columns))
+        if rows and all(isinstance(row[at], int | float) for row in rows)
+    }
+    draw_table(columns, [[_pretty(cell) for cell in row] for row in rows], numeric)
 
 
 def _pretty(value: Cell) -> str:

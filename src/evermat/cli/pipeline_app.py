@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from evermat.cli.options import CONTEXT, Json
+from evermat.cli.options import CONTEXT, Json, known_engine
 
 pipeline = typer.Typer(
     name="pipeline",
@@ -46,7 +46,10 @@ ConfigFile = Annotated[
 PipelineEngine = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        "--engine", metavar="NAME", help="spark or embedded, whatever CONFIG says."
+        "--engine",
+        metavar="NAME",
+        help="spark or embedded, whatever CONFIG says.",
+        callback=known_engine,
     ),
 ]
 PipelineMaster = Annotated[

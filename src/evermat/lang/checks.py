@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from evermat.errors import (
     ArgumentCountError,
     ArityError,
+    BodyLengthError,
     Label,
     ProgramError,
     ProgramWarning,
@@ -38,12 +39,17 @@ from evermat.lang.syntax import (
     Rule,
 )
 from evermat.lang.type_checks import TypeCheck
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from evermat.errors import EvermatError, Span
     from evermat.functions import Function
+
+MOST_ATOMS = 300
+"""A body has no more, two conditions counting as one: its parts are run inside each
+other, and Python allows a thousand calls to be under way."""
 
 Problem = TypeVar("Problem", bound="EvermatError")
 
@@ -83,8 +89,13 @@ def require_valid(program: Program) -> None:
     Raises:
         ProgramError: the first problem; its text and its `problems` have them all.
     """
+    raise_all(list(find_errors(program)))
+
+
+def find_errors(program: Program) -> tuple[ProgramError, ...]:
+    """All that is wrong with a program, in order of the text; no warnings."""
     errors, _ = _find_problems(program)
-    raise_all(list(_in_order(errors)))
+    return _in_order(errors)
 
 
 @collection_paused()
@@ -98,6 +109,7 @@ def _find_problems(
     sound: list[Rule] = []
     for rule in program.rules:
         found: list[ProgramError] = [*unsafe_variables(rule), *_misused_functions(rule)]
+        found += _too_long(rule)
         if not rule.heads:
             found.append(ProgramError(f"a rule has no head: {rule}"))
         mismatches, doubts = types.rule(rule)
@@ -112,6 +124,18 @@ def _find_problems(
         errors += _misused_in_atom(fact)
     errors += _recursion_through_negation(sound)
     return errors, warnings
+
+
+def _too_long(rule: Rule) -> Iterator[BodyLengthError]:
+    atoms = sum(isinstance(part, Atom) for part in rule.body)
+    others = len(rule.body) - atoms
+    if atoms + others // 2 > MOST_ATOMS:
+        yield BodyLengthError(
+            f"a body has {counted(atoms, 'atom')} and {counted(others, 'other part')}",
+            labels=() if rule.span is None else (Label(rule.span),),
+            law=f"{MOST_ATOMS} atoms, or twice as many conditions, are the most",
+            help="divide the rule, or put constants into facts and join with them",
+        )
 
 
 def _in_order(problems: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -1,7 +1,7 @@
 """From text to programs; the grammar is in `docs/language.md`.
 
-Reading goes on behind a statement that could not be read, so that one report has all
-the mistakes of a text.
+Reading goes on behind a statement that could not be read, and the statements that could
+be are checked, so that one report has all the mistakes of a text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from evermat.errors import IncludeError, Label, ParseError, Source, raise_all
 from evermat.garbage import collection_paused
+from evermat.lang.checks import find_errors
 from evermat.lang.directives import DIRECTIVES, Directives
 from evermat.lang.statements import StatementReader
 from evermat.lang.suggestions import did_you_mean
@@ -44,7 +45,8 @@ def parse_program(
         base: the base of relative IRIs from the start.
 
     Raises:
-        ParseError: if the text is not a program; its `problems` are all mistakes.
+        ParseError: if the text is not a program; its `problems` are all mistakes, also
+            what is wrong with statements that could be read.
 
     >>> parse_program("reach(?x, ?y) :- edge(?x, ?y) .").rules[0].head.predicate
     'reach'
@@ -127,9 +129,26 @@ class _Parts:
     included: set[Path] = field(default_factory=set)
     follow_includes: bool = True
 
+    def sizes(self) -> tuple[int, int]:
+        """How many rules and facts there are so far."""
+        return len(self.rules), len(self.facts)
+
+    def shrink(self, sizes: tuple[int, int]) -> None:
+        """Forget all rules and facts but the first."""
+        del self.rules[sizes[0] :], self.facts[sizes[1] :]
+
     def program(self) -> Program:
-        """All of it as a program; raises what was wrong with it."""
-        raise_all(self.problems)
+        """All of it as a program; raises what was wrong with it.
+
+        What is missing because it could not be read makes no other statement wrong, so
+        all that is found in the rest is true of the whole.
+        """
+        program = self._read()
+        if self.problems:
+            raise_all([*self.problems, *find_errors(program)])
+        return program
+
+    def _read(self) -> Program:
         said = self.directives
         return Program(
             rules=tuple(self.rules),
@@ -144,8 +163,16 @@ class _Parts:
 
 @collection_paused()
 def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
+    """Read statements; of those next to a mistake on its line, none is kept.
+
+    They may be pieces of the statement with the mistake, and only seem to be wrong.
+    """
     reader = StatementReader(source, parts.directives.namespace, parts.problems)
+    before = parts.sizes()
+    is_whole = True
     while reader.kind != "end":
+        here = parts.sizes()
+        begins_line = reader.at_new_line()
         reader.begin_statement()
         try:
             if reader.kind == "at":
@@ -154,7 +181,13 @@ def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
                 reader.statement(parts.rules, parts.facts)
         except ParseError as problem:
             parts.problems.append(problem)
-            reader.recover()
+            parts.shrink(here if begins_line else before)
+            is_whole = reader.recover() and reader.at_new_line()
+        else:
+            if not is_whole:
+                parts.shrink(here)
+            is_whole = True
+        before = here
 
 
 def _read_directive(reader: StatementReader, folder: Path, parts: _Parts) -> None:

@@ -46,14 +46,23 @@ class StatementReader(ExpressionReader):
         """Forget what the last statement left."""
         self._resume = None
 
-    def recover(self) -> None:
-        """After a mistake, go where the next statement begins."""
+    def recover(self) -> bool:
+        """After a mistake, go where the next statement begins; whether that is sure."""
         if self._resume is not None:
             self.go_to(self._resume)
-            return
+            return True
         while not (self._at_final_dot() or self.at_open_string()):
             self.advance()
+        is_sure = self._at_final_dot()
         self.advance()
+        return is_sure
+
+    def at_new_line(self) -> bool:
+        """Whether a line begins here, or the text ends."""
+        if self.kind == "end" or not self.position:
+            return True
+        previous = self.tokens[self.position - 1]
+        return "\n" in self.source.text[previous.end : self.token.start]
 
     def _at_final_dot(self) -> bool:
         """Whether a dot is at hand that ends a statement, not one of `example.org`."""
@@ -237,9 +246,8 @@ class StatementReader(ExpressionReader):
     def _bad_separator(self, what: str, expected: str) -> ParseError:
         token = self.token
         previous = self.tokens[self.position - 1]
-        on_new_line = "\n" in self.source.text[previous.end : token.start]
         begins_statement = token.kind in NAME_KINDS or token.kind in {"[", "at"}
-        if token.kind == "end" or (on_new_line and begins_statement):
+        if token.kind == "end" or (self.at_new_line() and begins_statement):
             # A forgotten dot: what follows is a statement of its own.
             self._resume = self.position
             at_end = token.kind == "end"

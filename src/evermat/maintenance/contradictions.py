@@ -1,6 +1,7 @@
-"""Why two values would be equal: the facts from which that follows in one step.
+"""Why two values would be equal: facts of one step, and all given facts behind them.
 
-The facts are told as they are kept, so the names that theirs stand for are told, too.
+The search begins where merging failed. What was derived by then is still there, so it
+is known which facts the wrong equality can follow from.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from evermat.algebra import Pattern, Query, QuerySet, Role, Views
 from evermat.engine_abilities import UnequalValuesError
 from evermat.lang.equality import SAME
+from evermat.maintenance.explain_equality import Sources
 from evermat.rule_plans import derive
 from evermat.values import Constant, Kind
 
@@ -20,41 +22,78 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.algebra import Facts, SettledFacts, Snapshot
-    from evermat.engine_abilities import EqualityEngine, Representatives
-    from evermat.rule_plans import RuleSet
+    from evermat.engine_abilities import Representatives
+    from evermat.maintenance.equality_insertion import Insertion
 
 _SHOWN = 6
 """How many facts an error shows, and how many names of a clique."""
 
+MOST_FACTS = 20_000
+MOST_LEVELS = 64
+"""How far the search for given facts goes."""
+
 
 def explained(
     error: UnequalValuesError,
-    engine: EqualityEngine,
-    representatives: Representatives,
-    rules: RuleSet,
+    insertion: Insertion,
+    before: Representatives,
     equalities: SettledFacts,
-    facts: Facts,
 ) -> UnequalValuesError:
     """The error with the facts that lead to it.
 
     Args:
         error: names the two values.
-        engine: has the facts.
-        representatives: the cliques, as far as they were merged.
-        rules: derive equality.
-        equalities: were derived last, the wrong one among them.
-        facts: those that hold.
+        insertion: failed to merge constants.
+        before: the cliques before that.
+        equalities: what was to be merged; facts of their representatives.
     """
+    engine = insertion.setting.engine
+    facts = insertion.facts | insertion.pending
     links = _links(engine.snapshot(equalities), error.left, error.right)
     wrong = engine.derive(links, Views(facts, facts, equalities))
     if wrong.is_empty():
         wrong = equalities
     bodies = derive(
-        engine, rules.backward, positive=facts, negative=facts, delta_positive=wrong
+        engine,
+        insertion.rules.backward,
+        positive=facts,
+        negative=facts,
+        delta_positive=wrong,
     )
     rows = dict(sorted(_rows(engine.snapshot(bodies)))[:_SHOWN])
-    cliques = (c for row in rows.values() for c in _cliques(row, representatives))
-    return UnequalValuesError(error.left, error.right, (*rows, *dict.fromkeys(cliques)))
+    cliques = (name for row in rows.values() for name in _cliques(row, before))
+    return UnequalValuesError(
+        error.left,
+        error.right,
+        # Facts are told as they are kept, so the names that theirs stand for, too.
+        derivation=(*rows, *dict.fromkeys(cliques)),
+        given=_given(insertion, before, wrong, facts),
+    )
+
+
+def _given(
+    insertion: Insertion, before: Representatives, wrong: SettledFacts, facts: Facts
+) -> dict[str, pa.Table]:
+    """Given facts that wrong equalities can follow from, unless they are too many."""
+    setting = insertion.setting
+    engine, given = setting.engine, setting.given
+
+    def behind(found: SettledFacts) -> SettledFacts:
+        kept = given.kept(engine.originals(found, before))
+        new = engine.rewritten_into(given.insertions, before, found)
+        return engine.settle(kept | new)
+
+    rules = tuple(
+        rule
+        for rule in setting.program.rules
+        if rule in insertion.chosen and rule in setting.component
+    )
+    sources = Sources(engine, before, rules, wrong, facts=facts, given=behind)
+    while not sources.is_whole and sources.size() <= MOST_FACTS:
+        if sources.depth == MOST_LEVELS:
+            break
+        sources.widen(sources.depth + 1)
+    return dict(sources.tables())
 
 
 def _links(snapshot: Snapshot, left: Constant, right: Constant) -> QuerySet:
@@ -75,7 +114,7 @@ def _links(snapshot: Snapshot, left: Constant, right: Constant) -> QuerySet:
                 waiting.append(there)
     links: list[tuple[Constant, Constant]] = []
     here = right
-    while here in reached and len(links) < _SHOWN:
+    while here in reached:
         links.append(reached[here])
         here = _other_end(reached[here], here)
     return QuerySet(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evermat.engine_abilities import EqualityEngine, Representatives
     from evermat.lang.syntax import Rule
     from evermat.maintenance.equality_rules import EqualityProgram, NormalRules
+    from evermat.maintenance.equality_state import GivenFacts
     from evermat.maintenance.run import Run
     from evermat.values import Kind
 
@@ -51,6 +52,8 @@ class Setting:
         program: the rules of the program before and after, together.
         component: those that equality depends on.
         values: the kinds of constants that are never equal.
+        given: the facts that are given.
+        tracing: whether a contradiction is to be explained; it takes copies of cliques.
     """
 
     engine: EqualityEngine
@@ -58,6 +61,8 @@ class Setting:
     program: EqualityProgram
     component: frozenset[Rule]
     values: frozenset[Kind]
+    given: GivenFacts
+    tracing: bool = False
 
     def rules(self, representatives: Representatives) -> NormalRules:
         """The rules under representatives."""
@@ -73,7 +78,9 @@ class Insertion:
     """Adds facts and all that follows in the component of equality.
 
     Attributes:
+        chosen: the rules that are applied.
         representatives: π, changed as constants are merged.
+        pending: facts that are to be added when constants have been merged.
     """
 
     def __init__(
@@ -82,6 +89,7 @@ class Insertion:
         self.setting = setting
         self.chosen = rules
         self.representatives = representatives
+        self.pending = setting.engine.no_facts()
         self.rules = setting.rules(representatives).proving(rules)
 
     @property
@@ -106,9 +114,10 @@ class Insertion:
                 return
             equalities = engine.settle(delta.within(EQUALITIES))
             if not equalities.is_empty():
-                rest = engine.settle(delta - equalities)
-                candidates = engine.settle(rest | self._merge(equalities))
+                self.pending = engine.settle(delta - equalities)
+                candidates = engine.settle(self.pending | self._merge(equalities))
                 continue
+            self.pending = engine.no_facts()
             run.add(delta)
             run.round(delta)
             candidates = derive(
@@ -123,14 +132,16 @@ class Insertion:
         """Merge constants, and nothing else; returns those that lost their status.
 
         Raises:
-            UnequalValuesError: two values would be equal, and why.
+            UnequalValuesError: two values would be equal, and why if it is traced.
         """
         setting, engine = self.setting, self.setting.engine
+        before = self.representatives.copy() if setting.tracing else None
         try:
             return engine.merge(self.representatives, equalities, LOST, setting.values)
         except UnequalValuesError as error:
-            known = (self.representatives, self.rules, equalities, self.facts)
-            raise explained(error, engine, *known) from None
+            if before is None:
+                raise
+            raise explained(error, self, before, equalities) from None
 
     def _merge(self, equalities: SettledFacts) -> SettledFacts:
         """Merge constants; returns facts that take the place of others, and new ones.

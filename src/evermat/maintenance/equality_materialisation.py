@@ -7,10 +7,12 @@ holds one fact for all facts that differ only in equal constants.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from evermat.engine_abilities import EqualityEngine
+from evermat.engine_abilities import EqualityEngine, UnequalValuesError
+from evermat.errors import EvermatError
 from evermat.lang.equality import SAME
 from evermat.maintenance.algorithms import (
     AUTO,
@@ -39,7 +41,7 @@ from evermat.maintenance.rule_book import RuleBook
 from evermat.maintenance.watch import OutOfPatience, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
 
@@ -63,6 +65,8 @@ class _Plan:
 
     Attributes:
         start: when the update began.
+        component: rules that equality turned out to depend on in an earlier attempt.
+        tracing: whether a contradiction is to be explained.
     """
 
     book: RuleBook
@@ -70,6 +74,8 @@ class _Plan:
     program: EqualityProgram
     arities: Mapping[str, int]
     start: float
+    component: frozenset[Rule] = frozenset()
+    tracing: bool = False
 
 
 class EqualityMaterialisation(Driver[EqualityEngine]):
@@ -181,21 +187,27 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         )
         component: frozenset[Rule] = frozenset()
         forced = None if algorithm == AUTO else Choice(algorithm, "asked for")
+
+        def attempt(*, dry: bool, tracing: bool = False) -> Outcome:
+            with self._transaction():
+                plan = self._read_rules(request, book, change, start)
+                plan = replace(plan, component=component, tracing=tracing)
+                return self._attempt(request, plan, forced, dry=dry)
+
         while True:
             try:
-                with self._transaction():
-                    plan = self._read_rules(request, book, change, start)
-                    return self._attempt(request, plan, component, forced, dry=dry)
+                return attempt(dry=dry)
             except LargerComponent as larger:
                 component = larger.component
             except OutOfPatience:
                 forced = Choice(REMATERIALISE, "maintaining took longer than expected")
+            except UnequalValuesError as error:
+                raise _traced(error, partial(attempt, dry=True, tracing=True)) from None
 
     def _attempt(
         self,
         request: Request,
         plan: _Plan,
-        component: frozenset[Rule],
         forced: Choice | None,
         *,
         dry: bool,
@@ -204,7 +216,7 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         # The first facts are loaded as they are, and not compared with any.
         rows = replace(request, insert={}) if is_first else request
         update = read_request(self.engine, rows, plan.change, self._given)
-        job = self._job(plan, update, component)
+        job = self._job(plan, update)
         begun = None if is_first else perf_counter()
         choice = self._choose(forced, plan, job)
         watch = Watch(self.budget, self.progress, choice.patience)
@@ -331,9 +343,7 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
             program = self._program
         return _Plan(book, change, program, arities, start)
 
-    def _job(
-        self, plan: _Plan, update: Update, component: frozenset[Rule]
-    ) -> EqualityJob:
+    def _job(self, plan: _Plan, update: Update) -> EqualityJob:
         old, new = self._program.rule_set, plan.program.rule_set
         together = plan.program
         if old is not new and not old <= new:
@@ -344,16 +354,33 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
             program=together,
             old=old,
             new=new,
-            component=behind | component if component else behind,
+            component=behind | plan.component if plan.component else behind,
             deletions=update.deletions,
             insertions=update.insertions,
             modules=self._has_modules,
+            tracing=plan.tracing,
         )
 
     def _given(self, facts: Facts) -> SettledFacts:
         if self._is_foreign:
             return self.engine.settle(facts & self.engine.explicit)
         return given_among(self.engine, facts)
+
+
+def _traced(
+    error: UnequalValuesError, attempt: Callable[[], Outcome]
+) -> UnequalValuesError:
+    """A contradiction with what it follows from.
+
+    The update is tried once more to find out, and this time it keeps what is needed.
+    """
+    try:
+        attempt()
+    except UnequalValuesError as told:
+        return told
+    except (EvermatError, LargerComponent, OutOfPatience):
+        pass  # it takes too long, for one
+    return error
 
 
 def _history_of(engine: Engine) -> History:

@@ -57,6 +57,7 @@ class EqualityJob:
         component: the rules that equality is known to depend on.
         deletions, insertions: given facts, as they are given.
         modules: whether closures are materialised as such.
+        tracing: whether a contradiction is to be explained.
     """
 
     program: EqualityProgram
@@ -66,6 +67,7 @@ class EqualityJob:
     deletions: SettledFacts
     insertions: SettledFacts
     modules: bool
+    tracing: bool
 
     @property
     def removed(self) -> frozenset[Rule]:
@@ -135,6 +137,8 @@ class EqualityUpdate:
             program=job.program,
             component=job.component,
             values=values_among(relations),
+            given=self.given,
+            tracing=job.tracing,
         )
         self.marks: Marks | None = None
         self.run.report = StratumReport(1)

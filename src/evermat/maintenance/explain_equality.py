@@ -35,11 +35,11 @@ from evermat.maintenance.proof import Exchange, Fact, constant_order, rows_in
 from evermat.rule_plans import compile_rules, derive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from evermat.algebra import SettledFacts
+    from evermat.algebra import Engine, Facts, SettledFacts
     from evermat.engine_abilities import EqualityEngine, Representatives
     from evermat.values import Constant
 
@@ -66,7 +66,7 @@ def plain_axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def visible_arities(engine: EqualityEngine) -> dict[str, int]:
+def visible_arities(engine: Engine) -> dict[str, int]:
     """The predicates that users know of, equality always among them."""
     arities = engine.relations().items()
     found = {name: arity for name, arity in arities if not is_auxiliary(name)}
@@ -79,8 +79,10 @@ class Sources:
     Args:
         engine: holds facts about representatives.
         representatives: what stands for what.
-        rules: the normal rules of the program.
-        fact: the fact.
+        rules: rules with equality in heads only.
+        start: representatives of the fact, or what it follows from in one step.
+        facts: those that hold.
+        given: tells those given facts that some representatives stand for.
 
     Attributes:
         is_whole: whether there are no more than those that were found.
@@ -91,47 +93,43 @@ class Sources:
         self,
         engine: EqualityEngine,
         representatives: Representatives,
-        rules: Iterable[Rule],
-        fact: Fact,
+        rules: Sequence[Rule],
+        start: SettledFacts,
+        *,
+        facts: Facts,
+        given: Callable[[SettledFacts], SettledFacts],
     ) -> None:
         self._engine = engine
         self._representatives = representatives
-        plain = without_equality(rules, visible_arities(engine))
-        values = representatives.replaced(rule_constants(plain))
-        normal = dict.fromkeys(replace_constants(rule, values) for rule in plain)
+        values = representatives.replaced(rule_constants(rules))
+        normal = dict.fromkeys(replace_constants(rule, values) for rule in rules)
         self._rules = compile_rules(normal, lambda _rule, _atom: True)
+        self._holding = facts
+        self._given = given
         self._facts = engine.no_facts()
-        self._last = self._with_cliques(self._start(fact))
+        self._last = self._with_cliques(start)
         self.is_whole = False
         self.depth = 0
 
-    def _start(self, fact: Fact) -> SettledFacts:
-        engine = self._engine
-        exchange = Exchange(engine)
-        start = engine.rewrite(exchange.settled([fact]), self._representatives)
-        first, last = fact.row[:1], fact.row[-1:]
-        if not is_equality_fact(fact) or first != last:
-            return start
-        # What occurs in any fact is equal to itself.
-        marks = exchange.settled([Fact(LOST, first)])
-        name = engine.rewrite(marks, self._representatives)
-        mentioning = engine.mentioning(name, engine.materialised)
-        if mentioning.is_empty():  # `owl:sameAs` occurs wherever something is equal
-            mentioning = self._any_fact()
-        return engine.settle(start | mentioning)
-
-    def _any_fact(self) -> SettledFacts:
-        """The representative of the first fact that was given."""
-        engine = self._engine
-        exchange = Exchange(engine)
-        given = engine.snapshot(engine.explicit)
-        for relation in sorted(given.relations()):
-            rows = rows_in(given.read(relation), 1)
-            row = min(rows, key=lambda each: [*map(constant_order, each)])
-            fact = exchange.settled([Fact(relation, row)])
-            if row:
-                return engine.rewrite(fact, self._representatives)
-        return engine.no_facts()
+    @classmethod
+    def of(
+        cls,
+        engine: EqualityEngine,
+        representatives: Representatives,
+        rules: Iterable[Rule],
+        fact: Fact,
+    ) -> Sources:
+        """What a fact can follow from that holds, by the normal rules of a program."""
+        return cls(
+            engine,
+            representatives,
+            without_equality(rules, visible_arities(engine)),
+            _start(engine, representatives, fact),
+            facts=engine.materialised,
+            given=lambda found: given_among(
+                engine, engine.originals(found, representatives)
+            ),
+        )
 
     def _with_cliques(self, facts: SettledFacts) -> SettledFacts:
         """The facts, and why the constants in them are equal to others."""
@@ -149,8 +147,8 @@ class Sources:
             premises = derive(
                 engine,
                 self._rules.backward,
-                positive=engine.materialised,
-                negative=engine.materialised,
+                positive=self._holding,
+                negative=self._holding,
                 delta_positive=heads,
             )
             self._last = self._with_cliques(premises)
@@ -160,10 +158,44 @@ class Sources:
         """The given facts, by predicate."""
         engine = self._engine
         found = engine.settle(self._facts | self._last)
-        originals = engine.originals(found, self._representatives)
-        given = engine.snapshot(given_among(engine, originals))
+        given = engine.snapshot(self._given(found))
         for name in given.relations():
             yield name, given.read(name)
+
+    def size(self) -> int:
+        """How many representatives of facts were found."""
+        return self._facts.size() + self._last.size()
+
+
+def _start(
+    engine: EqualityEngine, representatives: Representatives, fact: Fact
+) -> SettledFacts:
+    """The representative of a fact, and what it follows from without any rule."""
+    exchange = Exchange(engine)
+    start = engine.rewrite(exchange.settled([fact]), representatives)
+    first, last = fact.row[:1], fact.row[-1:]
+    if not is_equality_fact(fact) or first != last:
+        return start
+    # What occurs in any fact is equal to itself.
+    marks = exchange.settled([Fact(LOST, first)])
+    name = engine.rewrite(marks, representatives)
+    mentioning = engine.mentioning(name, engine.materialised)
+    if mentioning.is_empty():  # `owl:sameAs` occurs wherever something is equal
+        mentioning = _any_fact(engine, representatives)
+    return engine.settle(start | mentioning)
+
+
+def _any_fact(engine: EqualityEngine, representatives: Representatives) -> SettledFacts:
+    """The representative of the first fact that was given."""
+    exchange = Exchange(engine)
+    given = engine.snapshot(engine.explicit)
+    for relation in sorted(given.relations()):
+        rows = rows_in(given.read(relation), 1)
+        row = min(rows, key=lambda each: [*map(constant_order, each)])
+        fact = exchange.settled([Fact(relation, row)])
+        if row:
+            return engine.rewrite(fact, representatives)
+    return engine.no_facts()
 
 
 def is_equality_fact(fact: Fact) -> bool:

@@ -62,7 +62,9 @@ class StratumReport:
         index: the number of the stratum, from 1; 0 stands for facts of no stratum.
         rounds: how many times rules were applied to new facts.
         forward_instances: rule instances matched from body to head.
-        backward_instances: rule instances matched from head to body.
+        backward_instances: rule instances matched from head to body. Where facts are
+            only asked whether rules derive them, small batches stop at the first
+            instance for each, and large ones match all instances of a rule at once.
         overdeleted: facts that were deleted, some of them perhaps for a time only.
         rederived: overdeleted facts that one step brings back.
         proved: facts for which a surviving derivation was found before deleting.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ RDF_FORMATS = frozenset({"nt", "nq", "ttl", "trig", "rdf"})
 LINE_FORMATS = frozenset({"csv", "tsv", "json", "nt", "nq"})
 DATABASE_FORMATS = frozenset({"jdbc", "table"})
 
-Scalar = str | int | float | bool
+Bound = str | int | Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Column:
         required: whether a row without a value is wrong; otherwise the facts that
             would use it are left out.
         pattern: a regular expression for the whole text.
-        minimum, maximum: bounds, both inclusive.
+        minimum, maximum: bounds, both inclusive; numbers are exactly as written.
         one_of: the only values that there may be.
     """
 
@@ -46,8 +47,8 @@ class Column:
     type: str | None = None
     required: bool = True
     pattern: str | None = None
-    minimum: Scalar | None = None
-    maximum: Scalar | None = None
+    minimum: Bound | None = None
+    maximum: Bound | None = None
     one_of: tuple[str, ...] = ()
 
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from evermat.errors import EvermatError
 from evermat.lang.syntax import TRIPLE
-from evermat.pipeline.config import Argument, Column, FactMap, Scalar
+from evermat.pipeline.config import Argument, Bound, Column, FactMap
 from evermat.pipeline.conversions import TYPES, in_utc
 from evermat.pipeline.mapping import HOLE
-from evermat.pipeline.sections import Section
+from evermat.pipeline.sections import Section, WrittenFloat
 from evermat.values import constant
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|\\^`]')
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _ARGUMENT_KINDS = ("column", "iri", "text", "value")
 
 
@@ -71,7 +72,7 @@ _BOUNDS: dict[str, tuple[tuple[type, ...], str]] = {
 """For types of columns, what a bound is; moments are dates to Python."""
 
 
-def _bound(entry: Section, key: str, kind: str | None) -> Scalar | None:
+def _bound(entry: Section, key: str, kind: str | None) -> Bound | None:
     value = entry.any(key)
     anything = ((int, float, str, datetime.date), "a number, a text or a date")
     fitting, called = _BOUNDS.get(kind or "", anything)
@@ -85,8 +86,10 @@ def _bound(entry: Section, key: str, kind: str | None) -> Scalar | None:
             return in_utc(value).isoformat()
         case datetime.date():
             return value.isoformat()
+        case WrittenFloat():
+            return value.exact
         case _:
-            return cast("Scalar", value)
+            return cast("Bound", value)
 
 
 def facts_of(section: Section, *, is_rdf: bool) -> tuple[FactMap, ...]:
@@ -149,6 +152,12 @@ def _argument(kind: Any, entry: Section) -> Argument:  # noqa: ANN401  one of th
     text = entry.text(kind)
     if kind == "iri" and _NOT_IN_IRIS.search(HOLE.sub("", text)):
         entry.problem("iri", f"`{text}` is not an IRI, whatever the columns are")
+    elif kind == "iri" and not _SCHEME.match(text):
+        entry.problem(
+            "iri",
+            f"`{text}` is relative, and there is nothing that it could be relative to",
+            "begin it with a scheme, such as http: or urn:",
+        )
     language = None if kind == "iri" else entry.optional_text("language")
     if language is not None and not _LANGUAGE.fullmatch(language):
         entry.problem("language", f"`{language}` is not a tag of a language")

@@ -29,7 +29,7 @@ from evermat.pipeline.config import (
 from evermat.pipeline.config_columns import columns_of, facts_of
 from evermat.pipeline.intake import needed_columns
 from evermat.pipeline.problems import ConfigError
-from evermat.pipeline.sections import Problems, Section, advice_for
+from evermat.pipeline.sections import Problems, Section, WrittenFloat, advice_for
 from evermat.pipeline.toml_places import Places, toml_error
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def read_config(file: Path) -> Config:
         raise FileMissingError(file)
     text = decoded(file, file.read_bytes())
     try:
-        content = tomllib.loads(text)
+        content = tomllib.loads(text, parse_float=WrittenFloat)
     except tomllib.TOMLDecodeError as error:
         label = toml_error(str(file), text, error)
         message = str(error).partition(" (at line")[0]

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     Converter = Callable[[pa.Array], pa.Array]
 
 
+def _full_iris(texts: pa.Array) -> pa.Array:
+    """IRIs with a scheme: a row has nothing that others could be relative to."""
+    terms = TEXT_TYPES["iri"](texts)
+    is_full = pc.match_substring_regex(terms.field(1), r"^[A-Za-z][A-Za-z0-9+.\-]*:")
+    if not pc.all(is_full, min_count=0).as_py():
+        message = "an IRI without a scheme"
+        raise ValueError(message)
+    return terms
+
+
 def _dates(texts: pa.Array) -> pa.Array:
     return texts.cast(pa.date32())
 
@@ -40,12 +50,14 @@ def in_utc(moment: datetime.datetime) -> datetime.datetime:
     return moment if moment.tzinfo is None else moment.astimezone(datetime.UTC)
 
 
-TYPES: dict[str, Converter] = {**TEXT_TYPES, "date": _dates, "datetime": _datetimes}
+TYPES: dict[str, Converter] = {
+    **TEXT_TYPES, "iri": _full_iris, "date": _dates, "datetime": _datetimes,
+}  # fmt: skip
 """The types that columns can have, and how texts become constants of them."""
 
 NAMES = {
     "integer": "an integer", "decimal": "a decimal number", "double": "a number",
-    "boolean": "true or false", "iri": "an IRI", "term": "a term", "date": "a date",
+    "boolean": "true or false", "iri": "a full IRI", "term": "a term", "date": "a date",
     "datetime": "a date with time", "string": "a text",
 }  # fmt: skip
 """What messages call values of the types."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
+from operator import gt, lt
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -229,9 +231,34 @@ class _Rules:
                 numbers = _numbers(texts)
                 is_text = pc.and_(pc.is_null(numbers), pc.is_valid(texts))
                 found.append((is_text, "is not a number"))
-                beyond = is_beyond(numbers, pa.scalar(float(bound)))
+                beyond = _beyond(texts, numbers, bound, is_beyond)
                 found.append((beyond, f"is {word} {bound}"))
         return found
+
+
+def _beyond(
+    texts: pa.Array,
+    numbers: pa.Array,
+    bound: int | Decimal,
+    is_beyond: Callable[[pa.Array, pa.Scalar], pa.Array],
+) -> pa.Array:
+    """Which numbers are beyond a bound, exactly.
+
+    Rounding keeps the order of numbers. So floats tell, unless they are the same; then
+    the texts are compared, digit by digit.
+    """
+    limit = Decimal(bound)
+    rounded = pa.scalar(float(limit))
+    beyond = is_beyond(numbers, rounded)
+    is_close = pc.fill_null(pc.equal(numbers, rounded), fill_value=False)
+    if not pc.any(is_close, min_count=0).as_py():
+        return beyond
+    compare = gt if is_beyond is pc.greater else lt
+    close = texts.filter(is_close).dictionary_encode()
+    exactly = [compare(Decimal(text), limit) for text in close.dictionary.to_pylist()]
+    return pc.replace_with_mask(
+        beyond, is_close, pa.array(exactly, pa.bool_()).take(close.indices)
+    )
 
 
 def _numbers(texts: pa.Array) -> pa.Array:

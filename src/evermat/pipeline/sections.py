@@ -6,8 +6,9 @@ What is wrong is noted and reading goes on, so that one look shows all problems.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from evermat.pipeline.problems import ConfigError
 
@@ -22,6 +23,21 @@ _NAMES: dict[type, str] = {
     str: "a text", int: "a whole number", bool: "true or false",
     dict: "a table", list: "a list", float: "a number",
 }  # fmt: skip
+
+
+class WrittenFloat(float):
+    """A number of a configuration that knows how it was written.
+
+    A bound of `0.1` is a tenth, which no float is.
+    """
+
+    def __new__(cls, text: str) -> Self:
+        """Read a number with a point or an exponent."""
+        number = super().__new__(cls, text)
+        number.exact = Decimal(text)
+        return number
+
+    exact: Decimal
 
 
 @dataclass(slots=True)

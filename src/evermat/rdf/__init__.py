@@ -1,6 +1,7 @@
 """RDF in and out."""
 
 from evermat.rdf.namespaces import OWL, PREFIXES, RDF, RDFS, SKOS, XSD
+from evermat.rdf.ontology import Ontology, read_ontology
 from evermat.rdf.reading import RdfSyntaxError, rdf_batches, read_rdf
 from evermat.rdf.writing import write_facts, write_rdf
 
@@ -11,8 +12,10 @@ __all__ = [
     "RDFS",
     "SKOS",
     "XSD",
+    "Ontology",
     "RdfSyntaxError",
     "rdf_batches",
+    "read_ontology",
     "read_rdf",
     "write_facts",
     "write_rdf",

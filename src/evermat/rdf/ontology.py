@@ -11,10 +11,11 @@ individuals, are no rules; they are counted, so that nobody is misled.
 | `rdfs:domain`, `rdfs:range`                      | `[?x, a, C] :- [?x, P, ?y]` |
 | `owl:inverseOf`, symmetric, transitive           | as they say                 |
 | `owl:propertyChainAxiom`                         | a chain of triples          |
-| functional, inverse functional                   | `[?y, owl:sameAs, ?z] :- …` |
+| functional, inverse functional, `owl:hasKey`     | `[?y, owl:sameAs, ?z] :- …` |
 
 Classes may be intersections, `owl:hasValue`, on the left also unions and
-`owl:someValuesFrom`, on the right also `owl:allValuesFrom`.
+`owl:someValuesFrom`, on the right also `owl:allValuesFrom` and at most one value.
+Properties in them may be inverses.
 """
 
 from __future__ import annotations
@@ -125,19 +126,26 @@ def _rules(graph: _Graph) -> Iterator[Rule]:
     for left, right in graph.pairs(OWL + "equivalentClass"):
         yield from _inclusion(graph, left, right)
         yield from _inclusion(graph, right, left)
+    yield from _definitions(graph)
     yield from _property_rules(graph)
     yield from _characteristics(graph)
+    yield from _keys(graph)
     for name in _NO_RULES:
         for _ in graph.pairs(OWL + name):
             graph.ignore(f"owl:{name}")
 
 
 _NO_RULES = (
-    "disjointWith", "propertyDisjointWith", "complementOf", "hasKey", "oneOf",
-    "maxCardinality", "maxQualifiedCardinality", "minCardinality", "cardinality",
-    "qualifiedCardinality", "minQualifiedCardinality", "differentFrom",
-    "disjointUnionOf", "hasSelf",
+    "disjointWith", "propertyDisjointWith", "complementOf", "oneOf",
+    "minCardinality", "cardinality", "qualifiedCardinality", "minQualifiedCardinality",
+    "differentFrom", "disjointUnionOf", "hasSelf",
 )  # fmt: skip
+
+_NO_RULE_TYPES = frozenset({
+    "AsymmetricProperty", "IrreflexiveProperty", "ReflexiveProperty", "AllDifferent",
+    "AllDisjointClasses", "AllDisjointProperties", "NegativePropertyAssertion",
+    "Nothing",
+})  # fmt: skip
 
 
 # -------------------------------------------------------------------------- properties
@@ -145,14 +153,14 @@ _NO_RULES = (
 
 def _property_rules(graph: _Graph) -> Iterator[Rule]:
     for left, right in graph.pairs(RDFS + "subPropertyOf"):
-        yield from _implied(left, right)
+        yield from _implied(graph, left, right)
     for left, right in graph.pairs(OWL + "equivalentProperty"):
-        yield from _implied(left, right)
-        yield from _implied(right, left)
+        yield from _implied(graph, left, right)
+        yield from _implied(graph, right, left)
     yield from _inverses(graph)
     for predicate, subject in (("domain", _X), ("range", _Y)):
         for name, found in graph.pairs(RDFS + predicate):
-            body = (_triple(_X, Term(name), _Y),)
+            body = (_link(graph, _X, name, _Y),)
             for head, more in _heads(graph, found, subject, _Names()):
                 yield _rule(head, *body, *more)
     for name, chain in graph.pairs(OWL + "propertyChainAxiom"):
@@ -162,28 +170,37 @@ def _property_rules(graph: _Graph) -> Iterator[Rule]:
 def _inverses(graph: _Graph) -> Iterator[Rule]:
     for left, right in graph.pairs(OWL + "inverseOf"):
         if Kind.BLANK in {left.kind, right.kind}:
-            graph.ignore("owl:inverseOf of a property without a name")
-            continue
+            continue  # part of an expression, see `_link`
         yield _rule(_triple(_Y, Term(right), _X), _triple(_X, Term(left), _Y))
         yield _rule(_triple(_Y, Term(left), _X), _triple(_X, Term(right), _Y))
 
 
-def _implied(left: Constant, right: Constant) -> Iterator[Rule]:
-    if left != right and Kind.BLANK not in {left.kind, right.kind}:
-        yield _rule(_triple(_X, Term(right), _Y), _triple(_X, Term(left), _Y))
+def _link(graph: _Graph, subject: Node, name: Constant, other: Node) -> Atom:
+    """That two things are in a relation, which may be the inverse of another."""
+    inverse = graph.one(name, OWL + "inverseOf") if name.kind == Kind.BLANK else None
+    if inverse is None:
+        return _triple(subject, Term(name), other)
+    return _triple(other, Term(inverse), subject)
+
+
+def _implied(graph: _Graph, left: Constant, right: Constant) -> Iterator[Rule]:
+    if left != right:
+        yield _rule(_link(graph, _X, right, _Y), _link(graph, _X, left, _Y))
 
 
 def _chain(graph: _Graph, name: Constant, chain: Constant) -> Rule:
     links = graph.listed(chain)
     nodes = [Variable(f"x{at}") for at in range(len(links) + 1)]
     body = [
-        _triple(nodes[at], Term(link), nodes[at + 1]) for at, link in enumerate(links)
+        _link(graph, nodes[at], link, nodes[at + 1]) for at, link in enumerate(links)
     ]
     return _rule(_triple(nodes[0], Term(name), nodes[-1]), *body)
 
 
 def _characteristics(graph: _Graph) -> Iterator[Rule]:
     for subject, found in graph.pairs(RDF + "type"):
+        if found.kind == Kind.BLANK:
+            graph.ignore("member of a class without a name")
         name = Term(subject)
         forwards, onwards = _triple(_X, name, _Y), _triple(_Y, name, _Z)
         match found.text.removeprefix(OWL):
@@ -195,8 +212,25 @@ def _characteristics(graph: _Graph) -> Iterator[Rule]:
                 yield _rule(_triple(_Y, _SAME, _Z), forwards, _triple(_X, name, _Z))
             case "InverseFunctionalProperty":
                 yield _rule(_triple(_X, _SAME, _Z), forwards, _triple(_Z, name, _Y))
-            case "AsymmetricProperty" | "IrreflexiveProperty" | "ReflexiveProperty":
-                graph.ignore(f"owl:{found.text.removeprefix(OWL)}")
+            case kind if kind in _NO_RULE_TYPES:
+                graph.ignore(f"owl:{kind}")
+
+
+def _keys(graph: _Graph) -> Iterator[Rule]:
+    for found, names in graph.pairs(OWL + "hasKey"):
+        keys = graph.listed(names)
+        if not keys:
+            graph.ignore("owl:hasKey")
+            continue
+        values = [Variable(f"v{at}") for at in range(len(keys))]
+        body = [
+            _link(graph, subject, key, value)
+            for subject in (_X, _Y)
+            for key, value in zip(keys, values, strict=True)
+        ]
+        for left in _bodies(graph, found, _X, _Names(100)):
+            for right in _bodies(graph, found, _Y, _Names(200)):
+                yield _rule(_triple(_X, _SAME, _Y), *left, *right, *body)
 
 
 # ----------------------------------------------------------------------------- classes
@@ -215,14 +249,35 @@ def _inclusion(graph: _Graph, left: Constant, right: Constant) -> Iterator[Rule]
                 yield _rule(head, *body, *more)
 
 
+def _definitions(graph: _Graph) -> Iterator[Rule]:
+    """Classes with names that are intersections or unions themselves."""
+    for predicate in ("intersectionOf", "unionOf"):
+        for name, _ in graph.pairs(OWL + predicate):
+            if name.kind == Kind.BLANK:
+                continue
+            member = _triple(_X, _TYPE, Term(name))
+            for body in _expression_bodies(graph, name, _X, _Names()):
+                if body and member not in body:
+                    yield _rule(member, *body)
+            for head, more in _expression_heads(graph, name, _X, _Names(100)):
+                if head != member:
+                    yield _rule(head, member, *more)
+
+
 def _bodies(
     graph: _Graph, found: Constant, subject: Variable, names: _Names
 ) -> Iterator[Body]:
     """The ways to see that something is a member of a class."""
-    if found.kind != Kind.BLANK:
+    if found.kind == Kind.BLANK:
+        yield from _expression_bodies(graph, found, subject, names)
+    else:
         is_thing = found.text == OWL + "Thing"
         yield () if is_thing else (_triple(subject, _TYPE, Term(found)),)
-        return
+
+
+def _expression_bodies(
+    graph: _Graph, found: Constant, subject: Variable, names: _Names
+) -> Iterator[Body]:
     members = graph.one(found, OWL + "intersectionOf")
     if members is not None:
         yield from _conjunctions(graph, graph.listed(members), subject, names)
@@ -236,11 +291,11 @@ def _bodies(
     value = graph.one(found, OWL + "hasValue")
     filler = graph.one(found, OWL + "someValuesFrom")
     if name is not None and value is not None:
-        yield (_triple(subject, Term(name), Term(value)),)
+        yield (_link(graph, subject, name, Term(value)),)
     elif name is not None and filler is not None:
         other = names.new()
         for body in _bodies(graph, filler, other, names):
-            yield (_triple(subject, Term(name), other), *body)
+            yield (_link(graph, subject, name, other), *body)
     else:
         graph.ignore("class expression on the left")
 
@@ -261,10 +316,17 @@ def _heads(
     graph: _Graph, found: Constant, subject: Variable, names: _Names
 ) -> Iterator[tuple[Atom, Body]]:
     """What a member of a class gains, each with what else must hold."""
-    if found.kind != Kind.BLANK:
-        if found.text not in {OWL + "Thing", RDFS + "Resource"}:
-            yield _triple(subject, _TYPE, Term(found)), ()
-        return
+    if found.kind == Kind.BLANK:
+        yield from _expression_heads(graph, found, subject, names)
+    elif found.text == OWL + "Nothing":
+        graph.ignore("owl:Nothing")
+    elif found.text not in {OWL + "Thing", RDFS + "Resource"}:
+        yield _triple(subject, _TYPE, Term(found)), ()
+
+
+def _expression_heads(
+    graph: _Graph, found: Constant, subject: Variable, names: _Names
+) -> Iterator[tuple[Atom, Body]]:
     members = graph.one(found, OWL + "intersectionOf")
     if members is not None:
         for member in graph.listed(members):
@@ -274,11 +336,44 @@ def _heads(
     value = graph.one(found, OWL + "hasValue")
     filler = graph.one(found, OWL + "allValuesFrom")
     if name is not None and value is not None:
-        yield _triple(subject, Term(name), Term(value)), ()
+        yield _link(graph, subject, name, Term(value)), ()
     elif name is not None and filler is not None:
         other = names.new()
-        link = _triple(subject, Term(name), other)
+        link = _link(graph, subject, name, other)
         for head, body in _heads(graph, filler, other, names):
             yield head, (link, *body)
+    elif name is not None and _is_at_most_one(graph, found):
+        yield from _one_value(graph, found, name, subject, names)
     else:
         graph.ignore("class expression on the right")
+
+
+def _is_at_most_one(graph: _Graph, found: Constant) -> bool:
+    limits = ("maxCardinality", "maxQualifiedCardinality")
+    most = [graph.one(found, OWL + limit) for limit in limits]
+    return any(each is not None and _number(each) == 1 for each in most)
+
+
+def _number(value: Constant) -> int | None:
+    """The number that a literal stands for: `xsd:nonNegativeInteger`, mostly."""
+    text = value.text.rpartition("\0")[2]
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def _one_value(
+    graph: _Graph,
+    found: Constant,
+    name: Constant,
+    subject: Variable,
+    names: _Names,
+) -> Iterator[tuple[Atom, Body]]:
+    """At most one value, or at most one of a class: any two are the same."""
+    one, other = names.new(), names.new()
+    links = (_link(graph, subject, name, one), _link(graph, subject, name, other))
+    of_class = graph.one(found, OWL + "onClass")
+    if of_class is None:
+        yield _triple(one, _SAME, other), links
+        return
+    for left in _bodies(graph, of_class, one, names):
+        for right in _bodies(graph, of_class, other, names):
+            yield _triple(one, _SAME, other), (*links, *left, *right)

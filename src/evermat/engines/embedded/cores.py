@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from evermat.engines.embedded.large_arrays import empty, fitted
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Rows
 
 _T = TypeVar("_T")
+_E = TypeVar("_E", bound=np.generic)
 
 ALONE = 1 << 16
 """Up to this many elements, dividing them among cores costs more than it saves."""
@@ -64,6 +67,18 @@ def slices_of(size: int) -> list[slice]:
     return [slice(low, min(low + step, size)) for low in range(0, size, step)]
 
 
+def within(
+    pieces: Iterable[npt.NDArray[_E]], part: slice
+) -> Iterator[tuple[npt.NDArray[_E], slice]]:
+    """What of pieces is in a slice of them all, and which slice of them that is."""
+    start = 0
+    for piece in pieces:
+        low, high = max(part.start - start, 0), min(part.stop - start, piece.size)
+        if low < high:
+            yield piece[low:high], slice(start + low, start + high)
+        start += piece.size
+
+
 def chosen_rows(size: int, choose: Callable[[slice, Rows], int]) -> Rows:
     """Rows that are chosen among as many elements, in their order.
 
@@ -72,7 +87,7 @@ def chosen_rows(size: int, choose: Callable[[slice, Rows], int]) -> Rows:
         choose: is called for slices that make up all elements, each with room for as
             many rows; writes those that it chooses and returns how many.
     """
-    found = np.empty(size, np.int32)
+    found = empty(size, np.int32)
     sizes: dict[int, int] = {}
 
     def work(part: slice) -> int:
@@ -86,7 +101,7 @@ def chosen_rows(size: int, choose: Callable[[slice, Rows], int]) -> Rows:
         if start > end:
             found[end : end + count] = found[start : start + count]
         end += count
-    return found[:total]
+    return fitted(found, total)
 
 
 def equal_shares(ends: npt.NDArray[np.int64], cores: int) -> list[slice]:

@@ -50,7 +50,7 @@ class EqualityOperators(ABC):
 
     def representatives(self) -> Cliques:
         """Cliques of equal constants, none of them with two members yet."""
-        return Cliques(self._dictionary)
+        return Cliques.without_any(self._dictionary, self.store.spare_arrays)
 
     def merge(
         self,

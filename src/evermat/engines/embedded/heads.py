@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,21 +11,21 @@ from evermat.engines.embedded.arrays import NO_FACTS, NO_KEYS, NO_ROWS
 from evermat.engines.embedded.cores import core_count
 from evermat.engines.embedded.in_order import (
     MOST_TALLIED,
+    CountedPieces,
     HeadsInOrder,
+    as_one,
+    in_pieces,
     joined,
     merged_pair,
 )
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
+from evermat.engines.embedded.large_arrays import fitted
 from evermat.engines.embedded.memory import make_room
 from evermat.engines.embedded.wide import Counted, count_wide
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
     from evermat.engines.embedded.relation import Relation
-
-_T = TypeVar("_T", bound=np.generic)
 
 COMPACT_AT = 1 << 23
 """Derivations gathered before equal ones are counted, which bounds memory."""
@@ -48,6 +48,8 @@ class Heads:
         self._keys: list[Keys] = []
         self._pending = 0
         self._counted: list[Counted] = []
+        self._pieces: list[list[Counted]] = []
+        """Counted elsewhere, each in pieces that are in order."""
         self._in_order: HeadsInOrder | None = None
         if in_order and arity == WIDEST_EXACT_KEY:
             self._in_order = HeadsInOrder()
@@ -93,7 +95,7 @@ class Heads:
             self._counted += counted
             in_order += ordered
         if in_order:
-            self._counted.append(joined(in_order))
+            self._pieces.append(joined(in_order))
 
     def parts(self) -> tuple[list[Counted], list[Counted]]:
         """What is counted so far: in any order, and in that of the first ids."""
@@ -108,7 +110,7 @@ class Heads:
     def _give_up_order(self, heads: HeadsInOrder) -> None:
         self._in_order = None
         if heads.counted:
-            self._counted.append(joined(heads.counted, alone=True))
+            self._counted.append(as_one(joined(heads.counted)))
         self.take(heads.pending())
 
     def _grow(self, size: int) -> None:
@@ -128,9 +130,13 @@ class Heads:
             self._counted.append(count(keys))
         self._pending = 0
 
-    def counted(self) -> Counted | None:
+    def counted(self) -> Counted | CountedPieces | None:
         """All that was gathered, sorted and distinct, if there is anything."""
         self.count_pending()
+        if len(self._pieces) == 1 and not self._counted:
+            return in_pieces(self._pieces.pop())
+        while self._pieces:
+            self._counted.append(as_one(self._pieces.pop()))
         return merged(self._counted) if self._counted else None
 
 
@@ -168,7 +174,7 @@ def _count_keys(keys: Keys) -> Counted:
     tally = np.zeros(min(MOST_TALLIED, 8 * keys.size), np.int32)
     counts = np.empty(keys.size, np.int32)
     size = kernels.count_groups(ordered, spare, tally, counts)
-    return Counted(_fitted(ordered, size), _fitted(counts, size), NO_FACTS)
+    return Counted(fitted(ordered, size), fitted(counts, size), NO_FACTS)
 
 
 def _merge(left: Counted, right: Counted) -> Counted:
@@ -176,23 +182,21 @@ def _merge(left: Counted, right: Counted) -> Counted:
     return merged_pair(left, right)
 
 
-def _fitted(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
-    """The first elements; a copy where most of the memory would be held for nothing."""
-    return array[:size].copy() if size < array.size // 2 else array[:size]
-
-
-def find_or_append(relation: Relation, heads: Counted) -> Rows:
+def find_or_append(relation: Relation, heads: Counted | CountedPieces) -> Rows:
     """The rows of distinct heads; heads never seen before get new ones.
 
     The keys of the heads are given away.
     """
-    if heads.is_wide:
+    if isinstance(heads, CountedPieces):
+        pieces, heads.keys = heads.keys, []
+    elif heads.is_wide:
         rows = relation.find_wide_sorted(heads.facts, heads.keys)
         relation.append_wide(heads.facts, heads.keys, rows)
         return rows
-    keys, heads.keys = heads.keys, NO_KEYS
-    rows = relation.find_sorted(keys)
-    relation.append_new(keys, rows)
+    else:
+        pieces, heads.keys = [heads.keys], NO_KEYS
+    rows = relation.find_sorted(*pieces)
+    relation.append_new(pieces, rows)
     return rows
 
 

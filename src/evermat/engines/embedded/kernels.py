@@ -57,6 +57,18 @@ def kernel(signature: object) -> Callable[[_Function], _Function]:
     return compile_
 
 
+def inner_kernel(signature: object) -> Callable[[_Function], _Function]:
+    """Compile a function that is called for each of many rows into its callers.
+
+    Else each call takes hold of its arrays and lets go of them again, which costs more
+    than what most of these functions do.
+    """
+    compile_: Any = njit(
+        signature, nogil=True, cache=True, error_model="numpy", forceinline=True
+    )
+    return compile_
+
+
 # ----------------------------------------------------------------------- sorting
 
 

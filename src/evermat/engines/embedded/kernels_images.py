@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded.kernels import int32, int64, kernel, uint8, uint16, uint64
+from evermat.engines.embedded.kernels import (
+    inner_kernel,
+    int32,
+    int64,
+    kernel,
+    uint8,
+    uint16,
+    uint64,
+)
 from evermat.engines.embedded.kernels_lookups import find_row, key_of, part_of_run
 from evermat.engines.embedded.kernels_sets import (
     HIGH,
@@ -67,7 +75,7 @@ def _widest(lines: Numbers) -> int:
     return most
 
 
-@kernel("int64(int64, uint32[::1])")
+@inner_kernel("int64(int64, uint32[::1])")
 def _find(relation: int, ids: Ids) -> int:
     """The row of a fact, or -1."""
     arity = read_number(relation, ARITY)
@@ -90,7 +98,7 @@ def find_rows(relation: int, table: Ids, found: Rows) -> int:
     return int64(table.shape[1])
 
 
-@kernel("int64(int64, int64, uint32[::1], uint32[::1])")
+@inner_kernel("int64(int64, int64, uint32[::1], uint32[::1])")
 def _image(relation: int, row: int, links: Ids, ids: Ids) -> int:
     """The row of what stands for a fact: itself, another, or -1 if it has none."""
     table = read_number(relation, TABLE)
@@ -105,7 +113,7 @@ def _image(relation: int, row: int, links: Ids, ids: Ids) -> int:
     return _find(relation, ids) if is_other else row
 
 
-@kernel("int64(int64, int64, int32[::1], int64, uint16)")
+@inner_kernel("int64(int64, int64, int32[::1], int64, uint16)")
 def _note(status: int, row: int, found: Rows, size: int, bit: int) -> int:
     """Write down a row unless it has the bit, which it then has; how many there are."""
     old = read_status(status, row)
@@ -209,7 +217,7 @@ def choose_shared(
     return count
 
 
-@kernel("boolean(uint32[::1], uint32)")
+@inner_kernel("boolean(uint32[::1], uint32)")
 def _has(ids: Ids, one: int) -> bool:
     """Whether an id is among ids in order."""
     low = int64(0)
@@ -289,7 +297,7 @@ def count_originals(lines: Numbers, rows: Rows, others: Rows, most: int) -> int:
     return total
 
 
-@kernel("boolean(int64, uint32[::1], uint32[::1], uint32[::1])")
+@inner_kernel("boolean(int64, uint32[::1], uint32[::1], uint32[::1])")
 def _go_on(arity: int, ring: Ids, first: Ids, ids: Ids) -> bool:
     """Go from a fact to the next one that is equal; whether there is one.
 

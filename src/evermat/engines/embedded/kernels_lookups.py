@@ -11,8 +11,8 @@ import numpy as np
 
 from evermat.engines.embedded.kernels import (
     HASH_OF_NOTHING,
+    inner_kernel,
     int64,
-    kernel,
     mixed,
     uint8,
     uint64,
@@ -31,16 +31,23 @@ from evermat.engines.embedded.layout import (
     SIZE,
     TABLE,
 )
-from evermat.engines.embedded.raw import read_id, read_key, read_number, read_row
+from evermat.engines.embedded.raw import (
+    prefetch,
+    read_id,
+    read_key,
+    read_number,
+    read_row,
+)
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids
 
 _HALF = np.uint64(32)
 _WORD = 8
+_ROW = 4
 
 
-@kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
+@inner_kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
 def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     """Where keys equal to a goal begin in a run, and an end that is not before theirs.
 
@@ -71,7 +78,7 @@ def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     return low, high
 
 
-@kernel("uint64(uint32[::1], int64, int64)")
+@inner_kernel("uint64(uint32[::1], int64, int64)")
 def key_of(ids: Ids, start: int, size: int) -> np.uint64:
     """The key of a fact, or of some of its columns; see `index.make_keys`."""
     if size == 0:
@@ -87,7 +94,7 @@ def key_of(ids: Ids, start: int, size: int) -> np.uint64:
     return h
 
 
-@kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
+@inner_kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
 def find_row(
     relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
 ) -> int:
@@ -113,9 +120,9 @@ def find_row(
     return int64(-1)
 
 
-@kernel("int64(int64, uint64)")
-def bucket_start(index: int, goal: np.uint64) -> int:
-    """Where the longest run has keys like the goal, as far as its directory tells."""
+@inner_kernel("int64(int64, uint64)")
+def directory_entry(index: int, goal: np.uint64) -> int:
+    """Where the directory of the longest run tells of keys like the goal, or 0."""
     run = index + _WORD * FIRST_RUN
     buckets = read_number(run, BUCKETS)
     if read_number(index, RUNS) == 0 or buckets == 0:
@@ -123,14 +130,13 @@ def bucket_start(index: int, goal: np.uint64) -> int:
     bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> read_number(run, SHIFT)
     if bucket < 0 or bucket >= buckets:
         return int64(0)
-    return int64(read_row(read_number(run, DIRECTORY), bucket))
+    return read_number(run, DIRECTORY) + _ROW * bucket
 
 
-@kernel("int64(int64, int64)")
-def peek(index: int, place: int) -> int:
-    """Read what a look-up is likely to read."""
+@inner_kernel("void(int64, int64)")
+def fetch_keys(index: int, entry: int) -> None:
+    """Fetch what a look-up is likely to read, by an entry of the directory."""
     run = index + _WORD * FIRST_RUN
-    if read_number(index, RUNS) == 0 or place >= read_number(run, SIZE):
-        return int64(0)
-    key = read_key(read_number(run, KEYS), place)
-    return int64(key) ^ int64(read_row(read_number(run, ROWS), place))
+    place = int64(read_row(entry, 0))
+    prefetch(read_number(run, KEYS) + _WORD * place)
+    prefetch(read_number(run, ROWS) + _ROW * place)

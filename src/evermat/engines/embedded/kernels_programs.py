@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.kernels import (
+    inner_kernel,
     int64,
     kernel,
     sort_keys,
@@ -22,11 +23,11 @@ from evermat.engines.embedded.kernels import (
     uint64,
 )
 from evermat.engines.embedded.kernels_lookups import (
-    bucket_start,
+    directory_entry,
+    fetch_keys,
     find_row,
     key_of,
     part_of_run,
-    peek,
 )
 from evermat.engines.embedded.layout import (
     ARITY_OF_RUN,
@@ -39,6 +40,7 @@ from evermat.engines.embedded.layout import (
     TABLE,
 )
 from evermat.engines.embedded.raw import (
+    prefetch,
     read_id,
     read_key,
     read_number,
@@ -86,12 +88,14 @@ TOO_MUCH = -1
 _HALF = np.uint64(32)
 _LOWER = np.uint64(0xFFFFFFFF)
 _WORD = 8
+_ROW = 4
+_STATUS = 2
 
 
 # ------------------------------------------------------------------- steps of a run
 
 
-@kernel("uint64(int64, uint32[::1], uint32[::1])")
+@inner_kernel("uint64(int64, uint32[::1], uint32[::1])")
 def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     """The key that a record looks for; `ids` is given what it is made of."""
     size = read_number(record, KEY_SIZE)
@@ -100,7 +104,7 @@ def _goal(record: int, values: Ids, ids: Ids) -> np.uint64:
     return key_of(ids, 0, size)
 
 
-@kernel("int64(int64, uint64, uint32[::1], int64)")
+@inner_kernel("int64(int64, uint64, uint32[::1], int64)")
 def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     """The row of the fact that a record is about, or -1."""
     relation = read_number(record, RELATION)
@@ -109,7 +113,7 @@ def _find_fact(record: int, goal: np.uint64, ids: Ids, start: int) -> int:
     return find_row(relation, index, size, goal, ids, start)
 
 
-@kernel("boolean(int64, int64, uint8[::1])")
+@inner_kernel("boolean(int64, int64, uint8[::1])")
 def _is_seen(record: int, row: int, visible: Flags) -> bool:
     seen_by = read_number(record, SEEN_BY)
     if seen_by == 0:
@@ -118,7 +122,7 @@ def _is_seen(record: int, row: int, visible: Flags) -> bool:
     return bool(visible[read_status(status, row)] & seen_by)
 
 
-@kernel("boolean(int64, int64, uint64, uint32[::1])")
+@inner_kernel("boolean(int64, int64, uint64, uint32[::1])")
 def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     """Take values from a row; whether it has those that it must have."""
     relation = read_number(record, RELATION)
@@ -140,7 +144,7 @@ def _take(record: int, row: int, key: np.uint64, values: Ids) -> bool:
     return True
 
 
-@kernel("boolean(int64, int64, uint8[::1], uint32[::1], uint32[::1])")
+@inner_kernel("boolean(int64, int64, uint8[::1], uint32[::1], uint32[::1])")
 def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool:
     """Whether a test is passed; `ids` is room."""
     if kind >= AGREE:
@@ -156,7 +160,7 @@ def _passes(step: int, kind: int, visible: Flags, values: Ids, ids: Ids) -> bool
 
 
 @kernel(
-    "int64(int64, int64, int64, int64, int32[::1], uint8[::1], uint32[::1], int64[::1])"
+    "void(int64, int64, int64, int64, int32[::1], uint8[::1], uint32[::1], int64[::1])"
 )
 def _warm_up(
     scan: int,
@@ -166,39 +170,38 @@ def _warm_up(
     rows: Rows,
     proved: Flags,
     values: Ids,
-    places: Numbers,
-) -> int:
-    """Read what the first steps for some rows, unless proved, are likely to read.
+    entries: Numbers,
+) -> None:
+    """Fetch what the first steps for some rows, unless proved, are likely to read.
 
-    Relations are larger than the cache. Reads that do not wait for each other overlap,
-    and those of a step for one row after the other do not.
+    Relations are larger than the cache. What is fetched for many rows comes at once,
+    and what a step reads for one row after the other does not.
     """
     is_proof = proved.size > 0
-    seen = int64(0)
     relation = read_number(scan, RELATION)
     table = read_number(relation, TABLE)
     room = read_number(relation, ROOM)
     at = OPERANDS + read_number(scan, KEY_SIZE)
     for _ in range(read_number(scan, BINDS) + read_number(scan, CHECKS)):
-        column = table + 4 * room * read_number(scan, at)
+        column = table + _ROW * room * read_number(scan, at)
         for i in range(low, high):
             if not (is_proof and proved[i]):
-                seen ^= int64(read_id(column, int64(rows[i])))
+                prefetch(column + _ROW * int64(rows[i]))
         at += 2
     if read_number(step, KIND) >= AGREE:
-        return seen
+        return
     ids = np.empty(MOST_SLOTS, np.uint32)
     index = read_number(step, INDEX)
     for i in range(low, high):
-        places[i - low] = -1
+        entries[i - low] = 0
         if is_proof and proved[i]:
             continue
         if _take(scan, int64(rows[i]), uint64(0), values):
-            places[i - low] = bucket_start(index, _goal(step, values, ids))
+            entries[i - low] = directory_entry(index, _goal(step, values, ids))
+            prefetch(entries[i - low])
     for i in range(low, high):
-        if places[i - low] >= 0:
-            seen ^= peek(index, places[i - low])
-    return seen
+        if entries[i - low] > 0:
+            fetch_keys(index, entries[i - low])
 
 
 @kernel(
@@ -219,23 +222,25 @@ def _find_heads(
     """Look for the rows of heads; `found` and `fresh` have room for all of them."""
     size = read_number(head, KEY_SIZE)
     index = read_number(head, INDEX)
-    places = np.empty(BLOCK, np.int64)
-    seen = int64(0)
+    status = read_number(read_number(head, RELATION), STATUS)
+    entries = np.empty(BLOCK, np.int64)
     for i in range(low, high):
-        places[i - low] = bucket_start(index, key_of(ids, size * i, size))
+        entries[i - low] = directory_entry(index, key_of(ids, size * i, size))
+        prefetch(entries[i - low])
     for i in range(low, high):
-        seen ^= peek(index, places[i - low])
+        if entries[i - low] > 0:
+            fetch_keys(index, entries[i - low])
     for i in range(low, high):
         row = _find_fact(head, key_of(ids, size * i, size), ids, size * i)
         if row >= 0:
             found[known] = (target << _HALF) | uint64(row)
             known += 1
+            prefetch(status + _STATUS * row)
         else:
             fresh[written] = uint32(target)
             for a in range(size):
                 fresh[written + 1 + a] = ids[size * i + a]
             written += size + 1
-    ids[0] = uint32(seen)  # so that what was read to have it at hand is read indeed
     return known, written
 
 
@@ -289,9 +294,7 @@ def match_programs(
         for i in range(low, high):
             if (i - low) % BLOCK == 0:
                 end = min(i + BLOCK, high)
-                ids[0] = uint32(
-                    _warm_up(scan, first, i, end, rows, proved, values, block)
-                )
+                _warm_up(scan, first, i, end, rows, proved, values, block)
             if is_proof and proved[i]:
                 continue
             if not _take(scan, int64(rows[i]), uint64(0), values):

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.kernels import (
+    inner_kernel,
     int64,
     kernel,
     uint8,
     uint32,
     uint64,
 )
-from evermat.engines.embedded.raw import read_byte, read_word
+from evermat.engines.embedded.raw import prefetch, read_byte, read_word
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places
@@ -37,7 +38,7 @@ _HASH_IN_MARK = np.uint64((0xFFFF_FFFF << 32 + _KIND_BITS) & EMPTY)
 _WORD = 8
 
 
-@kernel(uint64(int64, int64, uint8))
+@inner_kernel(uint64(int64, int64, uint8))
 def hash_text(address: int, length: int, kind: int) -> np.uint64:
     """A hash of a text and its kind, eight bytes at a time."""
     h = uint64(0xCBF29CE484222325) ^ (uint64(kind) << _HALF) ^ uint64(length)
@@ -57,7 +58,7 @@ def hash_text(address: int, length: int, kind: int) -> np.uint64:
     return h ^ (h >> _HALF)
 
 
-@kernel(uint8(int64, int64, int64))
+@inner_kernel(uint8(int64, int64, int64))
 def _are_same(one: int, other: int, length: int) -> int:
     """Whether texts of the same length are the same."""
     if length < _WORD:
@@ -74,7 +75,7 @@ def _are_same(one: int, other: int, length: int) -> int:
     return uint8(read_word(one + last) == read_word(other + last))
 
 
-@kernel(uint64(uint64, uint8))
+@inner_kernel(uint64(uint64, uint8))
 def _mark(h: np.uint64, kind: int) -> np.uint64:
     """What the slot of a text has in its upper half."""
     return (h & _HASH_IN_MARK) | (uint64(kind) << _HALF)
@@ -107,13 +108,15 @@ def intern_texts(
     mask = uint64(slots.size - 1)
     given = int64(data.ctypes.data)
     kept = int64(texts.ctypes.data)
+    starts = int64(text_ends.ctypes.data)
+    table = int64(slots.ctypes.data)
     asked = np.empty(_BLOCK, np.uint64)
     marks = np.empty(_BLOCK, np.uint64)
     likely = np.empty(_BLOCK, np.int64)
     begins = np.empty(_BLOCK, np.int64)
     for block in range(0, ids.size, _BLOCK):
         size = min(_BLOCK, ids.size - block)
-        # The dictionary is larger than the cache. Reading what is likely to be needed
+        # The dictionary is larger than the cache. Fetching what is likely to be needed
         # for many texts before any of them is compared lets the waits overlap.
         for k in range(size):
             i = block + k
@@ -121,16 +124,22 @@ def intern_texts(
             h = hash_text(given + ends[i], ends[i + 1] - ends[i], kind)
             asked[k] = h
             marks[k] = _mark(h, kind)
+            prefetch(table + _WORD * int64(h & mask))
         for k in range(size):
             near = slots[asked[k] & mask]
             is_likely = near != uint64(EMPTY) and (near ^ marks[k]) >> _HALF == 0
             likely[k] = int64(near & _ID) if is_likely else int64(-1)
+            if is_likely:
+                prefetch(starts + _WORD * likely[k])
         for k in range(size):
             if likely[k] >= 0:
                 begins[k] = text_ends[likely[k]]
                 length = ends[block + k + 1] - ends[block + k]
                 if text_ends[likely[k] + 1] - begins[k] != length:
                     likely[k] = -1
+                else:
+                    prefetch(kept + begins[k])
+                    prefetch(kept + begins[k] + length - 1)
         for k in range(size):
             i = block + k
             start = given + ends[i]

@@ -16,6 +16,7 @@ import numpy as np
 from evermat.engines.embedded import kernels_merging as kernels
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import slices_of, together
+from evermat.engines.embedded.large_arrays import empty
 from evermat.engines.embedded.memory import make_room
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def _share(left: Keys, right: Keys, mine: slice) -> _Share:
 
 def empty_pairs(size: int) -> tuple[Keys, Rows]:
     """Memory for keys and their rows, and for more of them if there are many."""
-    room = GROWTH * size if size >= LARGE else size
-    return np.empty(room, np.uint64), np.empty(room, np.int32)
+    room = GROWTH if size >= LARGE else 1
+    return empty(room * size, np.uint64, room), empty(room * size, np.int32, room)
 
 
 def _merge_apart(

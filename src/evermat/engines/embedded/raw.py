@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite.ir import Constant, FunctionType, VoidType
 from numba.extending import intrinsic
 
 from evermat.engines.embedded.kernels import (
@@ -64,6 +65,30 @@ def _writer(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
     return write
 
 
+def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
+    """Has the processor fetch what begins at an address, and does not wait for it."""
+
+    @intrinsic
+    def fetch(_context: Any, _address: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            pointer = context.get_value_type(uint8).as_pointer()
+            number = context.get_value_type(int32)
+            function = builder.module.declare_intrinsic(
+                "llvm.prefetch",
+                [pointer],
+                FunctionType(VoidType(), [pointer, number, number, number]),
+            )
+            to_read, keep, data = (Constant(number, each) for each in (0, 3, 1))
+            start = builder.inttoptr(given[0], pointer)
+            builder.call(function, [start, to_read, keep, data])
+            return context.get_dummy_value()
+
+        return _types.void(int64), generate
+
+    return fetch
+
+
+prefetch = _fetcher()
 read_number = _reader(int64)
 read_key = _reader(uint64)
 read_id = _reader(uint32)

@@ -15,13 +15,16 @@ import numpy as np
 from evermat.algebra import EngineUseError
 from evermat.engines.embedded import kernels, kernels_rows, kernels_wide
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.cores import in_slices
+from evermat.engines.embedded.cores import in_slices, within
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
+from evermat.engines.embedded.large_arrays import empty
 from evermat.engines.embedded.layout import address, relation_layout
 from evermat.engines.embedded.sorting import sort_pairs
 from evermat.engines.embedded.statistics import Statistics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
@@ -208,19 +211,25 @@ class Relation:
             run.find_rows(keys, found)
         return found
 
-    def find_sorted(self, keys: Keys) -> Rows:
-        """The row of each of sorted exact keys, or -1."""
-        found = np.full(keys.size, -1, np.int32)
+    def find_sorted(self, *pieces: Keys) -> Rows:
+        """The row of each of sorted exact keys, or -1.
+
+        Args:
+            pieces: the keys, which can be in several arrays.
+        """
+        found = empty(sum(keys.size for keys in pieces), np.int32)
 
         def find(part: slice) -> int:
-            missing: int = part.stop - part.start
-            for run in self.primary.runs:
-                missing -= run.find_sorted(keys[part], found[part])
-                if not missing:
-                    break
-            return missing
+            found[part] = -1
+            for keys, places in within(pieces, part):
+                missing = keys.size
+                for run in self.primary.runs:
+                    missing -= run.find_sorted(keys, found[places])
+                    if not missing:
+                        break
+            return 0
 
-        in_slices(keys.size, find)
+        in_slices(found.size, find)
         return found
 
     def find_wide_sorted(self, facts: Ids, keys: Keys) -> Rows:
@@ -263,15 +272,20 @@ class Relation:
         self._status[first : self.count] = 0
         self.primary.add_sorted(new_keys, np.arange(first, self.count, dtype=np.int32))
 
-    def append_new(self, keys: Keys, rows: Rows) -> None:
-        """Give rows to those of sorted exact keys that have none yet."""
+    def append_new(self, pieces: Sequence[Keys], rows: Rows) -> None:
+        """Give rows to those of sorted exact keys that have none yet.
+
+        Args:
+            pieces: the keys, which can be in several arrays.
+            rows: of all keys; negative for those without a row.
+        """
         sizes: dict[int, int] = {}
 
         def count(part: slice) -> int:
             sizes[part.start] = int(np.count_nonzero(rows[part] < 0))
             return sizes[part.start]
 
-        size = in_slices(keys.size, count)
+        size = in_slices(rows.size, count)
         if not size:
             return
         first = self.count
@@ -280,7 +294,7 @@ class Relation:
         starts, low = {}, 0
         for start in sorted(sizes):
             starts[start], low = low, low + sizes[start]
-        new_keys = np.empty(size, np.uint64)
+        new_keys = empty(size, np.uint64)
         table = self._table[:, first : self.count]
         status = self._status[first : self.count]
 
@@ -288,7 +302,11 @@ class Relation:
             start = starts[part.start]
             mine = slice(start, start + sizes[part.start])
             new = new_keys[mine]
-            kernels_rows.number_new(keys[part], rows[part], first + start, new)
+            done = 0
+            for keys, places in within(pieces, part):
+                done += kernels_rows.number_new(
+                    keys, rows[places], first + start + done, new[done:]
+                )
             if self.arity > 1:
                 kernels_rows.split_keys(new, *table[:, mine])
             elif self.arity:
@@ -296,7 +314,7 @@ class Relation:
             status[mine] = 0
             return 0
 
-        in_slices(keys.size, number)
+        in_slices(rows.size, number)
         self.primary.add_sorted(new_keys, np.arange(first, self.count, dtype=np.int32))
 
     def copy_rows(self, kept: npt.NDArray[np.bool_], empty: Relation) -> Rows:
@@ -354,10 +372,10 @@ class Relation:
         # Memory that is not written to costs nothing, copying and clearing it does.
         growth = 4 if size < _MANY else 16 if size < _LARGE else 2
         room = max(size + size // _SLACK, self._status.size * growth)
-        table: Ids = np.empty((self.arity, room), np.uint32)
+        table: Ids = empty((self.arity, room), np.uint32, growth)
         table[:, : self.count] = self._table[:, : self.count]
         self._table = table
-        status: Status = np.empty(room, np.uint16)
+        status: Status = empty(room, np.uint16, growth)
         status[: self.count] = self._status[: self.count]
         self._status = status
         for which, counter in enumerate(self._counters):

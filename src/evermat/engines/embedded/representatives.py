@@ -6,7 +6,8 @@ Integers have ids beyond all arrays. One that is equal to names stands for them,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,13 @@ import pyarrow as pa
 from evermat.columns import rows_without_columns
 from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.embedded import kernels_cliques
+from evermat.engines.embedded.clique_arrays import NO_IDS, CliqueArrays, Held
 from evermat.engines.embedded.dictionary import FIRST_INTEGER
 from evermat.engines.embedded.heads import FEW
 from evermat.engines.embedded.remembered_ids import RememberedIds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -29,23 +31,15 @@ if TYPE_CHECKING:
 
     Sizes = npt.NDArray[np.int64]
 
-_T = TypeVar("_T", bound=np.generic)
-
-NO_IDS: Ids = np.empty(0, np.uint32)
-
-BLOCK = 4096
-"""Arrays are copied in blocks of so many ids. Those without a name that is equal to
-another are not: they are zeros, which the system gives away for nothing."""
-
 
 class Cliques:
     """See `evermat.engine_abilities.Representatives`."""
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    def __init__(self, dictionary: Dictionary, held: Held) -> None:
         self._dictionary = dictionary
-        self._links: Ids = NO_IDS
-        self._ring: Ids = NO_IDS
-        self._others: Rows = np.empty(0, np.int32)
+        self._held = held
+        self._is_shared = False
+        """Whether the arrays belong to a copy as well, and must not be written to."""
         self._integers: dict[int, int] = {}
         """Integers that stand for cliques, by root."""
         self._roots: dict[int, int] = {}
@@ -53,28 +47,21 @@ class Cliques:
         self._moved = 0
         """How many constants do not stand for themselves."""
         self._ids = RememberedIds(dictionary.encode_constants)
-        self._blocks: Flags = np.empty(0, np.uint8)
-        """Which blocks of the arrays have names of cliques; all others are zeros."""
-        self._is_shared = False
-        """Whether the arrays belong to a copy as well, and must not be written to."""
-        self._version = object()
-        self._origin = object()
-        """The version of the cliques that these are a copy of, …"""
-        self._touched: list[Ids] = []
-        """… and all ids that may have been moved since."""
+
+    @classmethod
+    def without_any(cls, dictionary: Dictionary, spares: list[CliqueArrays]) -> Cliques:
+        """No cliques of two and more; arrays of others may be used again."""
+        return cls(dictionary, Held(CliqueArrays(), spares))
 
     # ------------------------------------------------------------------- questions
 
     def copy(self) -> Cliques:
         """The same cliques, to be changed on their own; costs nothing until then."""
-        twin = Cliques(self._dictionary)
-        twin._links, twin._ring, twin._others = self._links, self._ring, self._others
-        twin._blocks = self._blocks
+        twin = Cliques(self._dictionary, self._held)
         twin._integers, twin._roots = dict(self._integers), dict(self._roots)
         twin._moved = self._moved
         twin._ids = self._ids
         twin._is_shared = self._is_shared = True
-        twin._origin = self._version
         return twin
 
     def is_identity(self) -> bool:
@@ -89,24 +76,24 @@ class Cliques:
     @property
     def links(self) -> Ids:
         """For each id how it differs from what stands for it, as `id ^ other`."""
-        return self._links
+        return self._held.arrays.links
 
     @property
     def ring(self) -> Ids:
         """For each id how it differs from the next member of its clique."""
-        return self._ring
+        return self._held.arrays.ring
 
     @property
     def others(self) -> Rows:
         """For each id the number of other names in its clique."""
-        return self._others
+        return self._held.arrays.others
 
     def map(self, ids: Ids) -> Ids:
         """The representatives of ids, in any shape."""
         return self._images(ids) if self._moved else ids
 
     def _images(self, ids: Ids) -> Ids:
-        return _translated(_followed(ids, self._links), self._integers)
+        return _translated(_followed(ids, self.links), self._integers)
 
     def differs(self, table: Ids, rows: Rows) -> npt.NDArray[np.bool_]:
         """Which rows of a table have a constant that something else stands for."""
@@ -115,7 +102,7 @@ class Cliques:
             moved: npt.NDArray[np.bool_] = (self.map(part) != part).any(axis=0)
             return moved
         marks = np.empty(rows.size, np.bool_)
-        kernels_cliques.mark_moved(table, self._links, rows, marks.view(np.uint8))
+        kernels_cliques.mark_moved(table, self.links, rows, marks.view(np.uint8))
         return marks
 
     def shared(self, table: Ids, rows: Rows) -> Rows:
@@ -124,7 +111,7 @@ class Cliques:
             return rows
         found = np.empty(rows.size, np.int32)
         rows = np.ascontiguousarray(rows)
-        size = kernels_cliques.list_shared(table, self._others, rows, found)
+        size = kernels_cliques.list_shared(table, self.others, rows, found)
         return found[:size]
 
     def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
@@ -140,23 +127,23 @@ class Cliques:
 
     def sizes(self, ids: Ids) -> Sizes:
         """The size of the clique of each representative."""
-        known = ids < self._links.size
+        known = ids < self.links.size
         sizes: Sizes = np.ones(ids.shape, np.int64)
-        sizes[known] += self._others[ids[known]]
+        sizes[known] += self.others[ids[known]]
         if self._roots:
             roots = _translated(ids, self._roots)
             attached = roots != ids
-            sizes[attached] = self._others[roots[attached]] + 2
+            sizes[attached] = self.others[roots[attached]] + 2
         return sizes
 
     def members(self, ids: Ids) -> tuple[Sizes, Ids]:
         """The sizes of the cliques of representatives, and all their members."""
         sizes = self.sizes(ids)
-        alone = (ids >= self._links.size).astype(np.uint8)
+        alone = (ids >= self.links.size).astype(np.uint8)
         roots = _translated(ids, self._roots)
         members = np.empty(int(sizes.sum()), np.uint32)
         kernels_cliques.list_members(
-            self._ring, sizes.astype(np.int32), ids, roots, alone, members
+            self.ring, sizes.astype(np.int32), ids, roots, alone, members
         )
         return sizes, members
 
@@ -189,19 +176,19 @@ class Cliques:
             return self.multiply(np.ascontiguousarray(part[:, few]))[1], rows[~few]
         rows = np.ascontiguousarray(rows)
         weights = np.empty(rows.size, np.int64)
-        total = kernels_cliques.weigh(table, self._others, rows, weights)
+        total = kernels_cliques.weigh(table, self.others, rows, weights)
         many = rows[:0]
         if total > most:
             few = weights <= most
             many, rows, weights = rows[~few], rows[few], weights[few]
             total = int(weights.sum())
         found = np.empty((table.shape[0], total), np.uint32)
-        kernels_cliques.combine(table, self._ring, rows, weights, found)
+        kernels_cliques.combine(table, self.ring, rows, weights, found)
         return found, many
 
     def cliques(self) -> pa.Table:
         """The members of cliques of two and more, beside their representative."""
-        every = np.arange(self._links.size, dtype=np.uint32)
+        every = np.arange(self.links.size, dtype=np.uint32)
         ones = self.map(every)
         moved = ones != every
         heads = _distinct(ones[moved])
@@ -254,12 +241,19 @@ class Cliques:
     def unite(self, left: Ids, right: Ids, values: frozenset[Kind]) -> Ids:
         """Make pairs of constants equal; returns those that lost their status."""
         before = np.concatenate([self.map(left), self.map(right)])
-        self._write(len(self._dictionary))
+        with self._writing():
+            self._unite(left, right, values)
+        lost = _distinct(before)
+        losers: Ids = lost[self._images(lost) != lost]
+        self._moved += losers.size
+        return losers
+
+    def _unite(self, left: Ids, right: Ids, values: frozenset[Kind]) -> None:
         left, right, integers = self._names(left, right)
         roots = np.concatenate([left, right])
         conflict = kernels_cliques.unite(
-            self._links,
-            self._ring,
+            self.links,
+            self.ring,
             self._dictionary.kinds,
             _ranks(values),
             np.array(sorted(self._integers), np.uint32),
@@ -268,14 +262,10 @@ class Cliques:
         )
         if conflict >= 0:
             self._refuse(int(left[conflict]), int(right[conflict]))
-        kernels_cliques.find_roots(self._links, roots)
+        kernels_cliques.find_roots(self.links, roots)
         self._label(_distinct(roots))
         for name, integer in integers:
             self._attach(name, integer, values)
-        lost = _distinct(before)
-        losers: Ids = lost[self._images(lost) != lost]
-        self._moved += losers.size
-        return losers
 
     def _names(self, left: Ids, right: Ids) -> tuple[Ids, Ids, set[tuple[int, int]]]:
         """Pairs of names, and pairs of a name and an integer that is new to cliques."""
@@ -304,7 +294,7 @@ class Cliques:
 
     def _attach(self, name: int, integer: int, values: frozenset[Kind]) -> None:
         """Let an integer stand for the clique of a name."""
-        root = name ^ int(self._links[name])
+        root = name ^ int(self.links[name])
         if root in self._integers:
             if self._integers[root] != integer:
                 self._refuse(root, integer)
@@ -316,8 +306,8 @@ class Cliques:
             pair = np.array([root], np.uint32), np.array([other], np.uint32)
             valued = np.array([other], np.uint32)
             kernels_cliques.unite(
-                self._links,
-                self._ring,
+                self.links,
+                self.ring,
                 self._dictionary.kinds,
                 _ranks(values),
                 valued,
@@ -327,23 +317,18 @@ class Cliques:
             return
         self._integers[root] = integer
         self._roots[integer] = root
-        self._note(self._clique(np.array([root], np.uint32)))
+        self._held.arrays.note(self._clique(np.array([root], np.uint32)))
 
     def _label(self, roots: Ids) -> None:
-        kernels_cliques.label(self._links, self._ring, self._others, roots)
-        self._note(self._clique(roots))
-
-    def _note(self, names: Ids) -> None:
-        """Take note of names that may have been moved."""
-        self._touched.append(names)
-        self._blocks[names // BLOCK] = 1
+        kernels_cliques.label(self.links, self.ring, self.others, roots)
+        self._held.arrays.note(self._clique(roots))
 
     def _clique(self, roots: Ids) -> Ids:
         """The names of the cliques of some roots."""
-        sizes = self._others[roots] + 1
+        sizes = self.others[roots] + 1
         members = np.empty(int(sizes.sum()), np.uint32)
         none = np.zeros(roots.size, np.uint8)
-        kernels_cliques.list_members(self._ring, sizes, roots, roots, none, members)
+        kernels_cliques.list_members(self.ring, sizes, roots, roots, none, members)
         return members
 
     def _refuse(self, left: int, right: int) -> NoReturn:
@@ -353,28 +338,31 @@ class Cliques:
     def _value(self, one: int) -> Constant:
         root = np.array([one], np.uint32)
         if one < FIRST_INTEGER:
-            kernels_cliques.find_roots(self._links, root)
+            kernels_cliques.find_roots(self.links, root)
         value = int(root[0])
         return self._dictionary.constant(self._integers.get(value, value))
 
     def assign(self, members: Ids, source: Cliques) -> None:
         """Take whole cliques to be what other cliques say of their members."""
-        self._write(len(self._dictionary))
         before = self._images(members)
+        with self._writing():
+            self._assign(members, source)
+        moved = np.count_nonzero(self._images(members) != members)
+        self._moved += int(moved - np.count_nonzero(before != members))
+
+    def _assign(self, members: Ids, source: Cliques) -> None:
         names = members[members < FIRST_INTEGER]
         if self._integers:
             for root in np.intersect1d(names, list(self._integers)):
                 del self._roots[self._integers.pop(int(root))]
         if not names.size:
             return
-        roots = _followed(names, source._links)
+        roots = _followed(names, source.links)
         self._arrange(names, roots)
         for root, integer in source._integers.items():
             if root in roots:
                 self._integers[root] = integer
                 self._roots[integer] = root
-        moved = np.count_nonzero(self._images(members) != members)
-        self._moved += int(moved - np.count_nonzero(before != members))
 
     def _arrange(self, names: Ids, roots: Ids) -> None:
         """Let all names of some cliques be what their roots say."""
@@ -382,19 +370,18 @@ class Cliques:
         names, roots = names[order], roots[order]
         starts = np.flatnonzero(np.append(True, roots[1:] != roots[:-1]))
         ends = np.append(starts[1:], names.size)
-        self._links[names] = names ^ roots
+        self.links[names] = names ^ roots
         following = np.append(names[1:], names[:1])
         following[ends - 1] = names[starts]
-        self._ring[names] = names ^ following
-        self._others[names] = np.repeat(ends - starts - 1, ends - starts)
-        self._note(names)
+        self.ring[names] = names ^ following
+        self.others[names] = np.repeat(ends - starts - 1, ends - starts)
+        self._held.arrays.note(names)
 
     def take_up(self, table: pa.Table) -> None:
         """Have the constants of the second column stand for those of the first."""
         if not table.num_rows:
             return
         names, roots = self._encoded(table)
-        self._write(len(self._dictionary))
         self._moved = names.size
         for integer in np.unique(roots[roots >= FIRST_INTEGER]).tolist():
             its = roots == integer
@@ -402,35 +389,31 @@ class Cliques:
             roots[its] = root
             self._integers[root], self._roots[integer] = integer, root
         heads = np.setdiff1d(roots, names)
-        self._arrange(np.append(names, heads), np.append(roots, heads))
+        with self._writing():
+            self._arrange(np.append(names, heads), np.append(roots, heads))
 
-    def _write(self, size: int) -> None:
-        """Have arrays of one's own, with room for so many ids."""
-        self._version = object()
-        room = self._links.size
-        if size > room:
-            blocks = max(size, room + room // 2) // BLOCK + 1
-        elif self._is_shared:
-            blocks = room // BLOCK
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Have arrays of one's own, with room for all constants, to be written to."""
+        size = len(self._dictionary)
+        if self._is_shared or not self.links.size:
+            self._held = self._held.twin(size)
+            self._is_shared = False
         else:
-            return
-        used = np.flatnonzero(self._blocks)
-        self._links = _roomy(self._links, blocks, used)
-        self._ring = _roomy(self._ring, blocks, used)
-        self._others = _roomy(self._others, blocks, used)
-        known, self._blocks = self._blocks, np.zeros(blocks, np.uint8)
-        self._blocks[: known.size] = known
-        self._is_shared = False
+            self._held.arrays.grow(size)
+        self._held.is_whole = False
+        yield
+        self._held.is_whole = True
 
     def differences(self, other: Cliques) -> Ids:
         """The constants whose representative is another one there."""
-        if other._origin is self._version:
-            touched = other._touched
-            every = _distinct(np.concatenate(touched)) if touched else NO_IDS
-        elif self._links is other._links and self._integers == other._integers:
+        mine, theirs = self._held.arrays, other._held.arrays
+        if mine is theirs and self._integers == other._integers:
             return NO_IDS
+        if theirs.is_copy_of(mine):
+            every = _distinct(theirs.touched)
         else:
-            size = max(self._links.size, other._links.size)
+            size = max(self.links.size, other.links.size)
             every = np.arange(size, dtype=np.uint32)
         found: Ids = every[self.map(every) != other.map(every)]
         return found
@@ -445,21 +428,6 @@ def _followed(ids: Ids, links: Ids) -> Ids:
         return ids
     followed: Ids = np.where(known, ids ^ links[np.where(known, ids, 0)], ids)
     return followed
-
-
-def _roomy(
-    array: npt.NDArray[_T], blocks: int, used: npt.NDArray[np.intp]
-) -> npt.NDArray[_T]:
-    """A copy with room for so many blocks, of which only some are not all zeros."""
-    known = array.reshape(-1, BLOCK)
-    if used.size * 2 > len(known):
-        larger = np.empty((blocks, BLOCK), array.dtype)
-        larger[: len(known)] = known
-        larger[len(known) :] = 0
-    else:
-        larger = np.zeros((blocks, BLOCK), array.dtype)
-        larger[used] = known[used]
-    return larger.ravel()
 
 
 def _distinct(ids: Ids) -> Ids:

@@ -25,6 +25,7 @@ from evermat.engines.embedded.sets import Sets
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Rows
+    from evermat.engines.embedded.clique_arrays import CliqueArrays
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.settled import Settled
 
@@ -38,6 +39,7 @@ class Store:
         """Goes on whenever a relation has other rows than before."""
         self.sets = Sets(self.relations, dictionary, self.clock)
         self.images = Images(self.sets)
+        self.spare_arrays: list[CliqueArrays] = []
         self.materialised = Stored(MATERIALISED)
         self.explicit = Stored(EXPLICIT)
         self.counters = (

@@ -1,0 +1,155 @@
+"""Real ontologies and published cases, with the answers that are known of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from evermat import KnowledgeBase
+from evermat.columns import constants
+from evermat.engine_abilities import UnequalValuesError
+from evermat.lang import parse_program
+from evermat.rdf import read_rdf
+from evermat.rdf.namespaces import OWL
+from evermat.rdf.ontology import read_ontology
+from evermat.values import Constant, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from evermat.lang.syntax import Rule
+
+RHO_DF = """
+    [?a, rdfs:subPropertyOf, ?c] :-
+        [?a, rdfs:subPropertyOf, ?b], [?b, rdfs:subPropertyOf, ?c] .
+    [?a, rdfs:subClassOf, ?c] :- [?a, rdfs:subClassOf, ?b], [?b, rdfs:subClassOf, ?c] .
+    [?x, ?b, ?y] :- [?a, rdfs:subPropertyOf, ?b], [?x, ?a, ?y] .
+    [?x, a, ?b] :- [?a, rdfs:subClassOf, ?b], [?x, a, ?a] .
+    [?x, a, ?c] :- [?p, rdfs:domain, ?c], [?x, ?p, _] .
+    [?y, a, ?c] :- [?p, rdfs:range, ?c], [_, ?p, ?y] .
+"""
+BASE = "http://example.org/base"
+SPARQL_PREFIX = re.compile(r"PREFIX\s+(\w*:)\s*(<[^>]*>)")
+
+
+def test_sizes_of_closures_of_ontologies(shared_data: Path) -> None:
+    folder = shared_data / "ontologies"
+    for entry in json.loads((folder / "counts.json").read_text()):
+        name = entry["file"]
+        if not (folder / name).exists():
+            assert name == "the three qudt files together"
+            files = sorted(folder.glob("qudt-*.ttl.gz"))
+        else:
+            files = [folder / name]
+        kb = KnowledgeBase(RHO_DF, equality="off")
+        kb.load(rdf=files, base=BASE)
+        assert _size(kb) == entry["rho_df"], name
+
+
+def _size(kb: KnowledgeBase) -> int:
+    """How many triples there are without those about literals."""
+    subjects = kb.facts("triple").to_terms().column(0)
+    names = pa.array([Kind.IRI, Kind.BLANK], pa.uint8())
+    found = pc.is_in(pc.struct_field(subjects, [0]), value_set=names)
+    return int(pc.sum(found).as_py())
+
+
+def test_answers_to_the_queries_of_lubm(shared_data: Path) -> None:
+    folder = shared_data / "lubm"
+    ontology = read_ontology(folder / "univ-bench.owl")
+    queries = {path.stem: path.read_text() for path in folder.glob("queries/*.rq")}
+    assert len(queries) == 14
+    prefixes = dict(SPARQL_PREFIX.findall("\n".join(queries.values())))
+    declared = [f"@prefix {name} {iri} ." for name, iri in prefixes.items()]
+    kb = KnowledgeBase([*ontology.rules, parse_program("\n".join(declared))])
+    kb.load(rdf=[folder / "univ-bench.owl", folder / "lubm-1.nt.gz"], base=BASE)
+    for name, text in sorted(queries.items()):
+        expected = (folder / "answers" / f"{name}.tsv.gz").read_bytes()
+        header, *rows = gzip.decompress(expected).decode().splitlines()
+        found = kb.query(_conjunction(text))
+        order = [found.columns.index(each[1:]) for each in header.split("\t")]
+        lines = {"\t".join(str(row[at]) for at in order) for row in found.constants()}
+        assert lines == set(rows), name
+
+
+def _conjunction(sparql: str) -> str:
+    """A basic graph pattern in our language."""
+    inside = sparql[sparql.index("{") + 1 : sparql.rindex("}")]
+    atoms = []
+    for statement in re.split(r"\s\.\s", inside + " "):
+        subject, _, rest = statement.strip().partition(" ")
+        pairs = [pair.split() for pair in rest.split(";") if pair.strip()]
+        atoms += [f"[{subject}, {name}, {found}]" for name, found in pairs]
+    return ", ".join(atoms)
+
+
+def _cases(shared_data: Path) -> Iterator[tuple[dict[str, Any], list[Path]]]:
+    folder = shared_data / "owl2-rl-cases"
+    for case in json.loads((folder / "cases.json").read_text()):
+        if "premise" in case["files"]:
+            names = [case["files"]["premise"], *case.get("imports", {}).values()]
+            yield case, [folder / case["folder"] / name for name in names]
+
+
+def test_cases_of_owl_2_rl(shared_data: Path) -> None:
+    """What is derived is entailed, and what is left out is told of."""
+    found = {"cases": 0, "entailed": 0, "contradictory": 0, "told": 0}
+    for case, files in _cases(shared_data):
+        found["cases"] += 1
+        rules, ignored = _rules_of(files)
+        is_inconsistent = "inconsistency" in case["kinds"]
+        kb = KnowledgeBase(rules, engine="reference")
+        try:
+            kb.load(rdf=files, base=BASE)
+        except UnequalValuesError:
+            assert is_inconsistent, case["id"]
+            found["contradictory"] += 1
+            continue
+        if is_inconsistent:
+            assert ignored, case["id"]
+            found["told"] += 1
+        folder = files[0].parent
+        if "negative-entailment" in case["kinds"]:
+            assert not _holds(kb, folder / case["files"]["nonconclusion"]), case["id"]
+        if "positive-entailment" in case["kinds"]:
+            found["entailed"] += _holds(kb, folder / case["files"]["conclusion"])
+    # Seven more follow by rules about classes and properties, which we do not have.
+    assert found == {"cases": 93, "entailed": 5, "contradictory": 2, "told": 12}
+
+
+def _rules_of(files: list[Path]) -> tuple[list[Rule], set[str]]:
+    ontologies = [read_ontology(file) for file in files]
+    rules = [rule for ontology in ontologies for rule in ontology.rules]
+    return rules, {name for ontology in ontologies for name in ontology.ignored}
+
+
+def _holds(kb: KnowledgeBase, path: Path) -> bool:
+    """Whether the triples of a file hold; its blank nodes stand for anything."""
+    table = read_rdf(path, base=BASE)
+    rows = list(zip(*map(constants, table.columns), strict=True))
+    headers = {row[0] for row in rows if row[2].text == OWL + "Ontology"}
+    atoms = [f"[{', '.join(map(_term, row))}]" for row in rows if row[0] not in headers]
+    return not atoms or bool(len(kb.query(", ".join(atoms))))
+
+
+def _term(constant: Constant) -> str:
+    if constant.kind != Kind.BLANK:
+        return str(constant)
+    return "?" + re.sub(r"\W", "_", constant.text)
+
+
+@pytest.mark.parametrize("file", ["Brick-1.1.ttl.gz", "Brick-1.5.ttl.gz"])
+def test_sizes_of_closures_of_brick(shared_data: Path, file: str) -> None:
+    folder = shared_data / "brick"
+    ontologies = json.loads((folder / "index.json").read_text())["ontologies"].values()
+    [entry] = [each for each in ontologies if each["file"] == file]
+    kb = KnowledgeBase(RHO_DF, equality="off")
+    kb.load(rdf=folder / file, base=BASE)
+    assert _size(kb) == entry["rho_df"]
