@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 import evermat
 from evermat.bench import equality, run
@@ -11,10 +11,8 @@ from evermat.bench.generators.equalities import (
     university_equalities,
 )
 
-if TYPE_CHECKING:
-    import pytest
 
-
+@pytest.mark.usefixtures("uncollected")
 def test_the_suite_measures_all_ways(capsys: pytest.CaptureFixture[str]) -> None:
     run("equality", scale=0.002, repeat=1, only=["small-cliques", "one-clique"])
     told = capsys.readouterr().out

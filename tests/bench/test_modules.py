@@ -7,26 +7,27 @@ import pytest
 import evermat
 from evermat import bench
 from evermat.bench.generators.closures import categories
-from evermat.bench.modules import WORKLOADS, Figures, Row, tables
+from evermat.bench.modules import WORKLOADS, Figures, Row, Workload, tables
 from evermat.bench.plans import Options
 
 NARROW = "b(?x, ?z) :- b(?x, ?y), b(?y, ?z) ."
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
-def test_modules_change_nothing_but_the_time(workload: object) -> None:
-    assert workload in WORKLOADS
-    chosen = next(each for each in WORKLOADS if each is workload)
-    problem = chosen.make(0.0005)
+def test_modules_change_nothing_but_the_time(workload: Workload) -> None:
+    problem = workload.make(0.0005)
     with_modules, without = (
-        evermat.KnowledgeBase(problem.rules + chosen.reader, modules=on)
+        evermat.KnowledgeBase(problem.rules + workload.reader, modules=on)
         for on in (True, False)
     )
     first, second = with_modules.load(problem.facts), without.load(problem.facts)
     assert first.sizes == second.sizes
-    assert set(with_modules.facts(chosen.closure)) == set(without.facts(chosen.closure))
+    assert set(with_modules.facts(workload.closure)) == set(
+        without.facts(workload.closure)
+    )
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_run_measures_every_step(capsys: pytest.CaptureFixture[str]) -> None:
     bench.run("modules", scale=0.001, only=("cliques",), time_limit=120)
     shown = capsys.readouterr().out

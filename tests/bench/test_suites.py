@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evermat.bench import maintain, materialise, plans, run, tasks
+from evermat.bench import maintain, materialise, run
 from evermat.bench.plans import Options, median, prepared
 from evermat.bench.processes import Measured, Status, measure, reason_in, script_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from evermat.bench.processes import Record
 
 TINY = 0.002
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Do tasks here instead of in processes of their own, to save their start."""
-    records: list[Record] = []
-
-    def do(task: Mapping[str, object], *, time_limit: float) -> Measured:
-        assert time_limit > 0
-        records.clear()
-        tasks.TASKS[str(task["task"])](dict(task))
-        refusals = [each for each in records if each["event"] == "refused"]
-        status = Status.REFUSED if refusals else Status.DONE
-        return Measured(status, tuple(records))
-
-    def tell(event: str, **fields: object) -> None:
-        records.append({"event": event, **fields})
-
-    monkeypatch.setattr(tasks, "tell", tell)
-    for module in (maintain, materialise, plans):
-        monkeypatch.setattr(module, "measure", do)
-    yield
-    gc.unfreeze()
 
 
 def _part(name: str) -> str:
