@@ -15,6 +15,7 @@ from evermat.columns import (
 )
 from evermat.errors import EvermatError
 from evermat.io.lines import ROWS_AT_ONCE, text_block
+from evermat.io.rdf_spelling import misspelt_row
 from evermat.lang.terms import RDF_TYPE
 from evermat.values import Kind
 
@@ -38,7 +39,8 @@ def ntriples_blocks(table: pa.Table, predicate: str = "") -> Iterator[pa.Buffer]
     written `urn:name`.
 
     Raises:
-        NotTriplesError: more than three columns, or a literal where none may stand.
+        NotTriplesError: more than three columns, a literal where none may stand, or
+            a constant that RDF cannot hold.
     """
     width = table.num_columns
     if not 1 <= width <= _TRIPLE:
@@ -51,9 +53,23 @@ def ntriples_blocks(table: pa.Table, predicate: str = "") -> Iterator[pa.Buffer]
         columns = _triple_columns(batch.columns, predicate)
         _require_kinds(columns[0], {Kind.IRI, Kind.BLANK}, "subject", first_row=row)
         _require_kinds(columns[1], {Kind.IRI}, "predicate", first_row=row)
+        _require_spelling(columns, first_row=row)
         texts = [ntriples_texts(column) for column in columns]
         yield text_block(texts, between=" ", end=" .\n")
         row += batch.num_rows
+
+
+def _require_spelling(columns: list[pa.Array], *, first_row: int) -> None:
+    for column in columns:
+        row = misspelt_row(column)
+        if row is not None:
+            text = term_texts(column.slice(row, 1))[0].as_py()
+            raise NotTriplesError(
+                f"row {first_row + row} has {text!r}, which RDF cannot hold",
+                law="an IRI has no blanks, quotes, brackets or backslashes; labels of "
+                "blank nodes and tags of languages have letters and digits",
+                help="correct the data, or write `.csv` or `.parquet` instead",
+            )
 
 
 def _triple_columns(columns: list[pa.Array], predicate: str) -> list[pa.Array]:

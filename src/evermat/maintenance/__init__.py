@@ -14,8 +14,11 @@ head, and a function `maintain` that fills the two sets of a `Run`:
 | MAT-MOD                       | `modular_materialise`                            |
 | DRed^c-MOD, B/F^c-MOD         | `modular`; what a module is: `modules`,          |
 |                               | `closures`, `holding`                            |
-| B/F^≈, r-materialisation      | `equality`; `equality_insertion`                 |
-| proofs                        | `explain`, `why_not`, `proof_heights`            |
+| B/F^≈, r-materialisation      | `equality`, `equality_told`;                     |
+|                               | `equality_insertion`                             |
+| proofs                        | `explain`, `explain_equality`, `why_not`,        |
+|                               | `contradictions`, `proof`, `proof_heights`,      |
+|                               | `proof_instances`                                |
 
 Around them:
 
@@ -26,6 +29,9 @@ Around them:
 | the algorithms by name        | `algorithms`; `auto`: `choose`, `history`        |
 | a whole update                | `driver`, `materialisation`, `attempt`,          |
 |                               | `bookkeeping`, `requests`, `watch`               |
-| the same with equality        | `equality_materialisation`, `equality_update`    |
+| the same with equality        | `equality_materialisation`, `equality_update`,   |
+|                               | `equality_attempt`, `equality_rules`,            |
+|                               | `equality_state`                                 |
+| updates left to the engine    | `whole_updates`                                  |
 | the rules of a program        | `rule_book`, `compiled_rules`, `rule_updates`    |
 """

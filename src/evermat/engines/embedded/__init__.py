@@ -5,7 +5,8 @@ Where to look, from the outside inwards:
 | what                           | where                                               |
 | ------------------------------ | --------------------------------------------------- |
 | the methods of the engine      | `engine`, `rules`, `closure`, `equality`            |
-| facts and their constants      | `store`, `relation`, `index`, `dictionary`          |
+| facts and their constants      | `store`, `relation`, `index`, `dictionary`,         |
+|                                | `remembered_ids`                                    |
 | sets of facts, views as masks  | `sets`, `settled`, `bits`, `codes`, `regions`,      |
 |                                | `flat`                                              |
 | counts, transactions, copies   | `counters`, `stored`, `snapshot`                    |
@@ -16,10 +17,12 @@ Where to look, from the outside inwards:
 | whole small updates in one     | `whole_updates`, `one_update`, `wiring`             |
 | closures as graphs             | `closure_graphs`, `closure_pairs`,                  |
 |                                | `closure_comparison`, `captured`                    |
-| equal constants                | `representatives`, `rewriting`, `images`            |
-| threads, memory, arrays        | `cores`, `memory`, `arrays`                         |
+| equal constants                | `representatives`, `clique_arrays`, `rewriting`,    |
+|                                | `images`                                            |
+| threads, memory, arrays        | `cores`, `memory`, `large_arrays`, `arrays`         |
 
 The loops are compiled: each `kernels_….py` belongs to the module of the same name, or
 is named by it. `kernels` says what all of them have in common, and what keys and rows
-are; `layout` and `raw` are how they read arrays of which they know the address.
+are; `layout` and `raw` are how they read arrays of which they know the address, and
+`warm_up` compiles all of them.
 """

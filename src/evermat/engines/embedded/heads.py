@@ -208,12 +208,8 @@ def find_known(relation: Relation, table: Ids) -> Rows:
 
 def intern_rows(relation: Relation, table: Ids) -> Rows:
     """The sorted distinct rows of facts; facts never seen before get new ones."""
-    heads = Heads(relation.arity)
-    heads.add_columns(list(table), table.shape[1])
-    counted = heads.counted()
-    if counted is None:
-        return np.empty(0, np.int32)
-    return distinct(find_or_append(relation, counted))
+    rows, _ = new_rows(relation, table)
+    return distinct(rows)
 
 
 def distinct(rows: Rows) -> Rows:

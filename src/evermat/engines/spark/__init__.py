@@ -18,4 +18,5 @@ Where to look, from the outside inwards:
 | equal constants                  | `representatives`, `rewriting`, `components`      |
 | few rows of much                 | `lookups`, `fetching`, `row_keys`                 |
 | sessions, tasks and their files  | `session`, `tasks`, `task_files`, `staging`       |
+| what is done, in words           | `explaining`                                      |
 """
