@@ -275,6 +275,20 @@ def test_outputs_remove_nothing_of_others(tmp_path: Path, place: str) -> None:
     assert config.file.exists()
 
 
+def test_outputs_are_called_by_their_names(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    outputs = (
+        '[[output]]\npredicate = "reach"\npath = "out/reach"\n'
+        '[[output]]\nname = "feed"\npredicate = "reach"\nmode = "changes"\n'
+        'path = "out/feed"\n'
+        '[[output]]\nname = "all"\npredicates = ["edge", "reach"]\n'
+        'path = "out/all/{predicate}"\n'
+    )
+    report = run(configured(tmp_path, PROGRAM, SOURCE, outputs)).report
+    titles = [output["title"] for output in report.outputs]
+    assert titles == ["reach", "feed", "all: edge", "all: reach"]
+
+
 def test_outputs_replace_what_they_wrote(tmp_path: Path) -> None:
     edges(tmp_path, "ab")
     config = configured(tmp_path, PROGRAM, SOURCE, OUTPUTS)

@@ -132,7 +132,7 @@ def _show(finished: Finished, output: Output) -> None:
         output.table(
             ["output", "rows", "place"],
             [
-                [each["what"], each["rows"], near(each["place"])]
+                [each["title"], each["rows"], near(each["place"])]
                 for each in report.outputs
             ],
         )

@@ -186,7 +186,7 @@ def _predicates(report: Mapping[str, Any]) -> str:
 def _outputs(report: Mapping[str, Any]) -> str:
     rows = [
         [
-            escape(output["what"]),
+            escape(output["title"]),
             f"{escape(output['format'])}, {escape(output['mode'])}",
             _Right(_number(output["rows"])),
             f"<code>{escape(output['place'])}</code>",

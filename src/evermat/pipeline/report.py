@@ -127,6 +127,7 @@ class RunReport:
             {
                 "name": written.output.name,
                 "what": written.what,
+                "title": _title(written),
                 "place": written.place,
                 "format": written.output.format,
                 "mode": written.output.mode,
@@ -137,6 +138,14 @@ class RunReport:
     def document(self) -> dict[str, Any]:
         """The report as JSON values."""
         return asdict(self)
+
+
+def _title(written: Written) -> str:
+    """How people call it: an output of several predicates is written once for each."""
+    output = written.output
+    if len(output.predicates) > 1:
+        return f"{output.name}: {written.what}"
+    return output.name
 
 
 def write_report(report: RunReport, folder: str) -> tuple[str, str]:
