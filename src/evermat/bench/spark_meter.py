@@ -31,6 +31,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "FATAL",
     "spark.driver.memory": MEMORY,
+    "spark.buffer.pageSize": "1m",
     "spark.pyspark.python": sys.executable,
     "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
     "spark.sql.cteRecursionLevelLimit": "1000",

@@ -68,6 +68,9 @@ LOCAL_SETTINGS = {
     # What fails reaches the caller as an error; Spark need not print it as well.
     "spark.log.level": "FATAL",
     "spark.driver.memory": "4g",
+    # Each join by hash takes at least a page of its task's memory, until the task ends.
+    # Plans have many joins, most of few rows; by default, sixteen pages are all of it.
+    "spark.buffer.pageSize": "1m",
     "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
 }
 """Settings of a session that is started here."""
