@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine
     from evermat.equality_modes import Equality
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.modules import Module
     from evermat.maintenance.rule_book import RuleBook
     from evermat.maintenance.updates import Outcome
     from evermat.maintenance.watch import Budget, Progress
@@ -113,6 +114,12 @@ class Keeper:
     def strata(self) -> tuple[StratumPlan, ...]:
         """The rules as they are run."""
         return self._materialisation.strata
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """What takes care of some of the rules, in updates too."""
+        kept = self._materialisation
+        return kept.modules if isinstance(kept, Materialisation) else ()
 
     # ------------------------------------------------------------------ changes
 
