@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.change import read_relation, row_keys
-from evermat.columns import as_terms, table_of_rows
+from evermat.columns import joined_tables, table_of_rows, term_table
+from evermat.equality_modes import say_equal
 from evermat.lang.equality import OWL_SAME_AS
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import SAME_AS, TRIPLE
@@ -83,7 +84,8 @@ class Side:
         if name not in self._tables:
             table = self.representatives.expanded(_plain(name, self._normal(name)))
             if name in {SAME_AS, TRIPLE}:
-                table = _joined(table, self._equalities(name))
+                both = (table, self._equalities(name))
+                table = joined_tables([term_table(each) for each in both])
             self._tables[name] = table
         return self._tables[name]
 
@@ -148,22 +150,4 @@ def _plain(name: str, table: pa.Table) -> pa.Table:
         return table.slice(0, 0)
     if name != TRIPLE:
         return table
-    text = pc.struct_field(_terms(table.column(1)), [1])
-    return table.filter(pc.not_equal(text, OWL_SAME_AS.text))
-
-
-def _terms(column: pa.ChunkedArray) -> pa.Array:
-    return as_terms(column)
-
-
-def _joined(first: pa.Table, second: pa.Table) -> pa.Table:
-    if not second.num_rows:
-        return first
-    if not first.num_rows:
-        return second
-    names = [str(at) for at in range(first.num_columns)]
-
-    def plain(table: pa.Table) -> pa.Table:
-        return pa.table([as_terms(column) for column in table.columns], names=names)
-
-    return pa.concat_tables([plain(first), plain(second)])
+    return table.filter(pc.invert(say_equal(table)))
