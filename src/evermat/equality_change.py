@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.change import read_relation, row_keys
-from evermat.columns import joined_tables, table_of_rows, term_table
-from evermat.equality_modes import say_equal
+from evermat.columns import joined_tables, rows_without, table_of_rows, term_table
 from evermat.lang.equality import OWL_SAME_AS
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import SAME_AS, TRIPLE
@@ -148,6 +147,4 @@ def _plain(name: str, table: pa.Table) -> pa.Table:
     """A table without equalities, which are told on their own."""
     if name == SAME_AS:
         return table.slice(0, 0)
-    if name != TRIPLE:
-        return table
-    return table.filter(pc.invert(say_equal(table)))
+    return rows_without(table, [{1: OWL_SAME_AS}]) if name == TRIPLE else table

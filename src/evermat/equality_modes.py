@@ -82,23 +82,19 @@ def _has_same_as(triples: pa.Table | StagedRows) -> bool:
         return False
     if not isinstance(triples, pa.Table):
         return triples.mentions(1, OWL_SAME_AS)
-    return bool(pc.any(say_equal(triples)).as_py())
-
-
-def say_equal(triples: pa.Table) -> pa.Array:
-    """For each triple whether its predicate is `owl:sameAs`."""
     terms = as_terms(triples.column(1))
-    return pc.and_(
+    is_same = pc.and_(
         pc.equal(pc.struct_field(terms, [0]), int(OWL_SAME_AS.kind)),
         pc.equal(pc.struct_field(terms, [1]), OWL_SAME_AS.text),
     )
+    return bool(pc.any(is_same).as_py())
 
 
 def require_usual_arities(catalogue: Catalogue) -> None:
     """Refuse predicates that are not what equality takes them for.
 
     Raises:
-        ArityClashError: facts of `same_as` are no pairs, or those of `triple` none.
+        ArityClashError: `same_as` has not two arguments, or `triple` not three.
     """
     for name, usual in ((SAME_AS, 2), (TRIPLE, 3)):
         known = catalogue.arity(name)
