@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from evermat.errors import EvermatError
 from evermat.values import (
     NUMERIC_KINDS,
+    XSD,
     Constant,
     Kind,
     boolean_constant,
@@ -52,6 +53,7 @@ INTEGER: Type = frozenset({Kind.INTEGER})
 DOUBLE: Type = frozenset({Kind.DOUBLE})
 BOOLEAN: Type = frozenset({Kind.BOOLEAN})
 BLANK: Type = frozenset({Kind.BLANK})
+NAME: Type = frozenset({Kind.IRI})
 CONVERTIBLE: Type = NUMBER | STRING
 
 _EXACT = Context(prec=100_000)
@@ -392,6 +394,32 @@ def _skolem(name: Constant, *arguments: Constant) -> Constant:
     return Constant(Kind.BLANK, f"sk{digest.hexdigest()}")
 
 
+# ------------------------------------------------------------------ what it is
+
+
+_DATATYPES = {
+    Kind.STRING: XSD + "string",
+    Kind.INTEGER: XSD + "integer",
+    Kind.DECIMAL: XSD + "decimal",
+    Kind.DOUBLE: XSD + "double",
+    Kind.BOOLEAN: XSD + "boolean",
+    Kind.LANGUAGE: "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString",
+    # These have none, but an error would stop every rule that meets them.
+    Kind.IRI: "http://www.w3.org/2000/01/rdf-schema#Resource",
+    Kind.BLANK: "http://www.w3.org/2000/01/rdf-schema#Resource",
+}
+
+
+def _datatype(argument: Constant) -> Constant:
+    known = _DATATYPES.get(argument.kind)
+    return Constant(Kind.IRI, known or argument.text.partition("\0")[0])
+
+
+def _language(argument: Constant) -> Constant:
+    is_tagged = argument.kind is Kind.LANGUAGE
+    return _string(argument.text.partition("\0")[0] if is_tagged else "")
+
+
 # ------------------------------------------------------------------- all of them
 
 
@@ -428,6 +456,8 @@ def _all_functions() -> list[Function]:
         Function("regex", 2, 3, (TEXT,), BOOLEAN, _regex),
         Function("int", 1, 1, (CONVERTIBLE,), INTEGER, _to_integer),
         Function("double", 1, 1, (CONVERTIBLE,), DOUBLE, _to_double),
+        Function("datatype", 1, 1, (ANY,), NAME, _datatype),
+        Function("language", 1, 1, (ANY,), STRING, _language),
         Function("skolem", 1, None, (ANY,), BLANK, _skolem),
     ]
 
