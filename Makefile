@@ -49,7 +49,7 @@ test-slow: $(WARM) $(SPARK) ## clusters of two workers, killed executors, killed
 	@$(BIN)/python -m pytest -q -m slow --engines=spark,embedded tests/spark tests/lake tests/pipeline tests/streaming $(ARGS)
 
 .PHONY: check
-check: $(READY) ## format, lint, types, import layers, spelling
+check: $(SPARK) ## format, lint, types, import layers, spelling
 	$(BIN)/ruff format --check src tests examples
 	$(BIN)/ruff check src tests examples
 	$(BIN)/mypy

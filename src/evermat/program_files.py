@@ -22,7 +22,7 @@ from evermat.columns import column_names, plain_texts, term_table
 from evermat.errors import EvermatError, Label
 from evermat.io.column_types import TYPES
 from evermat.io.delimited import Dialect, read_delimited
-from evermat.io.files import DataFile, FileOptionError, data_file
+from evermat.io.files import DataFile, FileOptionError, data_file, require_place
 from evermat.io.nemo_tables import nemo_cells, read_nemo_table
 from evermat.io.tables import read_table
 from evermat.io.writing import require_writable, write_table
@@ -320,9 +320,8 @@ def write_sinks(
         folder: where relative paths begin.
         stream: what stands for the standard output.
     """
+    require_sinks(program, folder)
     written: list[Path] = []
-    for sink in program.sinks:  # before the first is written
-        _require_format(sink, folder)
     for sink in program.sinks:
         table = facts(sink.predicate)
         if sink.path == _STANDARD_OUTPUT:
@@ -334,10 +333,27 @@ def write_sinks(
     return written
 
 
-def _require_format(sink: DataSink, folder: Path) -> None:
-    options = dict(sink.options)
-    if sink.path != _STANDARD_OUTPUT and not options.keys() & {"form", "values"}:
-        require_writable(data_file(folder / sink.path, format=options.get("format")))
+def require_sinks(program: Program, folder: Path) -> None:
+    """Refuse files that could not be written, before the first is.
+
+    Raises:
+        UnwritablePlaceError: there is no room for one in `folder`.
+        UnknownFormatError: nothing can be written in its format.
+        FileOptionError: an option of `@export` does not exist.
+    """
+    for sink in program.sinks:
+        if sink.path == _STANDARD_OUTPUT:
+            continue
+        path, options = folder / sink.path, dict(sink.options)
+        require_place(path)
+        if options.keys() & {"form", "values"}:
+            continue
+        require_writable(data_file(path, format=options.get("format")))
+        for name in options:
+            if name not in _EXPORT_OPTIONS:
+                labels = () if sink.span is None else (Label(sink.span),)
+                message = f"there is no option `{name}` of `@export`"
+                raise FileOptionError(message, labels=labels)
 
 
 def _shown(sink: DataSink, table: pa.Table) -> str:
@@ -360,11 +376,6 @@ def _write(sink: DataSink, table: pa.Table, path: Path) -> None:
         write_facts(table, path, format=format_name, predicate=sink.predicate)
         return
     if form is None:
-        for name in options:
-            if name not in _EXPORT_OPTIONS:
-                labels = () if sink.span is None else (Label(sink.span),)
-                message = f"there is no option `{name}` of `@export`"
-                raise FileOptionError(message, labels=labels)
         header = options.get("header") == "true"
         name, format_name = sink.predicate, options.get("format")
         write_facts(table, path, format=format_name, predicate=name, header=header)

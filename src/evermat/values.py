@@ -22,6 +22,7 @@ constants on the way in and back on the way out:
 from __future__ import annotations
 
 import datetime
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
@@ -206,12 +207,12 @@ def term_text(kind: Kind, text: str) -> str:
         case Kind.STRING:
             return quote(text)
         case Kind.IRI:
-            return f"<{text}>"
+            return iri_text(text)
         case Kind.BLANK:
             return f"_:{text}"
         case Kind.TYPED:
             datatype, _, lexical = text.partition("\0")
-            return f"{quote(lexical)}^^<{datatype}>"
+            return f"{quote(lexical)}^^{iri_text(datatype)}"
         case Kind.LANGUAGE:
             language, _, lexical = text.partition("\0")
             return f"{quote(lexical)}@{language}"
@@ -219,6 +220,16 @@ def term_text(kind: Kind, text: str) -> str:
             return _double_text(text)
         case _:
             return text
+
+
+def iri_text(iri: str) -> str:
+    """An IRI in angle brackets, with escapes for what IRIs cannot have."""
+    escaped = re.sub(NOT_IN_IRI, lambda match: f"\\u{ord(match[0]):04X}", iri)
+    return f"<{escaped}>"
+
+
+NOT_IN_IRI = r'[\x00-\x20<>"{}|^`\\]'
+"""A pattern for the characters that stand in IRIs as escapes only."""
 
 
 def quote(text: str) -> str:

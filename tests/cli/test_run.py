@@ -201,7 +201,9 @@ def test_files_that_no_rule_uses_are_mentioned(
 ) -> None:
     (folder / "egde.csv").write_text("a,b\n")
     assert run(["run", "rules.dl", "-f", place, *ON_REFERENCE]) == OK
-    assert "no rule speaks of `egde`" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "no rule speaks of `egde`" in shown
+    assert f"write edge={place.removeprefix('egde=')}\n" in shown
     asked = ["query", "rules.dl", "-f", place, "egde(?x, ?y)", *ON_REFERENCE]
     assert run(asked) == OK
     assert capsys.readouterr().err == ""
@@ -243,7 +245,16 @@ def test_files_that_no_rule_uses_are_mentioned(
         (["run", "rules.dl", "-f", "facts", "--then", "arity.toml"], WRONG_INPUT,
          "update: arity.toml"),
         (["run", "rules.dl", "-f", "facts", "--out", "rules.dl"], WRONG_INPUT,
-         "the system refuses"),
+         "is a file, not a folder"),
+        (["run", "rules.dl", "-f", "facts", "--out", "rules.dl/x"], WRONG_INPUT,
+         "`rules.dl/x` cannot be made"),
+        (["run", "colour.dl", "-f", "facts", "--out", "out"], WRONG_INPUT,
+         "no option `colour`"),
+        (["query", "rules.dl", "edge(?x, ?y)", "--out", "facts"], WRONG_INPUT,
+         "`facts` is a folder"),
+        (["query", "rules.dl", "edge(?x, ?y)", "--out", "rules.dl/x.csv"], WRONG_INPUT,
+         "is a file, not a folder"),
+        (["run", "rules.dl", "-f", "edge=wide.csv"], WRONG_INPUT, "wide.csv:1:5"),
         (["run", "rules.dl", "-f", "facts", "--out", "out", "--format", "doc"],
          WRONG_USAGE, "there is no format `doc`"),
         (["run", "rules.dl", "-f", "facts", "--out", "out", "--format", "jsonl"],
@@ -264,6 +275,8 @@ def test_errors_have_codes_and_no_traceback(
     (folder / "bad.toml").write_text("[insert\n")
     (folder / "latin.toml").write_bytes(b'title = "\xe9"')
     (folder / "arity.toml").write_text('[insert]\nedge = [["x", "y"], ["z"]]\n')
+    (folder / "wide.csv").write_text("a,b,c\n")
+    (folder / "colour.dl").write_text('@export p "p.csv" {colour = "red"} .\np(1) .')
     (folder / "odd.toml").write_text("[inserts]\n")
     (folder / "rows.toml").write_text("[insert]\nedge = 7\n")
     if "--engine" not in arguments and arguments[0] in {"run", "query"}:
@@ -283,8 +296,8 @@ def test_errors_have_codes_and_no_traceback(
          "5 rounds"),
         (["query", "rules.dl", "-f", "facts", "raech(?x, ?y)"], WRONG_INPUT, "EM251",
          "raech"),
-        (["run", "rules.dl", "-f", "facts", "--out", "rules.dl"], WRONG_INPUT, None,
-         "the system refuses"),
+        (["run", "rules.dl", "-f", "facts", "--out", "rules.dl"], WRONG_INPUT, "EM725",
+         "not a folder"),
         (["run", "rules.dl", "--engine", "quick"], WRONG_USAGE, None, "no engine"),
         (["update"], WRONG_USAGE, None, "--store"),
         (["explain", "bad.dl", "p(a, b)"], WRONG_INPUT, "EM201", "head variable `?y`"),
@@ -315,6 +328,34 @@ def test_errors_as_json(
     if error == "EM201":
         assert (told["file"], told["line"], told["column"]) == ("bad.dl", 1, 7)
         assert [each["code"] for each in told["problems"]] == ["EM201"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["run", "rules.dl", "--out", "rules.dl"], "EM725"),
+        (["run", "jsonl.dl", "--out", "out"], "EM712"),
+        (["query", "rules.dl", "reach(?x, ?y)", "--out", "facts"], "EM725"),
+        (["query", "rules.dl", "reach(?x, ?y)", "--out", "answers.doc"], "EM712"),
+        (["query", "rules.dl", "reach(?x,"], "EM101"),
+        (["explain", "rules.dl", "reach(a,"], "EM101"),
+    ],
+)
+def test_what_would_fail_after_the_work_fails_before_it(
+    folder: Path, capsys: Shown, arguments: list[str], error: str
+) -> None:
+    """Facts are not even looked for: their folder does not exist."""
+    (folder / "jsonl.dl").write_text('@export p "p.jsonl" .\np(1) .')
+    assert run([*arguments, "-f", "missing"]) == WRONG_INPUT
+    assert f"[{error}]" in capsys.readouterr().err
+
+
+def test_answers_in_a_file_are_told_as_json(folder: Path, capsys: Shown) -> None:
+    asked = ["query", "rules.dl", "-f", "facts", "reach(?x, ?y)", *ON_REFERENCE]
+    assert run([*asked, "--out", "new/answers.csv", "--json"]) == OK
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"file": "new/answers.csv", "count": 3}
+    assert len((folder / "new" / "answers.csv").read_text().splitlines()) == 3
 
 
 def test_help_teaches_with_examples(capsys: Shown) -> None:

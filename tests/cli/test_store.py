@@ -74,6 +74,43 @@ def test_rules_and_files_of_updates(folder: Path, capsys: Shown) -> None:
     assert (len(kb.rules), kb.count("two"), kb.count("edge")) == (2, 0, 4)
 
 
+def test_facts_that_no_rule_uses_are_mentioned_once(
+    folder: Path, capsys: Shown
+) -> None:
+    (folder / "new.csv").write_text("d,e\n")
+    (folder / "more.dl").write_text("news(?x) :- new(?x, _) .")
+    told = "no rule speaks of `new`"
+    update = ["update", *STORE, "--insert", "new.csv"]
+    assert run([*update, "--dry-run"]) == OK
+    assert told in capsys.readouterr().err
+    for rules in (["--dry-run"], []):
+        assert run([*update, "--add-rules", "more.dl", *rules]) == OK
+        assert told not in capsys.readouterr().err
+    assert run(["update", *STORE, "--remove-rules", "more.dl"]) == OK
+    assert run(update) == OK
+    assert told not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_versions_that_there_are_not(capsys: Shown) -> None:
+    assert run(["store", "changes", "kept", "--since", "2"]) == OK
+    capsys.readouterr()
+    for option in ("--since", "--until"):
+        assert run(["store", "changes", "kept", option, "9"]) == WRONG_INPUT
+        shown = capsys.readouterr().err
+        assert "has no version 9" in shown
+        assert "versions go from 0 to 2" in shown
+
+
+@pytest.mark.parametrize("command", [["store", "history"], ["store", "vacuum"]])
+def test_a_file_is_no_store(folder: Path, capsys: Shown, command: list[str]) -> None:
+    (folder / "file").touch()
+    assert run([*command, "file"]) == WRONG_INPUT
+    assert "it is a file, and a state is a folder" in capsys.readouterr().err
+    assert run([*command, "none"]) == WRONG_INPUT
+    assert "make a state" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_dry_run_changes_nothing(capsys: Shown) -> None:
     assert run(["update", *STORE, "--delete", "gone", "--dry-run"]) == OK

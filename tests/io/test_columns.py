@@ -192,10 +192,14 @@ CONSTANTS = st.one_of(
     st.floats(allow_nan=False),
     st.booleans(),
     st.decimals(allow_nan=False, allow_infinity=False, places=3),
-    st.builds(IRI, st.from_regex(r"[a-z]+:[a-z0-9/%#]*", fullmatch=True)),
+    st.builds(
+        IRI, st.from_regex(r"[a-z]+:[a-z0-9/%# \n<>{}|^`\"\\é]*", fullmatch=True)
+    ),
     st.builds(BlankNode, st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True)),
     st.builds(LangString, st.text(), st.sampled_from(["en", "de-at"])),
-    st.builds(TypedLiteral, st.text(), st.sampled_from(["u:d", XSD + "gYear"])),
+    st.builds(
+        TypedLiteral, st.text(), st.sampled_from(["u:d", "u:d e", XSD + "gYear"])
+    ),
 ).map(constant)
 
 
@@ -222,8 +226,9 @@ def test_values_are_those_of_constants(terms: list[Constant]) -> None:
     assert list(map(repr, found)) == [repr(term.value) for term in terms]
 
 
-def test_characters_that_no_iri_may_have_are_escaped_in_ntriples() -> None:
+def test_characters_that_no_iri_may_have_are_escaped() -> None:
     column = _term_column([constant(IRI("a:b c>"))])
+    assert term_texts(column).to_pylist() == ["<a:b\\u0020c\\u003E>"]
     assert ntriples_texts(column).to_pylist() == ["<a:b\\u0020c\\u003E>"]
 
 

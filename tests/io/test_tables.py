@@ -258,7 +258,7 @@ MalformedFileError [EM714]: this row has 1 field, expected 2
 1 | a,b
   | ^^^ ends here
   |
-  = rule: all rows of a file have the same number of fields
+  = rule: every row has a field for each column
   = help: the file seems to be separated by commas: say `delimiter=…`""",
     ),
     "open quote": (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from time import process_time
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ from evermat.bench.plans import say
 from evermat.bench.report import Table, count_text, ratio_text, seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 _WARM = 0.01
 _LONG = 5.0
 """Seconds of loading after which it is not repeated."""
-_TIMES = 3
+_SAMPLES = 9
+"""Facts are drawn so often: some put cliques in doubt, and others do not."""
+_WARM_UPS = 2
 _WAYS: tuple[tuple[Equality, str], ...] = (
     ("rewrite", "bf"),
     ("rewrite", "auto"),
@@ -183,34 +185,46 @@ def _measure_updates(
     measured: Measured,
 ) -> None:
     for count, only in workload.updates:
-        rows = sample(problem, count, seed=count, only=only)
-        size = sum(table.num_rows for table in rows.values())
+        # Drawing a sample passes over all facts, and leaves nothing in the caches.
+        samples = [
+            sample(problem, count, seed=seed, only=only) for seed in range(_SAMPLES)
+        ]
+        size = sum(table.num_rows for table in samples[0].values())
         label = f"{size:,} {only or 'facts'}"
         there = measured.updates.setdefault(label, {})
         back = measured.restored.setdefault(label, {})
         for its_mode, algorithm in _WAYS:
             way = f"{mode} {algorithm}"
             if its_mode == mode:
-                there[way], back[way] = _there_and_back(base, rows, algorithm)
+                there[way], back[way] = _there_and_back(base, samples, algorithm)
 
 
 def _there_and_back(
-    base: KnowledgeBase, rows: Mapping[str, pa.Table], algorithm: str
+    base: KnowledgeBase, samples: Sequence[Mapping[str, pa.Table]], algorithm: str
 ) -> tuple[float, float]:
-    """Seconds to delete and to insert facts.
+    """Seconds to delete and to insert facts, on average.
 
-    The first time compiles what others reuse, so it is not the one that counts.
+    The first times compile what others reuse, so they are not among those that count.
     """
     other = "bf" if algorithm == "remat" else algorithm
-    there = back = 0.0
-    for _ in range(1 if algorithm == "remat" else _TIMES):
+    warm_ups = [samples[0]] * _WARM_UPS
+    if algorithm == "remat":
+        # From scratch costs the same each time; more samples would only take longer.
+        samples, warm_ups = samples[:_WARM_UPS], []
+    there, back = [], []
+    gc.collect()
+    gc.freeze()
+    for rows in (*warm_ups, *samples):
         gc.collect()
         start = process_time()
         base.update(delete=rows, algorithm=algorithm)
         middle = process_time()
         base.update(insert=rows, algorithm=other)
-        there, back = middle - start, process_time() - middle
-    return there, back
+        there.append(middle - start)
+        back.append(process_time() - middle)
+    gc.unfreeze()
+    count = len(samples)
+    return fmean(there[-count:]), fmean(back[-count:])
 
 
 # ------------------------------------------------------------------------- tables

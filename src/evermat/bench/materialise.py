@@ -1,12 +1,15 @@
 """The suite `materialise`: from explicit facts to all facts, against peers.
 
-For each workload: with counters, without them, and clingo and DuckDB on the same facts;
-then some workloads at a quarter, half and the full size, to see how time grows with the
-number of rule instances; then what it costs to start.
+For each workload: with counters and without them, some workloads at a quarter, half and
+the full size, to see how time grows with the number of rule instances, and clingo and
+DuckDB on the same facts; then what it costs to start.
+
+What is compared with each other is measured in several processes, taking turns.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,10 +27,13 @@ from evermat.bench.report import (
 from evermat.bench.workloads import GROWTH, MATERIALISE, WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator
 
 WITH_COUNTERS = "evermat"
 WITHOUT_COUNTERS = "evermat without counters"
+
+PROCESSES = 3
+"""Where memory comes to lie makes processes differ; those to be compared take turns."""
 
 GROWTH_SCALES = (0.25, 0.5, 1.0)
 GROWTH_TOLERANCE = 1.2
@@ -52,7 +58,11 @@ kb.query("reach(?x, 'c')").to_list()
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One system on one workload at one scale; times are medians."""
+    """One system on one workload at one scale.
+
+    Times are medians over processes, each the median of what was repeated there; the
+    peak of memory is the largest one.
+    """
 
     workload: str
     scale: float
@@ -63,6 +73,7 @@ class Row:
     facts: int | None = None
     instances: int | None = None
     seconds: float | None = None
+    first_seconds: float | None = None
     rule_seconds: float | None = None
     load_seconds: float | None = None
     peak_megabytes: float | None = None
@@ -107,70 +118,86 @@ def run(options: Options) -> Results:
     for name in MATERIALISE:
         if options.wants(name):
             rows += _measure_workload(name, options)
-    for name in GROWTH:
-        if options.wants(name):
-            rows += _measure_growth(name, options)
     return Results(tuple(rows), _measure_start(options))
 
 
-def _measure_workload(name: str, options: Options) -> Iterable[Row]:
-    with prepared(name, options.scale) as folders:
-        for system, counters in ((WITH_COUNTERS, True), (WITHOUT_COUNTERS, False)):
-            yield _own(name, options.scale, system, folders, options, counters=counters)
+def _measure_workload(name: str, options: Options) -> Iterator[Row]:
+    factors = GROWTH_SCALES if name in GROWTH else (1.0,)
+    with ExitStack() as stack:
+        folders = {
+            factor * options.scale: stack.enter_context(
+                prepared(name, factor * options.scale)
+            )
+            for factor in factors
+        }
+        own = {(scale, WITH_COUNTERS): list[Measured]() for scale in folders}
+        own[options.scale, WITHOUT_COUNTERS] = []
+        for _ in range(PROCESSES):
+            for (scale, system), measured in own.items():
+                task = {
+                    "task": "materialise",
+                    "counters": system == WITH_COUNTERS,
+                    "repeat": options.repeat,
+                    **folders[scale],
+                }
+                measured.append(measure(task, time_limit=options.time_limit))
+                _say(name, scale, system, measured[-1], options)
+        for (scale, system), measured in own.items():
+            yield _row(name, scale, system, measured, options)
         if options.peers:
             for peer in WORKLOADS[name].peers:
-                task = {"task": "peer", "peer": peer, **folders}
-                measured = measure(task, time_limit=options.time_limit)
-                yield _row(name, options.scale, peer, measured, options)
+                task = {"task": "peer", "peer": peer, **folders[options.scale]}
+                found = measure(task, time_limit=options.time_limit)
+                _say(name, options.scale, peer, found, options)
+                yield _row(name, options.scale, peer, [found], options)
 
 
-def _measure_growth(name: str, options: Options) -> Iterable[Row]:
-    for factor in GROWTH_SCALES[:-1]:
-        scale = factor * options.scale
-        with prepared(name, scale) as folders:
-            yield _own(name, scale, WITH_COUNTERS, folders, options, counters=True)
-
-
-def _own(
-    name: str,
-    scale: float,
-    system: str,
-    folders: Mapping[str, str],
-    options: Options,
-    *,
-    counters: bool,
-) -> Row:
-    task = {"task": "materialise", "counters": counters, "repeat": options.repeat}
-    measured = measure({**task, **folders}, time_limit=options.time_limit)
-    return _row(name, scale, system, measured, options)
+def _say(
+    name: str, scale: float, system: str, measured: Measured, options: Options
+) -> None:
+    records = measured.of("materialised")
+    seconds = seconds_text(plans.median(records, "seconds"))
+    ending = plans.ending(measured, options.time_limit)
+    say(f"{name} ×{scale:g}, {system}: {seconds if records else ending}")
+    if measured.message:
+        say(f"  {measured.message}")
 
 
 def _row(
-    name: str, scale: float, system: str, measured: Measured, options: Options
+    name: str,
+    scale: float,
+    system: str,
+    processes: list[Measured],
+    options: Options,
 ) -> Row:
-    records = measured.of("materialised")
     # A run that was stopped after its first sample has a figure all the same.
-    status = Status.DONE if records else measured.status
-    ending = plans.ending(measured, options.time_limit)
-    seconds = plans.median(records, "seconds")
-    say(f"{name} ×{scale:g}, {system}: {seconds_text(seconds) if records else ending}")
-    if measured.message:
-        say(f"  {measured.message}")
-    first = records[0] if records else {}
+    records = [found for one in processes if (found := one.of("materialised"))]
+    firsts = [first for first, *_ in records]
+    any_first = firsts[0] if firsts else {}
+    last = processes[-1]
+
+    def typical(field: str) -> float | None:
+        times = [{field: plans.median(some, field)} for some in records]
+        return plans.median([time for time in times if time[field] is not None], field)
+
     return Row(
         workload=name,
         scale=scale,
         system=system,
-        status=str(status),
-        ending=ending,
-        given=first.get("given"),
-        facts=first.get("facts"),
-        instances=first.get("instances"),
-        seconds=seconds,
-        rule_seconds=plans.median(records, "rule_seconds"),
-        load_seconds=plans.median(records, "load_seconds"),
-        peak_megabytes=first.get("peak_megabytes"),
-        message=measured.message,
+        status=str(Status.DONE if records else last.status),
+        ending=plans.ending(last, options.time_limit),
+        given=any_first.get("given"),
+        facts=any_first.get("facts"),
+        instances=any_first.get("instances"),
+        seconds=typical("seconds"),
+        first_seconds=plans.median(firsts, "seconds"),
+        rule_seconds=typical("rule_seconds"),
+        load_seconds=typical("load_seconds"),
+        peak_megabytes=max(
+            (first["peak_megabytes"] for first in firsts if "peak_megabytes" in first),
+            default=None,
+        ),
+        message=last.message,
     )
 
 
@@ -221,6 +248,7 @@ def _main_table(results: Results, options: Options) -> Table:
                 seconds_text(row.rule_seconds),
                 seconds_text(row.load_seconds),
                 _time(row),
+                seconds_text(row.first_seconds),
                 megabytes_text(row.peak_megabytes),
                 wanted,
                 _reached(row, goal, workload.reach_megabytes),
@@ -228,12 +256,13 @@ def _main_table(results: Results, options: Options) -> Table:
         )
     header = (
         *("workload", "given", "all facts", "rule instances", "rules", "loading"),
-        *("materialising", "peak memory", "goal", "reached"),
+        *("materialising", "first time", "peak memory", "goal", "reached"),
     )
     note = (
         "Rules: reading, checking and compiling them. Loading: encoding and storing "
-        "facts. Materialising starts from encoded facts and includes the counters. "
-        "Peak memory is that of the whole process."
+        "facts. Materialising starts from encoded facts and includes the counters; the "
+        "first time in a process has to get its memory from the system. Peak memory is "
+        "that of the whole process."
     )
     return Table("Materialisation", header, tuple(lines), (note,))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from evermat.catalogue import near_names
 from evermat.errors import EvermatError
 from evermat.fact_files import read_fact_file
 from evermat.fact_tables import together
@@ -35,10 +36,12 @@ class UnusedFactsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
 
     code: ClassVar[str] = "EM734"
 
-    def __init__(self, predicate: str, path: Path) -> None:
+    def __init__(self, predicate: str, path: Path, used: Iterable[str]) -> None:
+        near = near_names(predicate, used)
         super().__init__(
             f"no rule speaks of `{predicate}`, whose facts `{path}` holds",
-            help=f"to make them facts of another predicate, write PREDICATE={path}",
+            help="to make them facts of another predicate, write "
+            f"{near[0] if near else 'PREDICATE'}={path}",
         )
 
 

@@ -15,17 +15,22 @@ from evermat.cli.output import seconds
 from evermat.cli.programs import Syntax, read_program, says_what_to_read
 from evermat.cli.progress import ProgressLine
 from evermat.fact_tables import together
+from evermat.io.files import require_folder
 from evermat.lang.normalise import rule_key
-from evermat.lang.syntax import Program
+from evermat.lang.parser import parse_query
+from evermat.lang.syntax import Declaration, Program
 from evermat.maintenance.rule_book import single_heads
+from evermat.program_files import require_sinks
 from evermat.rule_inputs import read_rules
 from evermat.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
     import pyarrow as pa
 
     from evermat.cli.output import Output
-    from evermat.lang.syntax import Rule
+    from evermat.lang.syntax import Atom, Rule
     from evermat.maintenance.watch import Budget
 
 
@@ -67,14 +72,22 @@ class Loaded:
 
 
 def load(job: Job, output: Output, *, question: str = "") -> Loaded:
-    """Read everything and materialise; `question` is what will be asked."""
+    """Read everything and materialise; `question` is what will be asked.
+
+    What would fail after the work is looked at before it: where files are to be
+    written, and whether the question is one.
+    """
     if job.rules is None:
         return _open(job)
     folders = [Path(place) for place in job.facts if Path(place).is_dir()]
     program = read_program(job.rules, job.syntax, folders=folders)
-    reader = FactReader(
-        Catalogue().extended(program.declarations), header=job.header, base=job.base
-    )
+    if job.out is not None:
+        require_folder(job.out)
+        require_sinks(program, job.out)
+    if question:
+        parse_query(question, prefixes=dict(program.prefixes))
+    catalogue = Catalogue().extended(_predicates(program))
+    reader = FactReader(catalogue, header=job.header, base=job.base)
     progress = ProgressLine()
     with progress.during("starting"):
         kb = KnowledgeBase(
@@ -103,7 +116,7 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
         f"in {stats['strata']} {'stratum' if stats['strata'] == 1 else 'strata'} "
         f"in {seconds(done - read)}"
     )
-    _warn_of_unused(reader, kb, question)
+    warn_of_unused(reader, kb, question)
     output.document["seconds"] = {"read": read - start, "materialise": done - read}
     return Loaded(kb, program, reader, progress)
 
@@ -147,13 +160,36 @@ def _facts(
     return {name: together(name, parts) for name, parts in tables.items()}
 
 
-def _warn_of_unused(reader: FactReader, kb: KnowledgeBase, question: str) -> None:
-    """Facts that no rule uses often stand in a file with the wrong name."""
-    used = {
-        atom.predicate
-        for rule in kb.rules
-        for atom in (*rule.heads, *rule.positive_atoms(), *rule.negated_atoms())
-    }
+def _predicates(program: Program) -> Iterator[Declaration]:
+    """What a program says of its predicates: their columns, or how many they have."""
+    yield from program.declarations
+    for rule in program.rules:
+        for atom in _atoms(rule):
+            yield Declaration(atom.predicate, atom.arity, span=atom.span)
+
+
+def _atoms(rule: Rule) -> Iterator[Atom]:
+    yield from rule.heads
+    yield from rule.positive_atoms()
+    yield from rule.negated_atoms()
+
+
+def warn_of_unused(
+    reader: FactReader,
+    kb: KnowledgeBase,
+    question: str = "",
+    *,
+    known: Container[str] = (),
+) -> None:
+    """Facts that no rule uses often stand in a file with the wrong name.
+
+    Args:
+        reader: has read the files.
+        kb: has the rules.
+        question: what will be asked; it may be about such facts.
+        known: predicates of which there have been facts before.
+    """
+    used = {atom.predicate for rule in kb.rules for atom in _atoms(rule)}
     for name, path in reader.single_files.items():
-        if name not in used and name not in question:
-            warnings.warn(UnusedFactsWarning(name, path), stacklevel=2)
+        if name not in used and name not in question and name not in known:
+            warnings.warn(UnusedFactsWarning(name, path, used), stacklevel=2)

@@ -58,6 +58,23 @@ PipelineMaster = Annotated[
 ]
 
 
+def _perform(
+    command: str,
+    config: Path,
+    engine: str | None,
+    master: str | None,
+    *,
+    is_json: bool,
+) -> None:
+    """Do what one of the commands says, and print its report."""
+    from evermat.cli.output import Output
+    from evermat.cli.pipeline import chosen, run_pipeline
+
+    output = Output(is_json=is_json)
+    run_pipeline(chosen(config, engine, master), command, output)
+    output.finish()
+
+
 @pipeline.command("run")
 def pipeline_run(
     config: ConfigFile,
@@ -74,12 +91,7 @@ def pipeline_run(
     evermat pipeline run pipeline.toml --engine embedded
     evermat pipeline run pipeline.toml --master spark://host:7077 --json
     """
-    from evermat.cli.output import Output
-    from evermat.cli.pipeline import chosen, run_pipeline
-
-    output = Output(is_json=json)
-    run_pipeline(chosen(config, engine, master), "run", output)
-    output.finish()
+    _perform("run", config, engine, master, is_json=json)
 
 
 @pipeline.command("update")
@@ -97,12 +109,7 @@ def pipeline_update(
     \b
     evermat pipeline update pipeline.toml
     """
-    from evermat.cli.output import Output
-    from evermat.cli.pipeline import chosen, run_pipeline
-
-    output = Output(is_json=json)
-    run_pipeline(chosen(config, engine, master), "update", output)
-    output.finish()
+    _perform("update", config, engine, master, is_json=json)
 
 
 @pipeline.command("stream")
@@ -122,12 +129,7 @@ def pipeline_stream(
     evermat pipeline run pipeline.toml        once, for the state to begin with
     evermat pipeline stream pipeline.toml
     """
-    from evermat.cli.output import Output
-    from evermat.cli.pipeline import chosen, run_pipeline
-
-    output = Output(is_json=json)
-    run_pipeline(chosen(config, engine, master), "stream", output)
-    output.finish()
+    _perform("stream", config, engine, master, is_json=json)
 
 
 @pipeline.command("status")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evermat.cli.changing import apply_updates, tell_version
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
-from evermat.io.files import data_file
+from evermat.io.files import data_file, require_place
 from evermat.io.writing import require_writable
 from evermat.program_files import write_sinks
 from evermat.wording import counted
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 def run_job(job: Job, output: Output) -> None:
     """Materialise, apply the updates, write the outputs."""
-    # A wrong suffix is better known at once.
-    require_writable(data_file(_output_file(job, "output")))
     loaded = load(job, output)
     _show_predicates(loaded.kb, output)
     if job.updates:
@@ -41,10 +39,14 @@ def answer(
     job: Job, question: str, output: Output, *, limit: int | None, out: Path | None
 ) -> None:
     """Materialise and answer one question."""
+    if out is not None:
+        require_place(out)
+        require_writable(data_file(out))
     kb = load(job, Output(is_json=True), question=question).kb
     result = kb.query(question)
     if out is not None:
         result.write(out)
+        output.document.update(file=str(out), count=len(result))
         output.say(f"wrote {counted(len(result), 'row')} to {out}")
         return
     output.result(result, limit)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evermat.cli.changing import apply_updates
-from evermat.cli.jobs import load
+from evermat.cli.jobs import load, warn_of_unused
 from evermat.cli.updates import UpdateFile
 from evermat.result import MissingPackageError
 from evermat.wording import counted
@@ -46,8 +46,11 @@ class NamedUpdate:
 def update_store(job: Job, named: NamedUpdate, output: Output) -> None:
     """Open a store and apply the update of the options, then those of files."""
     loaded = load(job, output)
+    before = loaded.kb.predicates
     first = named.read(loaded) if named else None
     apply_updates(job, loaded, output, first)
+    if not (job.is_dry_run and named.add_rules):  # they may speak of the facts
+        warn_of_unused(loaded.reader, loaded.kb, known=before)
 
 
 def show_history(place: str, output: Output) -> None:

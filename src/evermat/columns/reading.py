@@ -192,7 +192,7 @@ def _read_literal(text: str) -> Constant:
     body = _unescaped(parts[1])
     if parts[2]:
         return language_string(body, parts[2])
-    return literal(body, parts[3] or XSD + "string")
+    return literal(body, _unescaped(parts[3] or XSD + "string"))
 
 
 def _read_bare(text: str) -> Constant:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns.terms import by_kind, halves, single
-from evermat.values import XSD, Kind
+from evermat.values import NOT_IN_IRI, XSD, Kind, iri_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,28 +52,19 @@ def blank_texts(texts: pa.Array) -> pa.Array:
 
 
 def _iri_texts(texts: pa.Array) -> pa.Array:
-    return _joined("<", texts, ">")
-
-
-def _escaped_iri_texts(texts: pa.Array) -> pa.Array:
     """IRIs in which characters that may not stand in one are written as escapes."""
     encoded = texts.dictionary_encode()
     distinct = encoded.dictionary
-    if pc.any(pc.match_substring_regex(distinct, _NOT_IN_IRI)).as_py():
-        escaped = [
-            re.sub(_NOT_IN_IRI, lambda match: f"\\u{ord(match[0]):04X}", text)
-            for text in distinct.to_pylist()
-        ]
-        distinct = pa.array(escaped, pa.string())
-    return _iri_texts(distinct).take(encoded.indices)
-
-
-_NOT_IN_IRI = r'[\x00-\x20<>"{}|^`\\]'
+    if pc.any(pc.match_substring_regex(distinct, NOT_IN_IRI)).as_py():
+        written = pa.array(map(iri_text, distinct.to_pylist()), pa.string())
+    else:
+        written = _joined("<", distinct, ">")
+    return written.take(encoded.indices)
 
 
 def _typed_texts(texts: pa.Array) -> pa.Array:
     datatype, lexical = halves(texts)
-    return _joined(quoted(lexical), "^^<", datatype, ">")
+    return _joined(quoted(lexical), "^^", _iri_texts(datatype))
 
 
 def _language_texts(texts: pa.Array) -> pa.Array:
@@ -133,7 +123,6 @@ _SHOWN_TEXTS: dict[Kind, Callable[[pa.Array], pa.Array]] = {
 
 _NTRIPLES_TEXTS: dict[Kind, Callable[[pa.Array], pa.Array]] = {
     **_TERM_TEXTS,
-    Kind.IRI: _escaped_iri_texts,
     Kind.INTEGER: _datatype_texts("integer"),
     Kind.DECIMAL: _datatype_texts("decimal"),
     Kind.DOUBLE: _ntriples_doubles,

@@ -224,7 +224,9 @@ class _Texts:
                 raise MalformedFileError(
                     f"this row has {found}, expected {expected}",
                     labels=(label,),
-                    law="all rows of a file have the same number of fields",
+                    law="all rows of a file have the same number of fields"
+                    if self.expected is None
+                    else "every row has a field for each column",
                     help=self._advice(contents),
                 ) from cause
         raise MalformedFileError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -84,6 +85,12 @@ class DamagedFileError(EvermatError, OSError):
             f"`{path.name}` is not a readable {what} file: {cause}",
             help="it may have been cut short, or have the wrong suffix",
         )
+
+
+class UnwritablePlaceError(EvermatError, OSError):
+    """A place where no file can be written."""
+
+    code = "EM725"
 
 
 class FileOptionError(EvermatError, ValueError):
@@ -198,6 +205,39 @@ def data_file(
         raise UnknownFormatError(format)
     predicate = stem if suffix in known else name
     return DataFile(path, predicate, format, compression)
+
+
+def require_place(path: Path) -> None:
+    """Refuse a file that cannot be written where it is to be.
+
+    Raises:
+        UnwritablePlaceError: it is a folder, or its folder cannot be written in.
+    """
+    if path.is_dir():
+        raise UnwritablePlaceError(
+            f"`{path}` is a folder, and a file is to be written there",
+            help="name a file in it",
+        )
+    require_folder(path.parent)
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be made, or cannot be written in.
+
+    Raises:
+        UnwritablePlaceError: it is a file, lies in one, or belongs to somebody else.
+    """
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not there.is_dir():
+        where = "" if there == folder else f", so that `{folder}` cannot be made"
+        raise UnwritablePlaceError(
+            f"`{there}` is a file, not a folder{where}", help="name another folder"
+        )
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UnwritablePlaceError(
+            f"nothing may be written in the folder `{there}`",
+            help="name another folder, or ask for the right to write there",
+        )
 
 
 def predicate_of(path: str | Path) -> str:

@@ -9,6 +9,7 @@ from evermat.errors import EvermatError, gist
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 class StateError(EvermatError, OSError):
@@ -23,6 +24,16 @@ class StateError(EvermatError, OSError):
     def __init__(self, step: str, reason: str, *, help: str = "") -> None:  # noqa: A002  as everywhere
         self.step = step
         super().__init__(f"cannot {step}: {reason}", help=help)
+
+
+def no_state(place: str | Path) -> StateError:
+    """The error for a place without a state where one is needed."""
+    return StateError(
+        f"open `{place}`",
+        "there is no state",
+        help="check the place; `KnowledgeBase(rules, state=…)` and "
+        "`evermat run --store …` make a state",
+    )
 
 
 class StateConflictError(EvermatError, RuntimeError):

@@ -25,6 +25,7 @@ from evermat.lake.merging import summed_facts
 from evermat.lake.program import StoredProgram, read_program
 from evermat.lake.rows import decoded, split_by_relation, stored_terms
 from evermat.lake.standing import Standing
+from evermat.lake.table import require_version
 from evermat.lake.versions import existing, history
 from evermat.lang.normalise import is_auxiliary
 
@@ -61,7 +62,7 @@ def changes(
         storage_options: for the storage, as `deltalake` takes them.
 
     Raises:
-        MissingVersionError: a version was vacuumed.
+        MissingVersionError: a version was vacuumed, or there is none of that number.
     """
     for version, predicate, facts in _changed(place, since, until, storage_options):
         arity = facts.num_columns - 4
@@ -147,6 +148,8 @@ def _changed(
     program, dictionary = _program(table), _dictionary(table)
     arities = _arities(program)
     last = table.version if until is None else until
+    for number in (since, last):
+        require_version(number, table.version, place)
     standing: Standing | None = None
     for version in history(place, storage_options=options):
         number = version.number

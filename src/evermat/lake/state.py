@@ -23,6 +23,7 @@ from evermat.lake.errors import (
     ReadOnlyStateError,
     StateError,
     StateSettingsError,
+    no_state,
 )
 from evermat.lake.layout import (
     CLIQUES,
@@ -290,7 +291,7 @@ def open_state(
     table = StateTable.open(place, version=version, options=options)
     if table is None:
         if must_exist or version is not None:
-            raise StateError(f"open `{place}`", "there is no state")
+            raise no_state(place)
         table = StateTable.create(place, options)
     is_old = False
     if version is not None:

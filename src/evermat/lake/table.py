@@ -64,6 +64,19 @@ class DataFile:
     is_change: bool = True
 
 
+def require_version(version: int, latest: int, place: str | Path) -> None:
+    """Refuse a version that a state has not reached.
+
+    Raises:
+        MissingVersionError: says which versions there are.
+    """
+    if not 0 <= version <= latest:
+        raise MissingVersionError(
+            f"the state at `{place}` has no version {version}",
+            help=f"versions go from 0 to {latest}",
+        )
+
+
 class StateTable:
     """One version of a table, and the way to the next.
 
@@ -98,6 +111,12 @@ class StateTable:
         """
         options = dict(options or {})
         name = str(place)
+        if Path(name).is_file():
+            raise StateError(
+                f"open the state at `{name}`",
+                "it is a file, and a state is a folder",
+                help="name another place",
+            )
         with step(f"open the state at `{name}`"):
             try:
                 table = DeltaTable(place, storage_options=options)
@@ -106,11 +125,7 @@ class StateTable:
             if version is None:
                 return cls(table, name, options)
             latest = table.version()
-            if not 0 <= version <= latest:
-                raise MissingVersionError(
-                    f"the state at `{name}` has no version {version}",
-                    help=f"versions go from 0 to {latest}",
-                )
+            require_version(version, latest, name)
             old = DeltaTable(place, version, storage_options=options)
             return cls(old, name, options)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from evermat.lake.errors import StateError, StateSettingsError, step
+from evermat.lake.errors import StateSettingsError, no_state, step
 from evermat.lake.table import StateTable
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _version(entry: Mapping[str, Any]) -> Version:
 def vacuum(
     place: str | Path,
     *,
-    keep: int = 1,
+    keep: int = 10,
     hours: int = 0,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[str]:
@@ -105,5 +105,5 @@ def existing(
     """The table of a state that must be there."""
     table = StateTable.open(place, version=version, options=options)
     if table is None:
-        raise StateError(f"open `{place}`", "there is no state")
+        raise no_state(place)
     return table

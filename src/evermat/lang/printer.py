@@ -25,7 +25,7 @@ from evermat.lang.syntax import (
     Variable,
 )
 from evermat.lang.terms import KEYWORDS, RDF_TYPE
-from evermat.values import Constant, Kind, quote, term_text
+from evermat.values import Constant, Kind, iri_text, quote, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 _LOCAL = re.compile(LOCAL_NAME)
 _PREFIX = re.compile(PREFIX_NAME)
-_NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 _PLAIN_OPERAND = re.compile(r"\?\w+|-?[0-9][0-9.eE+\-]*")
 _TRIPLE_ARITY = 3
 
@@ -71,12 +70,6 @@ def program_text(program: Program) -> str:
         base,
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def iri_text(iri: str) -> str:
-    """An IRI in angle brackets, with escapes for what IRIs cannot have."""
-    escaped = _NOT_IN_IRI.sub(lambda match: f"\\u{ord(match[0]):04X}", iri)
-    return f"<{escaped}>"
 
 
 class Printer:
