@@ -403,21 +403,29 @@ _DATATYPES = {
     Kind.DECIMAL: XSD + "decimal",
     Kind.DOUBLE: XSD + "double",
     Kind.BOOLEAN: XSD + "boolean",
-    Kind.LANGUAGE: "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString",
     # These have none, but an error would stop every rule that meets them.
     Kind.IRI: "http://www.w3.org/2000/01/rdf-schema#Resource",
     Kind.BLANK: "http://www.w3.org/2000/01/rdf-schema#Resource",
 }
 
 
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+
+
 def _datatype(argument: Constant) -> Constant:
-    known = _DATATYPES.get(argument.kind)
-    return Constant(Kind.IRI, known or argument.text.partition("\0")[0])
+    tag = argument.text.partition("\0")[0]
+    if argument.kind is Kind.LANGUAGE:
+        name = _RDF + ("dirLangString" if "--" in tag else "langString")
+    else:
+        name = _DATATYPES.get(argument.kind, tag)
+    return Constant(Kind.IRI, name)
 
 
 def _language(argument: Constant) -> Constant:
-    is_tagged = argument.kind is Kind.LANGUAGE
-    return _string(argument.text.partition("\0")[0] if is_tagged else "")
+    if argument.kind is not Kind.LANGUAGE:
+        return _string("")
+    tag = argument.text.partition("\0")[0]
+    return _string(tag.partition("--")[0])
 
 
 # ------------------------------------------------------------------- all of them
