@@ -21,7 +21,7 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*:"
 _IRI = f"<{_SCHEME}{_IRI_CHARACTER}*>"
 _PLAIN_STRING = r'"[^"\\\n\r]*"'
 _LABEL = r"_:[\p{L}0-9_](?:[\p{L}\p{N}_.\-]*[\p{L}\p{N}_\-])?"
-_TAG = r"@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*"
+_TAG = r"@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*(?:--(?:ltr|rtl))?"
 _WHOLE = r"(?:0|-?[1-9][0-9]*)"
 
 
