@@ -20,6 +20,7 @@ from evermat.equality_modes import (
     asks_for_equality,
     missing_axioms,
     require_rewriting,
+    require_usual_arities,
     with_equality,
 )
 from evermat.explaining_contradictions import contradictions_proved
@@ -169,11 +170,15 @@ class Keeper:
         """What carries a request out, and by which algorithm."""
         kept, manner = self._materialisation, self._manner
         usual = algorithm or self._usual_algorithm()
-        if (
-            manner.equality != "auto"
-            or not isinstance(kept, Materialisation)
-            or not asks_for_equality(checked)
-        ):
+        is_new = (
+            manner.equality == "auto"
+            and isinstance(kept, Materialisation)
+            and asks_for_equality(checked)
+        )
+        has_equality = isinstance(kept, EqualityMaterialisation)
+        if is_new or has_equality or manner.equality == "axioms":
+            require_usual_arities(checked.catalogue)
+        if not is_new:
             return kept, usual
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
