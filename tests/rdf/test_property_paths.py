@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import pyoxigraph
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evermat import KnowledgeBase
 from evermat.values import Constant, Kind
-from rdf.path_rules import path_query
+from rdf.path_rules import PathQuery, path_query
 from rdf.published_cases import (
     NO_DATA,
     PathCase,
@@ -48,13 +50,14 @@ def test_all_cases_are_there() -> None:
 def test_paths_as_rules_give_the_published_answers(
     case: PathCase, engine_name: str
 ) -> None:
-    kb = _knowledge_base(case, engine_name)
+    query = _path_query(case)
+    kb = KnowledgeBase(query.rules, engine=engine_name)
     if case.data is not None:
         kb.insert("triple", triples(case.data))
     for graph in case.graphs:
         name = Constant(Kind.IRI, graph.as_uri())
         kb.insert("quad", [(name, *row) for row in triples(graph)])
-    assert _answers(kb, case) == _published(case.result)
+    assert _answers(kb, query) == _published(case.result)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,9 @@ def test_paths_are_kept_while_triples_come_and_go(
     """After each update the answers are those of another library, from scratch."""
     assert case.data is not None
     random = Random(case.name)  # noqa: S311  not for secrets
-    kb = _knowledge_base(case, engine, modules=modules == "on")
+    query = _path_query(case)
+    sparql = case.query.read_text("utf-8")
+    kb = KnowledgeBase(query.rules, engine=engine, modules=modules == "on")
     given = triples(case.data)
     pool = sorted({*given, *_more_triples(given, random)}, key=str)
     # pyoxigraph knows paths of no length only between names that are in the graph.
@@ -85,14 +90,64 @@ def test_paths_are_kept_while_triples_come_and_go(
             algorithm=algorithm,
         )
         graph ^= change
-        assert _answers(kb, case) == _computed_elsewhere(case, graph), algorithm
+        assert _answers(kb, query) == _computed_elsewhere(sparql, graph), algorithm
 
 
-def _knowledge_base(
-    case: PathCase, engine: str, *, modules: bool = True
-) -> KnowledgeBase:
-    rules = path_query(case.query.read_text("utf-8"), case.query.as_uri()).rules
-    return KnowledgeBase(rules, engine=engine, modules=modules)
+PROPERTIES = st.sampled_from([":p", ":q"])
+PATHS = st.recursive(
+    PROPERTIES
+    | st.lists(PROPERTIES | PROPERTIES.map("^{}".format), min_size=1, max_size=2).map(
+        lambda members: f"!({'|'.join(members)})"
+    ),
+    lambda parts: st.one_of(
+        st.builds("({})/({})".format, parts, parts),
+        st.builds("({})|({})".format, parts, parts),
+        st.builds("^({})".format, parts),
+        st.builds("({}){}".format, parts, st.sampled_from("*+?")),
+    ),
+    max_leaves=4,
+)
+TRIPLES = st.frozensets(
+    st.builds(
+        lambda *names: tuple(map(_name, names)),
+        st.sampled_from("abcd"),
+        st.sampled_from("pq"),
+        st.sampled_from("abcd"),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=20)
+@given(
+    path=PATHS,
+    ends=st.sampled_from(["?x ({}) ?y", "?x ({}) ?x", ":a ({}) ?y", "?x ({}) :b"]),
+    changes=st.lists(
+        st.tuples(TRIPLES, st.sampled_from(ALGORITHMS)), min_size=3, max_size=6
+    ),
+    modules=st.booleans(),
+)
+def test_random_paths_are_kept_while_triples_come_and_go(
+    path: str, ends: str, changes: list[tuple[frozenset[Row], str]], *, modules: bool
+) -> None:
+    sparql = f"PREFIX : <http://example/> SELECT * {{ {ends.format(path)} }}"
+    query = path_query(sparql, "http://example/")
+    kb = KnowledgeBase(query.rules, engine="embedded", modules=modules)
+    graph: set[Row] = {(_name(name), _name("mentioned"), _name(name)) for name in "ab"}
+    kb.insert("triple", sorted(graph, key=str))
+    for change, algorithm in changes:
+        kb.update(
+            insert={"triple": sorted(change - graph, key=str)},
+            delete={"triple": sorted(change & graph, key=str)},
+            algorithm=algorithm,
+        )
+        graph ^= change
+        assert _answers(kb, query) == _computed_elsewhere(sparql, graph)
+
+
+def _path_query(case: PathCase) -> PathQuery:
+    return path_query(case.query.read_text("utf-8"), case.query.as_uri())
 
 
 def _more_triples(given: list[Row], random: Random) -> list[Row]:
@@ -111,8 +166,7 @@ def _name(local: str) -> Constant:
     return Constant(Kind.IRI, f"http://example/{local}")
 
 
-def _answers(kb: KnowledgeBase, case: PathCase) -> Answers:
-    query = path_query(case.query.read_text("utf-8"), case.query.as_uri())
+def _answers(kb: KnowledgeBase, query: PathQuery) -> Answers:
     found = kb.query(query.question)
     wanted = query.variables or found.columns
     return {
@@ -133,8 +187,8 @@ def _published(path: Path) -> Answers:
     )
 
 
-def _computed_elsewhere(case: PathCase, graph: Iterable[Row]) -> Answers:
-    return _read(store_of(graph).query(case.query.read_text("utf-8")))
+def _computed_elsewhere(sparql: str, graph: Iterable[Row]) -> Answers:
+    return _read(store_of(graph).query(sparql))
 
 
 def _read(
