@@ -41,7 +41,7 @@ from evermat.lake.program import (
 )
 from evermat.lake.rows import decoded, encoded, split_by_relation, stored_terms
 from evermat.lake.table import StateTable
-from evermat.lang.normalise import is_auxiliary
+from evermat.lang.normalise import canonical, is_auxiliary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -241,7 +241,7 @@ class LakeState:
         texts, claimed = known.rules, known.settings.claimed
         if rules is not None:
             texts = tuple(str(rule) for rule in rules.given)
-            claimed = tuple(sorted(str(rule) for rule in rules.claimed))
+            claimed = tuple(sorted(str(canonical(rule)) for rule in rules.claimed))
         return StoredProgram(
             rules=texts,
             predicates=tuple(catalogue),
