@@ -283,7 +283,7 @@ class KnowledgeBase:
 
     def transaction(self, *, algorithm: str | None = None) -> Transaction:
         """Several changes as one: `with kb.transaction() as tx: tx.insert(…)`."""
-        return Transaction(self._slot, partial(self._change, algorithm=algorithm))
+        return Transaction(self._slot, partial(self._commit, algorithm=algorithm))
 
     @in_turn
     def materialise(self) -> Change:
@@ -469,6 +469,14 @@ class KnowledgeBase:
     ) -> Change:
         self._slot.require_free()
         return self._keeper.change(request, algorithm=algorithm, batch=batch)
+
+    @in_turn
+    def _commit(self, request: Request, *, algorithm: str | None) -> Change:
+        """Carry a transaction out and end it, before anybody else has a turn."""
+        try:
+            return self._keeper.change(request, algorithm=algorithm)
+        finally:
+            self._slot.give_back()
 
 
 def _listed_files(given: str | Path | Iterable[str | Path] | None) -> list[str | Path]:

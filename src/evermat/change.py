@@ -183,8 +183,10 @@ def _where_they_are(
     rows = facts.distant(name)
     if explicit is None:
         return rows
-    if not is_distant(explicit) or not explicit.relations().get(name):
+    if not is_distant(explicit):
         return None
+    if not explicit.relations().get(name):
+        return rows if sort == "derived" else None
     return rows.split(explicit.distant(name), common=sort == "explicit")
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.change import read_relation, row_keys
-from evermat.columns import as_terms, table_of_rows
+from evermat.columns import joined_tables, rows_without, table_of_rows, term_table
 from evermat.lang.equality import OWL_SAME_AS
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import SAME_AS, TRIPLE
@@ -83,7 +83,8 @@ class Side:
         if name not in self._tables:
             table = self.representatives.expanded(_plain(name, self._normal(name)))
             if name in {SAME_AS, TRIPLE}:
-                table = _joined(table, self._equalities(name))
+                both = (table, self._equalities(name))
+                table = joined_tables([term_table(each) for each in both])
             self._tables[name] = table
         return self._tables[name]
 
@@ -146,24 +147,4 @@ def _plain(name: str, table: pa.Table) -> pa.Table:
     """A table without equalities, which are told on their own."""
     if name == SAME_AS:
         return table.slice(0, 0)
-    if name != TRIPLE:
-        return table
-    text = pc.struct_field(_terms(table.column(1)), [1])
-    return table.filter(pc.not_equal(text, OWL_SAME_AS.text))
-
-
-def _terms(column: pa.ChunkedArray) -> pa.Array:
-    return as_terms(column)
-
-
-def _joined(first: pa.Table, second: pa.Table) -> pa.Table:
-    if not second.num_rows:
-        return first
-    if not first.num_rows:
-        return second
-    names = [str(at) for at in range(first.num_columns)]
-
-    def plain(table: pa.Table) -> pa.Table:
-        return pa.table([as_terms(column) for column in table.columns], names=names)
-
-    return pa.concat_tables([plain(first), plain(second)])
+    return rows_without(table, [{1: OWL_SAME_AS}]) if name == TRIPLE else table

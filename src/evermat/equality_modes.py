@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.catalogue import ArityClashError
 from evermat.columns import as_terms
 from evermat.engine_abilities import can_rewrite
 from evermat.errors import EvermatError
 from evermat.lang.equality import OWL_SAME_AS, axioms, mentions_equality
 from evermat.lang.normalise import rule_key
 from evermat.lang.syntax import SAME_AS, TRIPLE, Declaration
-from evermat.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,10 +84,23 @@ def _has_same_as(triples: pa.Table | StagedRows) -> bool:
         return triples.mentions(1, OWL_SAME_AS)
     terms = as_terms(triples.column(1))
     is_same = pc.and_(
-        pc.equal(pc.struct_field(terms, [0]), int(Kind.IRI)),
+        pc.equal(pc.struct_field(terms, [0]), int(OWL_SAME_AS.kind)),
         pc.equal(pc.struct_field(terms, [1]), OWL_SAME_AS.text),
     )
     return bool(pc.any(is_same).as_py())
+
+
+def require_usual_arities(catalogue: Catalogue) -> None:
+    """Refuse predicates that are not what equality takes them for.
+
+    Raises:
+        ArityClashError: `same_as` has not two arguments, or `triple` not three.
+    """
+    for name, usual in ((SAME_AS, 2), (TRIPLE, 3)):
+        known = catalogue.arity(name)
+        if known is not None and known != usual:
+            where = "where constants are equal"
+            raise ArityClashError(name, known=known, found=usual, where=where)
 
 
 def with_equality(catalogue: Catalogue) -> Catalogue:

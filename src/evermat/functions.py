@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from evermat.errors import EvermatError
 from evermat.values import (
     NUMERIC_KINDS,
+    XSD,
     Constant,
     Kind,
     boolean_constant,
@@ -52,6 +53,7 @@ INTEGER: Type = frozenset({Kind.INTEGER})
 DOUBLE: Type = frozenset({Kind.DOUBLE})
 BOOLEAN: Type = frozenset({Kind.BOOLEAN})
 BLANK: Type = frozenset({Kind.BLANK})
+NAME: Type = frozenset({Kind.IRI})
 CONVERTIBLE: Type = NUMBER | STRING
 
 _EXACT = Context(prec=100_000)
@@ -392,6 +394,40 @@ def _skolem(name: Constant, *arguments: Constant) -> Constant:
     return Constant(Kind.BLANK, f"sk{digest.hexdigest()}")
 
 
+# ------------------------------------------------------------------ what it is
+
+
+_DATATYPES = {
+    Kind.STRING: XSD + "string",
+    Kind.INTEGER: XSD + "integer",
+    Kind.DECIMAL: XSD + "decimal",
+    Kind.DOUBLE: XSD + "double",
+    Kind.BOOLEAN: XSD + "boolean",
+    # These have none, but an error would stop every rule that meets them.
+    Kind.IRI: "http://www.w3.org/2000/01/rdf-schema#Resource",
+    Kind.BLANK: "http://www.w3.org/2000/01/rdf-schema#Resource",
+}
+
+
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+
+
+def _datatype(argument: Constant) -> Constant:
+    tag = argument.text.partition("\0")[0]
+    if argument.kind is Kind.LANGUAGE:
+        name = _RDF + ("dirLangString" if "--" in tag else "langString")
+    else:
+        name = _DATATYPES.get(argument.kind, tag)
+    return Constant(Kind.IRI, name)
+
+
+def _language(argument: Constant) -> Constant:
+    if argument.kind is not Kind.LANGUAGE:
+        return _string("")
+    tag = argument.text.partition("\0")[0]
+    return _string(tag.partition("--")[0])
+
+
 # ------------------------------------------------------------------- all of them
 
 
@@ -428,6 +464,8 @@ def _all_functions() -> list[Function]:
         Function("regex", 2, 3, (TEXT,), BOOLEAN, _regex),
         Function("int", 1, 1, (CONVERTIBLE,), INTEGER, _to_integer),
         Function("double", 1, 1, (CONVERTIBLE,), DOUBLE, _to_double),
+        Function("datatype", 1, 1, (ANY,), NAME, _datatype),
+        Function("language", 1, 1, (ANY,), STRING, _language),
         Function("skolem", 1, None, (ANY,), BLANK, _skolem),
     ]
 

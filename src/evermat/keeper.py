@@ -20,6 +20,7 @@ from evermat.equality_modes import (
     asks_for_equality,
     missing_axioms,
     require_rewriting,
+    require_usual_arities,
     with_equality,
 )
 from evermat.explaining_contradictions import contradictions_proved
@@ -27,6 +28,7 @@ from evermat.lang.normalise import rule_key
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
+from evermat.maintenance.rule_book import single_heads
 from evermat.reading import reader_of
 from evermat.rule_inputs import listed
 from evermat.update_requests import Request, RequestError, check_request
@@ -176,11 +178,15 @@ class Keeper:
         """What carries a request out, and by which algorithm."""
         kept, manner = self._materialisation, self._manner
         usual = algorithm or self._usual_algorithm()
-        if (
-            manner.equality != "auto"
-            or not isinstance(kept, Materialisation)
-            or not asks_for_equality(checked)
-        ):
+        is_new = (
+            manner.equality == "auto"
+            and isinstance(kept, Materialisation)
+            and asks_for_equality(checked)
+        )
+        has_equality = isinstance(kept, EqualityMaterialisation)
+        if is_new or has_equality or manner.equality == "axioms":
+            require_usual_arities(checked.catalogue)
+        if not is_new:
             return kept, usual
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
@@ -219,7 +225,11 @@ class Keeper:
     def _with_axioms(self, checked: CheckedRequest) -> tuple[Rule, ...]:
         if self._manner.equality != "axioms":
             return checked.add_rules
-        known = (*self._materialisation.given_rules, *checked.add_rules)
+        removed = set(map(rule_key, single_heads(checked.remove_rules)))
+        given = self._materialisation.given_rules
+        # An axiom stays, though somebody who has written the same rule removes it.
+        stay = (rule for rule in given if rule_key(rule) not in removed)
+        known = (*stay, *checked.add_rules)
         return (*checked.add_rules, *missing_axioms(checked.catalogue, known))
 
     # ---------------------------------------------------------------- the state

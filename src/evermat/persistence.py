@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from evermat.lake.errors import StateError, StateSettingsError
 from evermat.lake.program import Settings
 from evermat.lake.state import LakeState, open_state
-from evermat.lang.normalise import rule_key
+from evermat.lang.normalise import canonical, rule_key
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.rule_book import single_heads
 from evermat.rule_inputs import read_rules
@@ -156,13 +156,15 @@ def _require_same(stored: Settings, asked: Settings) -> None:
 
 
 def _require_same_modules(stored: Iterable[str], found: Iterable[Rule]) -> None:
-    now = {str(rule) for rule in found}
-    if now != set(stored):
-        rules = ", ".join(
+    rules = tuple(found)
+    now = {str(canonical(rule)) for rule in rules}
+    # Older states have the rules as somebody spelt them.
+    if set(stored) not in (now, {str(rule) for rule in rules}):
+        others = ", ".join(
             f"`{rule}`" for rule in sorted(now.symmetric_difference(stored))
         )
         raise StateSettingsError(
             f"modules would take care of other rules than when the state was made: "
-            f"{rules}",
+            f"{others}",
             help="register the same modules, or make a new state",
         )

@@ -145,12 +145,15 @@ class Result:
         """The first rows, or all; those behind them are not made."""
         if count is None or count >= self._rows:
             return self
-        rows = self._short.slice(0, count)
         if self._representatives is not None and count and self.columns:
             found = list(islice(self.constants(), count))
             rows = term_columns.term_table(
                 term_columns.table_of_rows(found, len(self.columns))
             )
+        elif self.distant is not None:
+            rows = self.distant.read(count)
+        else:
+            rows = self._short.slice(0, count)
         return Result(rows, self.columns, predicate=self._predicate)
 
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
@@ -250,10 +253,7 @@ class Result:
         return "yes" if self._rows else "no"
 
     def _shown(self) -> Iterator[tuple[Constant, ...]]:
-        first = self
-        if self.distant is not None and self._representatives is None:
-            first = Result(self.distant.read(_SHOWN), self.columns)
-        return islice(first.constants(), _SHOWN)
+        return self.first(_SHOWN).constants()
 
     def _rest(self) -> str:
         more = self._rows - _SHOWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from evermat.errors import EvermatError
@@ -34,17 +35,30 @@ class Slot:
     """The place for the one transaction that a knowledge base may have open."""
 
     def __init__(self) -> None:
-        self.is_taken = False
+        self._holder = Lock()
 
     def require_free(self) -> None:
         """Refuse work that would get between the steps of an open transaction."""
-        if self.is_taken:
-            raise TransactionError(
-                "a transaction is open",
-                law="a knowledge base has at most one transaction at a time, and "
-                "changes only through it while it is open",
-                help="use the open transaction, or end it first",
-            )
+        if self._holder.locked():
+            raise _is_open()
+
+    def take(self) -> None:
+        """Begin a transaction; of several threads that try, one does."""
+        if not self._holder.acquire(blocking=False):
+            raise _is_open()
+
+    def give_back(self) -> None:
+        """Let others change the knowledge base."""
+        self._holder.release()
+
+
+def _is_open() -> TransactionError:
+    return TransactionError(
+        "a transaction is open",
+        law="a knowledge base has at most one transaction at a time, and changes only "
+        "through it while it is open",
+        help="use the open transaction, or end it first",
+    )
 
 
 class Transaction:
@@ -71,7 +85,7 @@ class Transaction:
 
         Args:
             slot: is taken while the transaction is open.
-            apply: carries out what was asked for.
+            apply: carries out what was asked for, and gives the slot back.
         """
         self._slot = slot
         self._apply = apply
@@ -116,7 +130,7 @@ class Transaction:
         """Apply everything now."""
         self._require_open()
         # Whatever happens, the transaction is over: a failed one has changed nothing.
-        self._finish(_Stage.ROLLED_BACK)
+        self._stage = _Stage.ROLLED_BACK
         self._change = self._apply(self._request)
         self._stage = _Stage.COMMITTED
         return self._change
@@ -124,7 +138,8 @@ class Transaction:
     def rollback(self) -> None:
         """Forget everything that was asked for."""
         self._require_open()
-        self._finish(_Stage.ROLLED_BACK)
+        self._stage = _Stage.ROLLED_BACK
+        self._slot.give_back()
 
     def __enter__(self) -> Self:
         if self._stage is not _Stage.WAITING:
@@ -132,8 +147,7 @@ class Transaction:
                 f"the transaction {self._stage.value} and cannot begin again",
                 help="ask for a new one with `kb.transaction()`",
             )
-        self._slot.require_free()
-        self._slot.is_taken = True
+        self._slot.take()
         self._stage = _Stage.OPEN
         return self
 
@@ -149,10 +163,6 @@ class Transaction:
             self.commit()
         else:
             self.rollback()
-
-    def _finish(self, stage: _Stage) -> None:
-        self._stage = stage
-        self._slot.is_taken = False
 
     def _require_open(self) -> None:
         if self._stage is not _Stage.OPEN:

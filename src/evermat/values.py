@@ -86,7 +86,10 @@ class TypedLiteral:
 
 @dataclass(frozen=True, slots=True, order=True)
 class LangString:
-    """A string in a language, such as `"chat"@fr`."""
+    """A string in a language, such as `"chat"@fr`.
+
+    A direction, as in `"shalom"@he--rtl`, is the end of the tag.
+    """
 
     text: str
     language: str
@@ -288,22 +291,26 @@ def boolean_constant(*, value: bool) -> Constant:
     return Constant(Kind.BOOLEAN, "true" if value else "false")
 
 
+_XML_SPACE = " \t\r\n"
+"""What may stand around a value; other white space of Unicode may not."""
+
+
 def _recognise_integer(lexical: str) -> Constant:
-    body = lexical.strip()
+    body = lexical.strip(_XML_SPACE)
     if not (body.isascii() and body.lstrip("+-").isdecimal()):
         raise ValueError(lexical)
     return integer_constant(_integer(body))
 
 
 def _recognise_decimal(lexical: str) -> Constant:
-    body = lexical.strip()
+    body = lexical.strip(_XML_SPACE)
     if not set(body) <= set("0123456789+-."):
         raise ValueError(lexical)
     return decimal_constant(Decimal(body))
 
 
 def _recognise_double(lexical: str) -> Constant:
-    body = lexical.strip()
+    body = lexical.strip(_XML_SPACE)
     special = {"INF": "inf", "+INF": "inf", "-INF": "-inf", "NaN": "nan"}.get(body)
     if special is None and not set(body) <= set("0123456789+-.eE"):
         raise ValueError(lexical)
@@ -311,7 +318,8 @@ def _recognise_double(lexical: str) -> Constant:
 
 
 def _recognise_boolean(lexical: str) -> Constant:
-    value = {"true": True, "1": True, "false": False, "0": False}.get(lexical.strip())
+    body = lexical.strip(_XML_SPACE)
+    value = {"true": True, "1": True, "false": False, "0": False}.get(body)
     if value is None:
         raise ValueError(lexical)
     return boolean_constant(value=value)

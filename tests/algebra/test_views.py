@@ -153,6 +153,23 @@ def test_adding_twice_and_discarding_what_is_not_there_is_no_error(
     assert engine.size(grown, "unheard of") == 0
 
 
+def test_regions_may_have_shapes_with_many_constants(engine: Engine) -> None:
+    rows = [
+        (a, b, c, d) for a in range(3) for b in "xy" for c in "xy" for d in range(3)
+    ]
+    facts = make_facts(wide=rows, e=[(1, 2)])
+    one, two = (
+        tuple(constant(value) for value in row)
+        for row in ((1, "x", "y"), (2, "y", "y"))
+    )
+    shapes = tuple(Pattern("wide", (*fixed, Column(0))) for fixed in (one, two))
+    region = Region(frozenset({"e"}), shapes)
+    view = interned(engine, facts).within(region)
+    assert facts_of(engine, engine.settle(view)) == {
+        fact for fact in facts if region.contains(*fact)
+    }
+
+
 def test_the_empty_set_is_empty(engine: Engine) -> None:
     nothing = engine.no_facts()
     assert nothing.is_empty()

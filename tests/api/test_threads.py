@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from time import sleep
+
+import pytest
 
 import evermat
+from evermat.transaction import TransactionError
 
 NODES = 20
 RULES = """
@@ -35,3 +40,25 @@ def test_questions_and_updates_wait_for_each_other(engine_name: str) -> None:
         assert all(found in {0, NODES + 1, 2 * NODES + 2} for found in changed)
         assert all(each.result() for each in asked)
     assert set(kb.facts("reach")) == before
+
+
+def test_a_transaction_that_waits_to_be_committed_is_open(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(RULES, engine=engine_name)
+    collected = Event()
+
+    def commit() -> evermat.Change:
+        with kb.transaction() as transaction:
+            transaction.insert("edge", [(1, 2)])
+            collected.set()
+        return transaction.change
+
+    with ThreadPoolExecutor(1) as threads:
+        with kb.turn:
+            committed = threads.submit(commit)
+            assert collected.wait(60)
+            for _ in range(20):
+                with pytest.raises(TransactionError, match="a transaction is open"):
+                    kb.transaction().__enter__()
+                sleep(0.01)
+        assert committed.result().sizes == {"edge": (1, 0), "reach": (1, 0)}
+    kb.insert("edge", [(2, 3)])

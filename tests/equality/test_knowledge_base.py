@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import pytest
 
 import evermat
+from evermat.catalogue import ArityClashError
 from evermat.engine_abilities import UnequalValuesError
 from evermat.equality_modes import NoRewritingError, UnknownEqualityError
 from evermat.errors import StratificationError
@@ -40,6 +41,13 @@ def test_off_gives_equality_no_meaning(engine_name: str) -> None:
     kb = evermat.KnowledgeBase("p(a) . a ≈ b .", engine=engine_name, equality="off")
     assert kb.facts("p").to_list() == [("a",)]
     assert kb.count("same_as") == 1
+
+
+def test_axioms_stay_though_rules_like_them_go(engine_name: str) -> None:
+    rule = "same_as(?x, ?x) :- p(?x) ."
+    kb = evermat.KnowledgeBase(f"{rule} p(a) .", engine=engine_name, equality="axioms")
+    assert kb.update(remove_rules=rule).is_empty()
+    assert kb.contains("same_as", ("a", "a"))
 
 
 def test_unknown_modes_are_refused() -> None:
@@ -132,6 +140,30 @@ def test_changes_can_be_asked_for_equality_of_triples(engine_name: str) -> None:
     change = kb.delete("triple", [same])
     assert set(change.removed("same_as")) > pairs
     assert not change.added("same_as")
+
+
+def test_a_text_like_the_name_of_equality_is_told_of(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name, equality="rewrite")
+    change = kb.insert("triple", [(iri("a"), OWL, iri("b"))])
+    assert change.added("triple").to_list() == [(iri("a"), OWL, iri("b"))]
+
+
+@pytest.mark.parametrize("mode", ["auto", "axioms", "rewrite"])
+@pytest.mark.parametrize(
+    ("name", "row", "other"),
+    [("triple", "ab", "same_as"), ("same_as", "abc", "triple")],
+)
+def test_predicates_of_equality_have_their_usual_arity(
+    mode: Literal["auto", "axioms", "rewrite"], name: str, row: str, other: str
+) -> None:
+    kb = evermat.KnowledgeBase(equality=mode)
+    equality = {
+        "same_as": [("a", "b")],
+        "triple": [(iri("a"), IRI(OWL), iri("b"))],
+    }
+    with pytest.raises(ArityClashError, match=f"`{name}` has"):
+        kb.update(insert={name: [tuple(row)], other: equality[other]})
+    assert kb.predicates.keys() <= {"same_as"}
 
 
 def test_values_are_never_equal(engine_name: str) -> None:

@@ -109,3 +109,12 @@ def test_agree_on_what_does_not_hold(engine_name: str, seed: int) -> None:
         absent = [each for each in asked if not kb.contains(*each)]
         texts.add("\n".join(str(kb.explain(*each)) for each in absent))
     assert len(texts) == 1
+
+
+def test_integers_that_python_does_not_print_are_in_order(engine_name: str) -> None:
+    kb = KnowledgeBase("p(?x) :- q(?x, ?y) .", engine=engine_name)
+    kb.insert("q", [(1, -(10**5000)), (1, 7), (1, 10**5000), (2, 10**5000)])
+    explanation = kb.explain("p", (1,))
+    assert explanation.derivation is not None
+    assert explanation.derivation.values == {"x": 1, "y": -(10**5000)}
+    assert not kb.explain("p", (10**5000,))

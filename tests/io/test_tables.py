@@ -120,6 +120,23 @@ def test_quoted_fields_hold_anything(write: Write) -> None:
     ]
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+@pytest.mark.parametrize("text", ["", '"', '""', 'a"', '"a'])
+def test_the_last_field_may_hold_quotes(write: Write, text: str, end: bytes) -> None:
+    field = '"' + text.replace('"', '""') + '"'
+    assert rows(read_table(write("t.csv", f"a,{field}".encode() + end))) == [
+        ("a", text)
+    ]
+
+
+def test_columns_of_one_name_have_types_of_their_own(write: Write) -> None:
+    path = write("t.csv", b"a,a\n1,2\n")
+    table = read_table(path, header=True, types=["string", "integer"])
+    assert rows(table) == [("1", 2)]
+    with pytest.raises(MalformedFileError, match="has several columns `a`"):
+        read_table(path, header=True, columns=["a"])
+
+
 def test_quotes_are_ordinary_when_told(write: Write) -> None:
     path = write("t.csv", b'"a,b\n')
     assert rows(read_table(path, quoting=False)) == [('"a', "b")]
@@ -213,9 +230,46 @@ def test_many_rows_are_read(write: Write) -> None:
 def test_a_field_may_be_long(write: Write) -> None:
     text = "x" * 2_000_000
     assert rows(read_table(write("t.csv", f'a,"{text}"\n'.encode()))) == [("a", text)]
+    lines = f'{{"a": "{text}{text}"}}\n{{"a": "b"}}\n'
+    assert rows(read_table(write("t.jsonl", lines.encode())))[1] == ("b",)
+
+
+def test_integers_of_any_size_are_read_from_json(write: Write) -> None:
+    lines = b'{"a": 12345678901234567890, "b": 1e30}\n\n{"a": -1, "b": 2}\n'
+    table = read_table(write("t.jsonl", lines))
+    assert values(table.column("a")) == [12345678901234567890, -1]
+    assert table.column("b").to_pylist() == [1e30, 2.0]
 
 
 ERRORS: dict[str, tuple[str, bytes, dict[str, object], type[EvermatError], str]] = {
+    "wrong value in a column chosen by name": (
+        "age.csv",
+        b"name,years\nann,x\n",
+        {"header": True, "columns": ["years", "name"], "types": {"years": "integer"}},
+        ValueFormatError,
+        """\
+ValueFormatError [EM717]: `x` is not an integer
+ --> age.csv:2:5
+  |
+2 | ann,x
+  |     ^
+  |
+  = help: correct the file, or choose another type for the column""",
+    ),
+    "open quote in the only row": (
+        "edge.csv",
+        b'a,"b\n',
+        {},
+        MalformedFileError,
+        """\
+MalformedFileError [EM714]: this quote is never closed
+ --> edge.csv:1:3
+  |
+1 | a,"b
+  |   ^
+  |
+  = help: close it, or say `quoting=False` if quotes are ordinary characters""",
+    ),
     "too many fields": (
         "edge.csv",
         b'a,"b\nc"\nd,e,f\n',

@@ -22,6 +22,7 @@ from evermat.io import (
     read_table,
     write_table,
 )
+from evermat.io.delimited import Dialect
 from evermat.values import IRI, BlankNode, LangString, TypedLiteral
 
 if TYPE_CHECKING:
@@ -142,6 +143,13 @@ def test_ntriples_refuse_what_is_no_triple(tmp_path: Path) -> None:
     )
     with pytest.raises(NotTriplesError, match="rows with 4 columns"):
         write_table(table_of_rows(MIXED, 4), tmp_path / "edge.nt")
+
+
+@pytest.mark.parametrize("delimiter", [",", "]", "[", "^", "-", "\\", "|", "\t"])
+def test_texts_with_any_delimiter_are_quoted(tmp_path: Path, delimiter: str) -> None:
+    table = table_of_rows([(f"a{delimiter}b", "c")], 2)
+    write_table(table, tmp_path / "t.csv", dialect=Dialect(delimiter))
+    assert read_table(tmp_path / "t.csv", delimiter=delimiter) == table
 
 
 def test_formats_that_are_only_read_are_refused(tmp_path: Path) -> None:

@@ -26,12 +26,14 @@ from evermat.lake.layout import FACTS, PART
 from evermat.lake.merging import SEVERAL
 from evermat.lake.state import open_state
 from evermat.lake.table import StateTable
+from evermat.maintenance.compiled_rules import no_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from evermat import KnowledgeBase
+    from evermat.equality_modes import Equality
 
 RULES = """
     reach(?x, ?y) :- edge(?x, ?y) .
@@ -264,8 +266,10 @@ def test_batches_are_recorded_with_the_update(tmp_path: Path) -> None:
     for number in (17, 16):
         with pytest.raises(BatchError, match="the last is 17"):
             again.update(delete={"edge": EDGES}, batch=("orders", number))
-    for wrong in (("", 1), ("orders", -1), ("evermat", 7)):
-        with pytest.raises(BatchError):
+    parts: list[Any] = [("", 1), ("orders", -1), ("evermat", 7)]
+    types: list[Any] = [("orders", "18"), ("orders", 18.5), (7, 18), ("orders",), ()]
+    for wrong in (*parts, *types):
+        with pytest.raises(BatchError, match="cannot be a batch"):
             again.update(delete={"edge": EDGES}, batch=wrong)
     assert again.version == version
     with pytest.raises(EvermatError, match="recorded with the state"):
@@ -413,6 +417,50 @@ def test_closures_are_written_out(tmp_path: Path) -> None:
     assert len(set(again.facts("t"))) == 16
     assert contents(again) == from_scratch(again)
     assert contents(opened(tmp_path)) == contents(again)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "q(?x, ?z) :- q(?x, ?y), e(?y, ?z) .",
+        "q(?a, ?c) :- q(?a, ?b), e(?b, ?c) .",
+        "q(?x, ?z) :- q(?x, ?y), e(?y, ?w), ?w = ?z .",
+    ],
+)
+def test_rule_of_a_closure_comes_back(tmp_path: Path, again: str) -> None:
+    """Of two rules that could be a closure, the first is taken: also when opened."""
+    first = "q(?x, ?z) :- q(?x, ?y), e(?y, ?z) ."
+    rules = f"{first} q(?x, ?z) :- q(?x, ?y), f(?y, ?z) ."
+    kb = evermat.KnowledgeBase(rules, state=tmp_path)
+    kb.load({"q": [(1, 2)], "e": [(2, 3)], "f": [(3, 4)]})
+    kb.update(remove_rules=first, add_rules=[again, "n(?x) :- q(?x, ?y) ."])
+    opened_again = opened(tmp_path)
+    assert contents(opened_again) == contents(kb) == from_scratch(kb)
+    opened_again.delete("e", [(2, 3)])
+    assert set(opened_again.facts("q")) == {(1, 2)}
+
+
+@pytest.mark.parametrize("equality", ["off", "rewrite"])
+def test_of_two_spellings_each_is_kept(tmp_path: Path, equality: Equality) -> None:
+    one, other = "q(?x) :- p(?x) .", "q(?x) :- p(?y), ?x = ?y ."
+    kb = evermat.KnowledgeBase(one, equality=equality, state=tmp_path)
+    kb.insert("p", [(1,)])
+    kb.update(add_rules=other)
+    kb = opened(tmp_path)
+    assert {str(rule) for rule in kb.rules} == {one, other}
+    kb.update(remove_rules=one)
+    kb = opened(tmp_path)
+    assert [str(rule) for rule in kb.rules] == [other]
+    assert set(kb.facts("q")) == {(1,)}
+
+
+def test_state_of_modules_that_are_not_there(tmp_path: Path) -> None:
+    kb = evermat.KnowledgeBase(RULES, state=tmp_path)
+    kb.insert("edge", EDGES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evermat.maintenance.materialisation.find_modules", no_modules)
+        with pytest.raises(StateSettingsError, match="reach"):
+            opened(tmp_path)
 
 
 # ------------------------------------------------------------------------ bad input

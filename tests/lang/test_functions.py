@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.functions import FUNCTIONS, FunctionError, compare, evaluate
+from evermat.rdf.namespaces import RDF, RDFS
 from evermat.values import (
     IRI,
     XSD,
@@ -77,6 +78,22 @@ LATER = TypedLiteral("2024-02-01", XSD + "date")
         ("int", (-1.7,), -1),
         ("double", ("1e3",), 1000.0),
         ("double", (2,), 2.0),
+        ("datatype", ("a",), IRI(XSD + "string")),
+        ("datatype", (1,), IRI(XSD + "integer")),
+        ("datatype", (Decimal("1.5"),), IRI(XSD + "decimal")),
+        ("datatype", (1.5,), IRI(XSD + "double")),
+        ("datatype", (True,), IRI(XSD + "boolean")),
+        ("datatype", (DAY,), IRI(XSD + "date")),
+        ("datatype", (TypedLiteral("x", XSD + "integer"),), IRI(XSD + "integer")),
+        ("datatype", (LangString("chat", "fr"),), IRI(RDF + "langString")),
+        ("datatype", (LangString("a", "ar--rtl"),), IRI(RDF + "dirLangString")),
+        ("datatype", (IRI("urn:a"),), IRI(RDFS + "Resource")),
+        ("datatype", (BlankNode("b"),), IRI(RDFS + "Resource")),
+        ("language", (LangString("chat", "fr-CA"),), "fr-ca"),
+        ("language", (LangString("a", "ar--rtl"),), "ar"),
+        ("language", ("chat",), ""),
+        ("language", (DAY,), ""),
+        ("language", (IRI("urn:a"),), ""),
     ],
 )
 def test_functions_have_the_value(

@@ -251,6 +251,37 @@ def test_directives_are_read() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("base", "relative", "absolute"),
+    [
+        ("http://example.org/x", "#", "http://example.org/x#"),
+        ("http://example.org/x#y", "", "http://example.org/x"),
+        ("http://example.org/x?a#y", "", "http://example.org/x?a"),
+        ("http://example.org/x?a", "?b", "http://example.org/x?b"),
+        ("http://example.org/x", "a//b", "http://example.org/a//b"),
+        ("http://example.org", "a", "http://example.org/a"),
+        ("http://example.org/x/y/z", "../../../a", "http://example.org/a"),
+        ("http://example.org/x/y/z", "..", "http://example.org/x/"),
+        ("http://example.org/x/y", "/a/./b", "http://example.org/a/b"),
+        ("http://example.org/x", "//example.com/a", "http://example.com/a"),
+        ("foo://example.org/x/y", "a", "foo://example.org/x/a"),
+        ("urn:x:", "a", "urn:x:a"),
+        ("urn:x:y", "#a", "urn:x:y#a"),
+        ("folder/", "a", "folder/a"),
+    ],
+)
+def test_relative_iris_are_resolved_as_in_rdf(
+    base: str, relative: str, absolute: str
+) -> None:
+    program = parse_program(f"@base <{base}> . p(<{relative}>) .")
+    assert program.facts == (p(IRI(absolute)),)
+
+
+def test_a_prefix_may_be_the_sign_of_a_fragment() -> None:
+    program = parse_program("@base <http://a.org/x> . @prefix : <#> . p(:b) .")
+    assert program.facts == (p(IRI("http://a.org/x#b")),)
+
+
 def test_prefixes_hold_from_where_they_are_declared() -> None:
     program = parse_program(
         "@prefix e: <urn:1:> . p(e:a) . @prefix e: <urn:2:> . p(e:a) ."

@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from evermat.lang import format_source, parse_program, parse_rules, rule_text
+from evermat.lang import (
+    format_source,
+    normalise,
+    parse_program,
+    parse_rules,
+    rule_text,
+)
 from evermat.lang.lexer import tokenise
 from evermat.lang.syntax import (
     Call,
@@ -49,6 +55,11 @@ def test_formatting_keeps_the_program_and_is_stable(program: Program) -> None:
 def test_rules_are_printed_as_people_write_them(text: str) -> None:
     (rule,) = parse_rules(text)
     assert str(rule) == text
+
+
+def test_rules_in_normal_form_read_back_though_they_assign_comparisons() -> None:
+    (rule,) = normalise(parse_rules("p(?x, ?z) :- q(?x), ?z = (?x < 3) ."))
+    assert normalise(parse_rules(str(rule))) == (rule,)
 
 
 def test_prefixes_shorten_names() -> None:

@@ -98,11 +98,36 @@ def test_unknown_rule_shows_the_nearest(engine: Engine) -> None:
     assert len(example.materialisation.rules) == 2
 
 
+def test_a_rule_that_is_removed_twice_is_removed(engine: Engine) -> None:
+    example = Example(engine, "q(?x) :- p(?x) .", p=[(1,)])
+    example.update(remove_rules="q(?x) :- p(?x) . q(?y) :- p(?y) .")
+    assert example.rows("q") == set()
+    assert not example.materialisation.given_rules
+
+
 def test_rule_that_is_there_already_is_ignored(engine: Engine) -> None:
     example = Example(engine, REACHABILITY, edge=[(1, 2)])
     outcome = example.update(add_rules="reach(?u, ?v) :- edge(?u, ?v) .")
     assert outcome.report.ignored.rules == 1
     assert outcome.report.added_rules == 0
+
+
+@every
+def test_of_two_spellings_each_comes_and_goes_by_itself(
+    engine: Engine, algorithm: str
+) -> None:
+    """The normal form is one, and is needed as long as one of them is there."""
+    one, other = "q(?x) :- p(?x) .", "q(?x) :- p(?y), ?x = ?y ."
+    example = Example(engine, one, p=[(1,)])
+    example.update(add_rules=other, algorithm=algorithm)
+    assert example.counts("q") == {(1,): (1, 0)}
+    assert len(example.materialisation.given_rules) == 2
+    example.update(remove_rules=one, algorithm=algorithm)
+    assert example.counts("q") == {(1,): (1, 0)}
+    with pytest.raises(UnknownRuleError):
+        example.update(remove_rules=one, algorithm=algorithm)
+    example.update(remove_rules=other, algorithm=algorithm)
+    assert example.rows("q") == set()
 
 
 def test_unstratifiable_rule_changes_nothing(engine: Engine) -> None:

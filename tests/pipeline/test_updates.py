@@ -145,6 +145,20 @@ def test_empty_folders_change_nothing(tmp_path: Path) -> None:
     assert rows(tmp_path / "out/reach") == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
+def test_empty_folders_change_nothing_beside_facts_of_the_program(
+    tmp_path: Path,
+) -> None:
+    edges(tmp_path, "ab")
+    facts = '[program]\ntext = "edge(c, d) . reach(?x, ?y) :- edge(?x, ?y) ."\n'
+    told = '[source.update]\ninsert = "new"\ndelete = "gone"\n'
+    config = configured(tmp_path, facts, STATE, SOURCE, told, OUTPUTS)
+    run(config)
+    for name in ("new", "gone"):
+        (tmp_path / name).mkdir()
+    assert Pipeline(config).update().report.changes == {}
+    assert rows(tmp_path / "out/reach") == [("a", "b"), ("c", "d")]
+
+
 @pytest.mark.parametrize(
     ("output", "error"),
     [

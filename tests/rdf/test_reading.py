@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evermat import IRI, KnowledgeBase
 from evermat.columns import TERM, term_texts
 from evermat.io import DamagedFileError, NotUnicodeError, UnknownFormatError, data_file
 from evermat.rdf import RdfSyntaxError, rdf_batches, read_rdf
@@ -346,3 +347,24 @@ def test_real_files_are_read_whole(shared_data: Path, name: str, count: int) -> 
 def test_a_carriage_return_within_a_wrong_line(write: Write) -> None:
     with pytest.raises(RdfSyntaxError):
         read_rdf(write("a.nt", b'<http://e/a>\r"'))
+
+
+def test_only_white_space_of_xml_may_surround_a_value(write: Write) -> None:
+    literals = r'" 7\t"^^x:integer, "\u00a07"^^x:integer, "\u20281"^^x:boolean'
+    data = f"@prefix x: <{XSD}> . <u:a> <u:p> {literals} ."
+    table = read_rdf(write("t.ttl", data.encode()))
+    assert {row[2] for row in triples(table)} == {
+        "7",
+        f'"\N{NO-BREAK SPACE}7"^^<{XSD}integer>',
+        f'"\N{LINE SEPARATOR}1"^^<{XSD}boolean>',
+    }
+
+
+@pytest.mark.parametrize("name", ["t.nt", "t.ttl"])
+def test_directions_are_the_end_of_language_tags(write: Write, name: str) -> None:
+    path = write(name, b'<u:a> <u:p> "a"@EN--ltr .\n<u:a> <u:p> "a\\t"@ar--rtl .\n')
+    kb = KnowledgeBase(engine="reference")
+    kb.load(rdf=path)
+    assert kb.query('[?x, ?p, "a"@en--ltr]').to_list() == [(IRI("u:a"), IRI("u:p"))]
+    assert len(kb.query('[?x, ?p, "a\\t"@ar--rtl]')) == 1
+    assert len(kb.query('[?x, ?p, "a"@en]')) == 0

@@ -23,12 +23,14 @@ WRONG: list[Value] = [
     BlankNode("a b"),
     BlankNode("a> ."),
     LangString("chat", "not a tag"),
+    LangString("chat", "fr--up"),
     TypedLiteral("x", "no iri"),
 ]
 RIGHT: list[Value] = [
     IRI("http://e/é?a=b#c"),
     BlankNode("b.1-é"),
     LangString("a b <>", "de-at"),
+    LangString("a b <>", "ar-eg--rtl"),
     TypedLiteral("a b\n<>", "http://e/d"),
     'a "b"\n<\\>',
     7,

@@ -6,6 +6,7 @@ and with EVERMAT_SPARK_SMALL=2, so that almost all of them are on the cluster.
 
 from __future__ import annotations
 
+import gc
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,14 @@ from evermat.algebra import (
     Pattern,
     Query,
     QuerySet,
+    Region,
     Role,
     Views,
 )
 from evermat.engines import make_engine
 from evermat.engines.spark.heaps import FEW_LEVELS
+from evermat.engines.spark.rows import block_rows
+from evermat.engines.spark.stored import HOLDS, Difference, rows_part
 from evermat.evaluation_errors import EvaluationError
 from evermat.values import IRI, constant
 
@@ -86,6 +90,41 @@ def test_facts_leave_a_level_and_come_back(spark: SparkEngine) -> None:
         spark.commit(deleted=nothing, added=rows, withdrawn=nothing, given=rows)
         assert facts_of(spark, spark.materialised) == facts
         assert set(stored_counts(spark).values()) == {(1, 0)}
+
+
+def test_regions_have_narrow_facts_and_wide_ones(spark: SparkEngine) -> None:
+    spark.cluster.small = 2
+    spark.declare("wide", 3)
+    shape = Pattern("wide", (X, constant("p"), constant("q")))
+    region = Region(frozenset({"e"}), (shape,))
+    narrow = spark.intern("e", pa.table({"x": range(9), "y": range(9)}))
+    assert facts_of(spark, spark.settle(narrow.within(region))) == make_facts(
+        e=[(number, number) for number in range(9)]
+    )
+    wide = [(number, "p", word) for number in range(9) for word in "qr"]
+    spark.load(tables(make_facts(wide=wide, e=edges(9))))
+    inside = [row for row in wide if row[2] == "q"]
+    assert facts_of(spark, spark.materialised.within(region)) == make_facts(
+        wide=inside, e=edges(9)
+    )
+
+
+@pytest.mark.parametrize("small", [2, 100])
+def test_views_of_changes_are_given_back(spark: SparkEngine, small: int) -> None:
+    spark.cluster.small = small
+    few = spark.intern("e", pa.table({"x": [1], "y": [2]}))
+    more = spark.intern("e", pa.table({"x": range(9), "y": range(9)}))
+    parts = [rows_part(HOLDS, 1, block_rows(each.block)) for each in (few, more)]
+    catalog = spark.cluster.session.catalog
+    gc.collect()
+    spark.cluster.clean()
+    before = len(catalog.listTables())
+    change = Difference(spark.cluster, spark.relations(), parts)
+    assert change.frame().count() == 10
+    del change
+    gc.collect()
+    spark.cluster.clean()
+    assert len(catalog.listTables()) == before
 
 
 def test_many_additions_are_merged_into_few_levels(

@@ -79,6 +79,22 @@ def test_a_large_frame_goes_in_and_out_without_the_driver(
     assert max(collected) <= 50
 
 
+def test_the_first_rows_of_many_are_fetched_alone(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected = count_collected(monkeypatch)
+    numbers = session.range(400).selectExpr("id AS x", "id + 1 AS y")
+    rules = "back(?y, ?x) :- edge(?x, ?y) ."
+    kb = evermat.KnowledgeBase(rules, engine=engine(small=50, limit=50))
+    change = kb.load({"edge": numbers})
+    for some in (kb.query("back(?x, ?y)"), change.added("back", "derived")):
+        assert len(some) == 400
+        first = set(some.first(7))
+        assert len(first) == 7
+        assert first <= {(number + 1, number) for number in range(400)}
+    assert max(collected) <= 50
+
+
 @pytest.mark.slow
 def test_updates_with_frames_are_those_with_rows(session: SparkSession) -> None:
     kb = evermat.KnowledgeBase(RULES, engine=engine())

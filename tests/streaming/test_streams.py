@@ -248,6 +248,23 @@ def test_a_stream_runs_until_it_is_stopped(tmp_path: Path) -> None:
     assert reports[0].batches == 2
 
 
+def test_a_stream_is_stopped_though_more_batches_wait(tmp_path: Path) -> None:
+    streams.write_events(tmp_path / "events", 3)
+    kb = streams.opened(tmp_path, "embedded")
+    stop = Event()
+    one_by_one = {"maxFilesPerTrigger": "1"}
+    report = stream(
+        kb,
+        StreamSource("json", str(tmp_path / "events"), one_by_one),
+        app_id="a",
+        checkpoint=tmp_path / "checkpoint",
+        trigger=0.01,
+        stop=stop,
+        on_batch=lambda _: stop.set(),
+    )
+    assert report.batches == 1
+
+
 def test_a_feed_can_be_followed_by_another(tmp_path: Path) -> None:
     streams.write_events(tmp_path / "events", 3)
     streams.follow(tmp_path, "embedded")

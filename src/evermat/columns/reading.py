@@ -21,7 +21,7 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*:"
 _IRI = f"<{_SCHEME}{_IRI_CHARACTER}*>"
 _PLAIN_STRING = r'"[^"\\\n\r]*"'
 _LABEL = r"_:[\p{L}0-9_](?:[\p{L}\p{N}_.\-]*[\p{L}\p{N}_\-])?"
-_TAG = r"@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*"
+_TAG = r"@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*(?:--(?:ltr|rtl))?"
 _WHOLE = r"(?:0|-?[1-9][0-9]*)"
 
 
@@ -150,9 +150,9 @@ def _slow_terms(texts: pa.Array, rows: pa.Array) -> pa.Array:
     for text in encoded.dictionary.to_pylist():
         try:
             known.append(read_term(text))
-        except TermSyntaxError as error:
+        except TermSyntaxError:
             row = rows[pc.index(texts, text).as_py()].as_py() + 1
-            raise TermSyntaxError(error.text, row) from None
+            raise TermSyntaxError(text, row) from None
     return _term_column(known).take(encoded.indices)
 
 
@@ -218,10 +218,17 @@ def _unescaped(text: str) -> str:
 
 _ESCAPE = r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)"
 _CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+_CHARACTERS |= {each: each for each in "\"'\\"}
 
 
 def _escaped_character(match: re.Match[str]) -> str:
     code = match[1]
-    if len(code) > 1:
-        return chr(int(code[1:], 16))
-    return _CHARACTERS.get(code, code)
+    if len(code) == 1:
+        character = _CHARACTERS.get(code)
+    else:
+        number = int(code[1:], 16)
+        is_character = number < 0x110000 and not 0xD800 <= number < 0xE000  # noqa: PLR2004  the range of Unicode
+        character = chr(number) if is_character else None
+    if character is None:
+        raise TermSyntaxError(match.string)
+    return character

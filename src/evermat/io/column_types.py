@@ -141,16 +141,19 @@ def types_by_column(
         return [None] * len(names)
     if isinstance(types, str):
         types = [types] * len(names)
-    if not isinstance(types, Mapping):
-        if len(types) != len(names):
-            raise ArityMismatchError(len(types), len(names))
-        types = dict(zip(names, types, strict=True))
-    for name, type_name in types.items():
-        if name not in names:
-            raise UnknownColumnError(name, names)
-        if type_name not in TYPES:
-            raise UnknownTypeError(type_name)
-    return [types.get(name) for name in names]
+    if isinstance(types, Mapping):
+        nowhere = set(types) - set(names)
+        if nowhere:
+            raise UnknownColumnError(min(nowhere), names)
+        ordered = [types.get(name) for name in names]
+    elif len(types) == len(names):
+        ordered = list(types)
+    else:
+        raise ArityMismatchError(len(types), len(names))
+    unknown = set(ordered) - {None, *TYPES}
+    if unknown:
+        raise UnknownTypeError(min(unknown, key=str))
+    return ordered
 
 
 def _integers(texts: pa.Array) -> pa.Array:

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
     from evermat.io.files import DataFile
 
-_BLOCK = 1 << 24
 _USUAL_COLUMNS = 1 << 10
+BLOCK = 1 << 24
+"""How many bytes of a text file are read at once; a record must fit in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +94,18 @@ def read_delimited(
     has_header = dialect.header
     if has_header is None:
         has_header = columns is not None and first == list(columns)
+    places: Sequence[int] = range(table.num_columns)
     if has_header:
         table = table.slice(1).rename_columns(first)
         if columns is not None:
             table = chosen(table, columns, file.path.name)
+            places = list(map(first.index, columns))
     elif columns is not None:
         table = table.rename_columns(list(columns))
     wanted = types_by_column(types, table.column_names)
     arrays = [
-        texts.convert(column.combine_chunks(), type_name, index, header=has_header)
-        for index, (column, type_name) in enumerate(
-            zip(table.columns, wanted, strict=True)
-        )
+        texts.convert(column.combine_chunks(), type_name, place, header=has_header)
+        for column, type_name, place in zip(table.columns, wanted, places, strict=True)
     ]
     return pa.table(arrays, names=table.column_names)
 
@@ -114,6 +115,12 @@ def chosen(table: pa.Table, columns: Sequence[str], where: str) -> pa.Table:
     for name in columns:
         if name not in table.column_names:
             raise UnknownColumnError(name, table.column_names, f"`{where}`")
+        if table.column_names.count(name) > 1:
+            raise MalformedFileError(
+                f"`{where}` has several columns `{name}`",
+                law="columns that are chosen by name have names of their own",
+                help="rename them in the file",
+            )
     return table.select(list(columns))
 
 
@@ -172,8 +179,7 @@ class _Texts:
             pa.BufferReader(data),
             arrow_csv.ReadOptions(
                 autogenerate_column_names=True,
-                # A record must fit in a block.
-                block_size=_BLOCK,
+                block_size=BLOCK,
             ),
             arrow_csv.ParseOptions(
                 delimiter=self.dialect.delimiter,
@@ -185,9 +191,9 @@ class _Texts:
         )
 
     def convert(
-        self, texts: pa.Array, type_name: str | None, index: int, *, header: bool
+        self, texts: pa.Array, type_name: str | None, place: int, *, header: bool
     ) -> pa.Array:
-        """A column in its type; an error points at the field."""
+        """A column in its type; an error points at the field in its row."""
         if type_name is None:
             return guessed(texts)
         try:
@@ -196,7 +202,7 @@ class _Texts:
             contents = self._contents()
             for row, fields in enumerate(self._records(contents), start=1):
                 if row == error.row + header:
-                    label = label_between(self.file.path, contents, *fields[index])
+                    label = label_between(self.file.path, contents, *fields[place])
                     raise ValueFormatError(
                         error.text, error.row, error.expected, (label,)
                     ) from None
@@ -212,6 +218,7 @@ class _Texts:
         """Find the place of an error that the fast reader has only noticed."""
         contents = self._contents()
         expected = self.expected
+        fields = [(0, 0)]
         for fields in self._records(contents):
             if expected is None:
                 expected = len(fields)
@@ -229,6 +236,7 @@ class _Texts:
                     else "every row has a field for each column",
                     help=self._advice(contents),
                 ) from cause
+        self._refuse_open_quote(contents, fields[-1])
         raise MalformedFileError(
             f"`{self.file.path.name}` cannot be read: {cause}"
         ) from cause
@@ -247,7 +255,8 @@ class _Texts:
         """Refuse a quote that is never closed, which the fast reader lets pass."""
         last = table.columns[-1][-1].as_py().replace('"', '""').encode()
         tail = self.data.slice(max(0, self.data.size - len(last) - 2)).to_pybytes()
-        if not tail.endswith(b'"' + last) or (not last and tail.endswith(b'""')):
+        is_closed = tail == b'"' + last + b'"'
+        if is_closed or not tail.endswith(b'"' + last):
             return
         contents = self._contents()
         raise self._open_quote(contents, len(contents) - len(last.decode()) - 1)

@@ -22,7 +22,7 @@ _NOT_IN_LABELS = _NOT_IN_IRIS + b"!#$%&'()*+,/;=?@[]~\x7f"
 _UNWANTED: Mapping[Kind, bytes] = {Kind.IRI: _NOT_IN_IRIS, Kind.BLANK: _NOT_IN_LABELS}
 _WANTED: Mapping[Kind, str] = {
     Kind.TYPED: r'^[^\x00-\x20<>"{}|^`\\]+\x00',
-    Kind.LANGUAGE: r"^[a-z]+(-[a-z0-9]+)*\x00",
+    Kind.LANGUAGE: r"^[a-z]+(-[a-z0-9]+)*(--(ltr|rtl))?\x00",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -146,7 +147,7 @@ def _write_delimited(
 
 def _quoted_where_needed(texts: pa.Array, delimiter: str) -> pa.Array:
     # An empty line is no row, so that an empty text is quoted as well.
-    needed = pc.match_substring_regex(texts, f'["\r\n{delimiter}]|^$')
+    needed = pc.match_substring_regex(texts, f'["\r\n{re.escape(delimiter)}]|^$')
     if not pc.any(needed).as_py():
         return texts
     doubled = pc.replace_substring(texts, '"', '""')
@@ -154,7 +155,7 @@ def _quoted_where_needed(texts: pa.Array, delimiter: str) -> pa.Array:
 
 
 def _refuse_structure(texts: pa.Array, delimiter: str) -> pa.Array:
-    wrong = pc.match_substring_regex(texts, f"[\r\n{delimiter}]")
+    wrong = pc.match_substring_regex(texts, f"[\r\n{re.escape(delimiter)}]")
     row = pc.index(wrong, value=True).as_py()
     if row >= 0:
         text = texts[row].as_py()

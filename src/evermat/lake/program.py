@@ -25,7 +25,7 @@ class Settings:
 
     Attributes:
         claimed: the rules whose instances are not counted, because modules take care
-            of them.
+            of them; in canonical form, since rules can be spelt in several ways.
         rewrites: whether facts hold constants that stand for all that are equal; with
             `equality="auto"` from the first equality on.
     """

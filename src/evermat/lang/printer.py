@@ -174,7 +174,8 @@ class Printer:
             case Condition(expression=expression):
                 return self.expression(expression)
             case Assignment(variable=variable, expression=expression):
-                return f"?{variable.name} = {self.expression(expression)}"
+                value = self.expression(expression, COMPARISON_LEVEL + 1)
+                return f"?{variable.name} = {value}"
 
     def rule(self, rule: Rule) -> str:
         """A rule with its final dot; without a body, a fact."""

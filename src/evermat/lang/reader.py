@@ -54,7 +54,7 @@ _MAXIMUM_OPERATIONS = 150
 _ENDS = frozenset({",", ")", "]"})
 """What follows an argument."""
 
-_LANGUAGE = re.compile(r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*")
+_LANGUAGE = re.compile(r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?")
 
 
 class TokenReader:

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
 
 from evermat.values import (
     XSD,
@@ -45,6 +44,10 @@ _SIMPLE_ESCAPES = {
     "\\": "\\",
 }
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_REFERENCE = re.compile(
+    r"(?://(?P<place>[^/?#]*))?(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<fragment>\#.*)?",
+    re.DOTALL,
+)
 _LONG_QUOTE = 3
 
 
@@ -137,10 +140,49 @@ class Namespace:
         """A relative IRI against the base; an absolute one as it is."""
         if self.base is None or is_absolute(iri):
             return iri
-        resolved = urljoin(self.base, iri)
-        return resolved if is_absolute(resolved) else self.base + iri
+        return _joined(self.base, iri)
 
 
 def is_absolute(iri: str) -> bool:
     """Whether an IRI begins with a scheme such as `http:`."""
     return _SCHEME.match(iri) is not None
+
+
+def _joined(base: str, iri: str) -> str:
+    """A relative IRI against a base, as RFC 3986 has it.
+
+    `urljoin` will not do: it drops the `#` of `<#>`, and knows some schemes only. What
+    has no folders, such as `urn:x:`, is simply put in front.
+    """
+    scheme = _SCHEME.match(base)
+    start = scheme.end() if scheme else 0
+    old, new = _REFERENCE.fullmatch(base, start), _REFERENCE.fullmatch(iri)
+    assert old is not None and new is not None  # noqa: S101, PT018  all of it is optional
+    place, path, query = old["place"], old["path"], new["query"]
+    if new["place"] is not None:
+        place, path = new["place"], _without_dots(new["path"])
+    elif not new["path"]:
+        query = old["query"] if query is None else query
+    elif scheme is None or (place is None and "/" not in path):
+        return base + iri
+    elif new["path"].startswith("/"):
+        path = _without_dots(new["path"])
+    else:
+        path = _without_dots(f"{path.rpartition('/')[0]}/{new['path']}")
+    authority = "" if place is None else f"//{place}"
+    ends = (query or "") + (new["fragment"] or "")
+    return f"{base[:start]}{authority}{path}{ends}"
+
+
+def _without_dots(path: str) -> str:
+    """A path without the segments `.` and `..`."""
+    segments = path.split("/")
+    kept: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            del kept[max(1, len(kept) - 1) :]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in {".", ".."}:
+        kept.append("")
+    return "/".join(kept)

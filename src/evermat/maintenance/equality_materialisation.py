@@ -292,7 +292,7 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
 
     def _entry(self, plan: _Plan, attempt: Attempt) -> Entry:
         rules = None
-        if self._is_foreign or not plan.change.is_empty():
+        if self._is_foreign or plan.book is not self._book:
             rules = NewRules(tuple(plan.book.given.values()))
         engine, before, after = (
             self.engine,

@@ -199,7 +199,7 @@ class Materialisation(Driver[Engine]):
     def _entry(self, job: Job) -> Entry:
         if job.new is self._compiled:
             return Entry()
-        return Entry(NewRules(tuple(job.new.book.given.values()), job.new.claimed))
+        return Entry(NewRules(job.new.book.in_normal_order(), job.new.claimed))
 
     @contextmanager
     def _work(self, request: Request, algorithm: str) -> Iterator[_Done]:
@@ -211,6 +211,9 @@ class Materialisation(Driver[Engine]):
         new = self._compiled
         if not change.is_empty():
             new = self._compile(book, is_first=self._is_first(algorithm))
+        elif book is not self.book:
+            # Of two rules with one normal form, one may come or go by itself.
+            new = replace(new, book=book)
         self._require(algorithm, new)
         self._write_out_for(new)
         engine = self.engine
@@ -230,10 +233,11 @@ class Materialisation(Driver[Engine]):
         if not self._has_modules:
             return compile_book(book)
         old = self._compiled
-        held = {module.closure.pattern.relation for module in old.held}
+        # Other facts of the same relation may be those of a closure that is stored.
+        held = {module.closure.pattern for module in old.held}
 
         def may_hold(module: ClosureModule) -> bool:
-            was_held = module.closure.pattern.relation in held
+            was_held = module.closure.pattern in held
             if not self._may_hold:
                 return False
             return is_first or was_held or old.rules.isdisjoint(module.rules)

@@ -15,6 +15,7 @@ and after an update what it would be had everything been loaded at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -89,9 +90,10 @@ class Proof:
     heights: Mapping[Fact, int]
 
 
-def constant_order(constant: Constant) -> tuple[int, int, str]:
+def constant_order(constant: Constant) -> tuple[int, Decimal, str]:
     """The order of constants: by kind, integers by value, all others by their text."""
-    number = int(constant.text) if constant.kind is Kind.INTEGER else 0
+    # Not `int`, which refuses long ones.
+    number = Decimal(constant.text if constant.kind is Kind.INTEGER else 0)
     return constant.kind, number, constant.text
 
 

@@ -91,8 +91,10 @@ class RuleBook:
     ) -> tuple[RuleBook, RuleChange]:
         given, normal, uses = dict(self.given), dict(self.normal), dict(self.uses)
         ignored = 0
-        for rule in single_heads(remove):
-            if given.pop(rule_key(rule), None) is None:
+        for key, rule in {
+            rule_key(rule): rule for rule in single_heads(remove)
+        }.items():
+            if given.pop(key, None) is None:
                 raise UnknownRuleError(rule, self._nearest(rule))
             for part in normal_rules((rule,)):
                 uses[part] -= 1
@@ -110,6 +112,23 @@ class RuleBook:
         added = (rule for key, rule in normal.items() if key not in self.normal)
         change = RuleChange(tuple(removed), tuple(added), ignored)
         return RuleBook(given, normal, uses), change
+
+    def in_normal_order(self) -> tuple[Rule, ...]:
+        """The given rules, in the order of the normal rules that they stand for.
+
+        A book that is made of them has its normal rules in the same order, on which it
+        depends what modules take. A rule that went and came back has its old place
+        among the normal rules, and a new one among the given.
+        """
+        places = {key: place for place, key in enumerate(self.normal)}
+
+        def place_of(key: Hashable) -> int:
+            if key not in places:
+                own = next(iter(normal_rules((self.given[key],))), None)
+                return len(places) if own is None else places[own]
+            return places[key]
+
+        return tuple(self.given[key] for key in sorted(self.given, key=place_of))
 
     def _nearest(self, rule: Rule) -> list[str]:
         texts = [str(known) for known in self.given.values()]

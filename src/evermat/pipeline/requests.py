@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from evermat.lang.normalise import normal_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     import pyarrow as pa
 
@@ -60,7 +67,7 @@ def next_request(
     *,
     insert: Sequence[Taken] = (),
     delete: Sequence[Taken] = (),
-    is_complete: bool,
+    told: Collection[str] | None = None,
 ) -> Request:
     """What makes the knowledge base hold what there should be.
 
@@ -74,13 +81,16 @@ def next_request(
         whole: sources that were read as a whole.
         insert: rows that sources say came.
         delete: rows that sources say left.
-        is_complete: whether all sources are among `whole`, so that facts of other
-            predicates have to go.
+        told: predicates of sources that say what came and left, even if nothing did;
+            None if all sources are among `whole`, so that facts of other predicates
+            have to go.
     """
     request = Request()
     request.add_rules, request.remove_rules = _rule_changes(kb, program.program)
-    told = {name for each in (*insert, *delete) for name in each.facts}
-    facts = {name: rows for name, rows in program.facts.items() if name not in told}
+    is_complete = told is None
+    facts = {
+        name: rows for name, rows in program.facts.items() if name not in (told or ())
+    }
     request.insert = _pieces(whole, facts)
     for name, sizes in kb.stats()["predicates"].items():
         if sizes["given"] and (is_complete or name in request.insert):

@@ -233,11 +233,15 @@ class _Work:
             taken = [self._take(source) for source in sources]
             if kb is None:
                 return first_request(program, taken)
-            return next_request(kb, program, taken, is_complete=True)
-        whole = [self._take(source) for source in sources if not source.has_changes]
-        insert, delete = self._changes("insert"), self._changes("delete")
+            return next_request(kb, program, taken)
+        told = [source for source in sources if source.has_changes]
         return next_request(
-            kb, program, whole, insert=insert, delete=delete, is_complete=False
+            kb,
+            program,
+            [self._take(source) for source in sources if not source.has_changes],
+            insert=self._changes("insert"),
+            delete=self._changes("delete"),
+            told={name for source in told for name in source.predicates},
         )
 
     # -------------------------------------------------------------------- engine

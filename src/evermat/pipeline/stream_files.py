@@ -35,7 +35,7 @@ def follow_files(
     """Maintain the events of a folder, batch by batch."""
     folder, log = _opened(worker, checkpoint)
     number = 0
-    while True:
+    while stop is None or not stop.is_set():
         files = log.batch(number, folder)
         if files:
             if worker.is_done(number):
@@ -43,10 +43,12 @@ def follow_files(
             else:
                 worker.maintain(number, _lines(folder, files), worker.source.format)
             number += 1
-        elif seconds is None or (stop is not None and stop.wait(seconds)):
+        elif seconds is None:
             return
         elif stop is None:
             time.sleep(seconds)
+        else:
+            stop.wait(seconds)
 
 
 def _opened(worker: Batches, checkpoint: str) -> tuple[str, _Log]:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from evermat.engines.embedded.arrays import in_sorted
-from evermat.engines.embedded.index import HALF
+from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.values import Constant
 
 if TYPE_CHECKING:
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Relation
 
-Shapes = list[tuple[tuple[int, ...], "Keys"]]
+Part = tuple[tuple[int, ...], "Keys"]
 """Positions, and sorted keys of the constants that may stand there."""
+
+Shapes = list[list[Part]]
+"""A row that fits all parts of one of them has a shape."""
 
 
 class Regions:
@@ -39,11 +42,13 @@ class Regions:
             return np.ones(rows.size, np.bool_)
         inside = np.zeros(rows.size, np.bool_)
         table = self._relations[name].table
-        for positions, wanted in self._shapes(region, name):
-            key = np.zeros(rows.size, np.uint64)
-            for position in positions:
-                key = (key << HALF) | table[position, rows]
-            inside |= in_sorted(key, wanted)
+        for parts in self._shapes(region, name):
+            fits = np.ones(rows.size, np.bool_)
+            for positions, wanted in parts:
+                columns = [table[at].take(rows) for at in positions]
+                found = np.array(columns, np.uint32).reshape(len(positions), rows.size)
+                fits &= in_sorted(make_keys(found), wanted)
+            inside |= fits
         return inside
 
     def _shapes(self, region: Region, name: str) -> Shapes:
@@ -53,23 +58,32 @@ class Regions:
         return by_name[name]
 
     def _pack(self, region: Region, name: str) -> Shapes:
-        groups: dict[tuple[int, ...], list[int]] = {}
-        shapes = [shape for shape in region.shapes if shape.relation == name]
+        """The shapes that a relation has in a region.
+
+        Those with constants at the same positions are tested together, unless the
+        constants are more than fit into a key.
+        """
+        shapes = [shape.operands for shape in region.shapes if shape.relation == name]
         self._dictionary.remember(
             operand
-            for shape in shapes
-            for operand in shape.operands
+            for operands in shapes
+            for operand in operands
             if isinstance(operand, Constant)
         )
-        for shape in shapes:
-            packed = 0
-            positions = []
-            for position, operand in enumerate(shape.operands):
-                if isinstance(operand, Constant):
-                    positions.append(position)
-                    packed = (packed << 32) | self._dictionary.id_of(operand)
-            groups.setdefault(tuple(positions), []).append(packed)
-        return [
-            (positions, np.sort(np.array(keys, np.uint64)))
-            for positions, keys in groups.items()
-        ]
+        together: dict[tuple[int, ...], list[list[int]]] = {}
+        packed: Shapes = []
+        for operands in shapes:
+            fixed = {
+                at: self._dictionary.id_of(operand)
+                for at, operand in enumerate(operands)
+                if isinstance(operand, Constant)
+            }
+            if len(fixed) > WIDEST_EXACT_KEY:
+                packed.append([_part((at,), [[id_]]) for at, id_ in fixed.items()])
+            else:
+                together.setdefault(tuple(fixed), []).append([*fixed.values()])
+        return [*packed, *([_part(*each)] for each in together.items())]
+
+
+def _part(positions: tuple[int, ...], rows: list[list[int]]) -> Part:
+    return positions, np.sort(make_keys(np.array(rows, np.uint32).T))

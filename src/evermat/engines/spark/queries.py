@@ -32,6 +32,7 @@ from evermat.engines.spark.heavy_keys import (
     join_apart,
 )
 from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.row_tables import padded_keys
 from evermat.engines.spark.rows import BROADCAST, FEW, join_hint
 from evermat.values import Constant
 
@@ -469,8 +470,7 @@ def all_matches(plans: list[tuple[int, QueryPlan]], width: int) -> str:
     makes_terms = any(plan.makes_terms for _, plan in plans)
     parts = []
     for number, plan in plans:
-        names = ["tag", *(f"c{at}" for at in range(plan.width))]
-        names += [f"0L AS c{at}" for at in range(plan.width, width)]
+        names = padded_keys(plan.width, width)
         if makes_terms:
             made = plan.makes_terms
             names.append("terms" if made else f"CAST(NULL AS {TERMS_TYPE}) AS terms")

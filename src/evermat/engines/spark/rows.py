@@ -23,6 +23,7 @@ from evermat.engines.spark.row_tables import (
     distinct,
     key_columns,
     key_names,
+    padded_keys,
     without,
 )
 from evermat.values import Constant
@@ -80,12 +81,9 @@ class Rows:
         width = self.width if width is None else max(width, self.width)
         if self.sql is not None and width == self.width:
             return self.sql
-        names = [
-            name if at <= self.width else f"0L AS {name}"
-            for at, name in enumerate(key_columns(width))
-        ]
+        names = ", ".join(padded_keys(self.width, width))
         source = self.block.view if self.block is not None else f"({self.sql})"
-        return f"SELECT {', '.join(names)} FROM {source}"  # noqa: S608
+        return f"SELECT {names} FROM {source}"  # noqa: S608
 
 
 def local_rows(cluster: Cluster, table: pa.Table) -> Rows:
@@ -195,7 +193,7 @@ def within(rows: Rows, region: Region) -> Rows:
     tags = frozenset(
         cluster.tags[name] for name in region.relations if name in cluster.tags
     )
-    shapes = _shapes(cluster, region)
+    shapes = _shapes(cluster, region, rows.width)
     if rows.table is not None:
         table = rows.table
         parts = [chosen(table, tags)]
@@ -213,9 +211,9 @@ def within(rows: Rows, region: Region) -> Rows:
 
 
 def _shapes(
-    cluster: Cluster, region: Region
+    cluster: Cluster, region: Region, width: int
 ) -> dict[tuple[str, ...], list[tuple[int, ...]]]:
-    """Shapes by the columns that they fix."""
+    """Shapes by the columns that they fix, if rows of a width can have them."""
     groups: dict[tuple[str, ...], list[tuple[int, ...]]] = {}
     for shape in region.shapes:
         if shape.relation in cluster.tags:
@@ -227,14 +225,15 @@ def _shapes(
             names = ("tag", *(name for name, _ in fixed))
             key = (cluster.tags[shape.relation], *(value for _, value in fixed))
             groups.setdefault(names, []).append(key)
-    return groups
+    known = set(key_columns(width))
+    return {names: keys for names, keys in groups.items() if known.issuperset(names)}
 
 
 def _fitting(
     table: pa.Table, names: tuple[str, ...], keys: list[tuple[int, ...]]
 ) -> pa.Table:
-    if not set(names) <= set(table.column_names) or not table.num_rows:
-        return table.slice(0, 0)
+    if not table.num_rows:
+        return table
     columns = [pa.array(column, pa.int64()) for column in zip(*set(keys), strict=True)]
     wanted = pa.table(columns, names=list(names))
     return table.join(wanted, list(names), join_type="left semi", use_threads=False)

@@ -7,6 +7,7 @@ plan otherwise.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,13 @@ import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
 from evermat.engines.spark.blocks import local_block
-from evermat.engines.spark.row_tables import appended, chosen, key_columns, key_names
+from evermat.engines.spark.row_tables import (
+    appended,
+    chosen,
+    key_columns,
+    key_names,
+    padded_keys,
+)
 from evermat.engines.spark.rows import brought_home
 from evermat.engines.spark.snapshot import decoded
 
@@ -114,10 +121,10 @@ class Difference:
         """The same as a frame of Spark, wherever it is."""
         cluster = self.cluster
         if self._table is not None:
-            sql = f"SELECT * FROM {cluster.register_table(self._table)}"  # noqa: S608
+            sql = f"SELECT * FROM {self._view(self._table)}"  # noqa: S608
         else:
             sql = self._query()
-        names = cluster.register_table(
+        names = self._view(
             pa.table({"tag": range(len(cluster.names)), "relation": cluster.names})
         )
         columns = ", ".join(f"l.c{at}" for at in range(self._width))
@@ -125,13 +132,19 @@ class Difference:
             f"CAST({old} AS BIGINT) AS {new}"
             for old, new in zip(NUMBERS, STORED_NUMBERS, strict=True)
         )
-        frame = cluster.session.sql(
+        return cluster.session.sql(
             f"SELECT /*+ BROADCAST(r) */ relation, {columns}, {numbers} "  # noqa: S608
             f"FROM ({sql}) l JOIN {names} r ON l.tag = r.tag"
         )
-        # A frame keeps what its views stand for; their names are not needed again.
-        cluster.waste.append((names, None))
-        return frame
+
+    def _view(self, table: pa.Table) -> str:
+        """A name for a table, as long as this object is there.
+
+        Frames keep what their views stand for, also when these have no name any more.
+        """
+        view = self.cluster.register_table(table)
+        weakref.finalize(self, self.cluster.waste.append, (view, None))
+        return view
 
     @property
     def _width(self) -> int:
@@ -142,8 +155,7 @@ class Difference:
         for part in self._parts:
             query = part.query
             if query is None:
-                view = self.cluster.register_table(_counted(part.table))
-                query = _scan(view, part.width)
+                query = _scan(self._view(_counted(part.table)), part.width)
             chosen_numbers = ", ".join(
                 f"{part.sign if at == part.which else 0} * n AS {name}"
                 for at, name in enumerate(NUMBERS)
@@ -183,11 +195,8 @@ class Difference:
 
 def _scan(view: str, known: int) -> Callable[[int], str]:
     def query(width: int) -> str:
-        keys = [
-            name if at <= known else f"0L AS {name}"
-            for at, name in enumerate(key_columns(width))
-        ]
-        return f"SELECT {', '.join(keys)}, n FROM {view}"  # noqa: S608
+        keys = ", ".join(padded_keys(known, width))
+        return f"SELECT {keys}, n FROM {view}"  # noqa: S608
 
     return query
 
