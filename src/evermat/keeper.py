@@ -28,6 +28,7 @@ from evermat.lang.normalise import rule_key
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
+from evermat.maintenance.rule_book import single_heads
 from evermat.reading import reader_of
 from evermat.rule_inputs import listed
 from evermat.update_requests import Request, RequestError, check_request
@@ -217,7 +218,11 @@ class Keeper:
     def _with_axioms(self, checked: CheckedRequest) -> tuple[Rule, ...]:
         if self._manner.equality != "axioms":
             return checked.add_rules
-        known = (*self._materialisation.given_rules, *checked.add_rules)
+        removed = set(map(rule_key, single_heads(checked.remove_rules)))
+        given = self._materialisation.given_rules
+        # An axiom stays, though somebody who has written the same rule removes it.
+        stay = (rule for rule in given if rule_key(rule) not in removed)
+        known = (*stay, *checked.add_rules)
         return (*checked.add_rules, *missing_axioms(checked.catalogue, known))
 
     # ---------------------------------------------------------------- the state
