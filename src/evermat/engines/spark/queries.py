@@ -60,12 +60,20 @@ class Knowledge:
         mark: its name in messages and functions.
         by_definition: it has met more than small integers.
         inline: the name of the view of its inline rows.
+        functions: the names of functions that Spark was given, by computation.
     """
 
     mark: str = field(default_factory=lambda: f"q{next(_marks)}")
     by_definition: bool = False
     inline: str | None = None
     functions: dict[int, str] = field(default_factory=dict)
+
+    def give_back(self, cluster: Cluster) -> None:
+        """Have Spark forget what it was given for the query."""
+        if self.inline is not None:
+            cluster.waste.append((self.inline, None))
+        for name in self.functions.values():
+            cluster.session.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
