@@ -106,6 +106,13 @@ def test_answers_are_expanded_and_counted(engine_name: str) -> None:
     assert kb.query("likes(?x, ?y)").to_arrow().num_rows == 2500
 
 
+def test_counts_are_of_any_size(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name)
+    names = [f"n{number}" for number in range(100)]
+    kb.load({"same_as": [("n0", name) for name in names], "row": [("n3",) * 10]})
+    assert kb.count("row") == 100**10
+
+
 def test_negation_and_comparisons_see_cliques(engine_name: str) -> None:
     rules = """
         other(?x, ?y) :- p(?x), p(?y), not same_as(?x, ?y) .
