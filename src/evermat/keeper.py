@@ -28,6 +28,7 @@ from evermat.lang.normalise import rule_key
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 from evermat.maintenance.materialisation import Materialisation
+from evermat.maintenance.rule_book import single_heads
 from evermat.reading import reader_of
 from evermat.rule_inputs import listed
 from evermat.update_requests import Request, RequestError, check_request
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine
     from evermat.equality_modes import Equality
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.modules import Module
     from evermat.maintenance.rule_book import RuleBook
     from evermat.maintenance.updates import Outcome
     from evermat.maintenance.watch import Budget, Progress
@@ -114,6 +116,12 @@ class Keeper:
     def strata(self) -> tuple[StratumPlan, ...]:
         """The rules as they are run."""
         return self._materialisation.strata
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """What takes care of some of the rules, in updates too."""
+        kept = self._materialisation
+        return kept.modules if isinstance(kept, Materialisation) else ()
 
     # ------------------------------------------------------------------ changes
 
@@ -218,7 +226,11 @@ class Keeper:
     def _with_axioms(self, checked: CheckedRequest) -> tuple[Rule, ...]:
         if self._manner.equality != "axioms":
             return checked.add_rules
-        known = (*self._materialisation.given_rules, *checked.add_rules)
+        removed = set(map(rule_key, single_heads(checked.remove_rules)))
+        given = self._materialisation.given_rules
+        # An axiom stays, though somebody who has written the same rule removes it.
+        stay = (rule for rule in given if rule_key(rule) not in removed)
+        known = (*stay, *checked.add_rules)
         return (*checked.add_rules, *missing_axioms(checked.catalogue, known))
 
     # ---------------------------------------------------------------- the state

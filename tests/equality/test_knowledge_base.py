@@ -77,6 +77,13 @@ def test_off_gives_equality_no_meaning(engine_name: str) -> None:
     assert kb.count("same_as") == 1
 
 
+def test_axioms_stay_though_rules_like_them_go(engine_name: str) -> None:
+    rule = "same_as(?x, ?x) :- p(?x) ."
+    kb = evermat.KnowledgeBase(f"{rule} p(a) .", engine=engine_name, equality="axioms")
+    assert kb.update(remove_rules=rule).is_empty()
+    assert kb.contains("same_as", ("a", "a"))
+
+
 def test_unknown_modes_are_refused() -> None:
     with pytest.raises(UnknownEqualityError, match="rewrite"):
         evermat.KnowledgeBase(equality="always")  # type: ignore[arg-type]

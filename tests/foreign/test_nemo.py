@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from evermat import IRI, BlankNode, KnowledgeBase, LangString
-from evermat.errors import ConstantExpressionError
+from evermat.errors import ConstantExpressionError, ProgramError
 from evermat.lang.foreign.nemo import read_nemo
 from evermat.values import TypedLiteral, Value
 
@@ -42,7 +42,11 @@ def answers(text: str, predicate: str = "out") -> list[tuple[Value, ...]]:
         ("_:b", BlankNode("b")),
         ("1 + 2 * 3", 7),
         ("(1 + 2) * 3", 9),
+        ("-(-42)", 42),
+        ("-(-1.5)", Decimal("1.5")),
         ("SUM(1, 2, 3)", 6),
+        ("SUM(1)", 1),
+        ("PROD(5)", 5),
         ("PROD(2, 3, 4)", 24),
         ("REM(7, 4)", 3),
         ('CONCAT("a", "b")', "ab"),
@@ -61,6 +65,16 @@ def test_terms(written: str, expected: object) -> None:
     out({written}) .
     """
     assert answers(text) == [(expected,)]
+
+
+@pytest.mark.parametrize("written", ["SUM()", 'STRLEN("a", "b")', "ABS()"])
+def test_functions_need_the_right_number_of_arguments(written: str) -> None:
+    with pytest.raises(ProgramError, match="argument"):
+        read_nemo(f"out({written}) .")
+
+
+def test_integers_may_be_long() -> None:
+    assert answers(f"out({'9' * 5000}) .") == [(10**5000 - 1,)]
 
 
 def test_names_stand_behind_the_base() -> None:

@@ -40,6 +40,8 @@ n(0). n(1). n(2). n(3).
         ("n(y), x = -y, y > 1", [-3, -2]),
         ("n(y), x = (y + 3) % 3", [0, 1, 2]),
         ("x = 7 / 2 ; x = -7 / 2", [-3, 3]),
+        ("x = --7 ; x = -(-8)", [7, 8]),
+        (f"x = {'9' * 5000}", [10**5000 - 1]),
         ("x = max(1, 5, 3)", [5]),
         ("x = 0x10 ; x = 0b11 ; x = 5u", [3, 5, 16]),
         ("n(_), x = 9", [9]),
@@ -91,6 +93,14 @@ def test_conditions_on_symbols(condition: str, expected: list[str]) -> None:
     .decl out(s:symbol)  out(s) :- p(s), {condition}.
     """
     assert answers(text) == [(value,) for value in expected]
+
+
+def test_a_match_is_a_match_of_the_last_line_end_too() -> None:
+    text = """
+    .decl p(s:symbol)  p("b\\n").
+    .decl out(s:symbol)  out(s) :- p(s), match("b", s).
+    """
+    assert answers(text) == []
 
 
 def test_floats_are_doubles() -> None:

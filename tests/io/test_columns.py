@@ -108,6 +108,17 @@ def test_nanoseconds_are_not_cut_off() -> None:
     ]
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kolkata"])
+def test_nanoseconds_of_one_moment_change_no_other(zone: str | None) -> None:
+    moments = [1_704_067_200_123_456_000, 1_704_067_200_000_000_789]
+    column = pa.array(moments, pa.timestamp("ns", zone))
+    (alone,) = constants(as_terms(column[:1]))
+    assert constants(as_terms(column))[0] == alone
+    assert len(constants(as_terms(column))[1].text) == len(alone.text) + 3
+    times = pa.array([123_456_000, 789], pa.time64("ns"))
+    assert values(as_terms(times))[0] == TypedLiteral("00:00:00.123456", XSD + "time")
+
+
 def test_nulls_are_refused_with_their_row() -> None:
     with pytest.raises(MissingValueError, match="row 3 has no value") as caught:
         as_terms(pa.array([1, 2, None]))
@@ -246,11 +257,18 @@ def test_bare_texts_are_numbers_booleans_or_strings() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["<a b>", '"open', "_:", '"a"^^<b', '"a"b'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["<a b>", '"open', "_:", '"a"^^<b', '"a"b'],
+        *[r'"\ud83d\ude00"', r'"\UFFFFFFFF"', r'"\q"'],
+    ],
+)
 def test_texts_that_only_begin_like_terms_are_refused(text: str) -> None:
     with pytest.raises(TermSyntaxError) as caught:
         read_terms(pa.array(["x", "7", text]))
     assert caught.value.row == 3
+    assert caught.value.text == text
 
 
 def test_plain_texts_drop_datatypes_that_arrow_knows() -> None:

@@ -87,6 +87,38 @@ def test_objects_in_frames_are_taken() -> None:
     assert facts(rows_from(frame)) == [(IRI("u:v"),), (7,)]
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"a": np.array([1, "x"], dtype=object)},
+        {"a": pd.Series([1, "x"], dtype=object)},
+        np.array([[1], ["x"]], dtype=object),
+        pd.Series([1, "x"], dtype="category"),
+    ],
+)
+def test_columns_may_hold_values_of_several_types(given: object) -> None:
+    assert facts(rows_from(given)) == [(1,), ("x",)]
+
+
+def test_whole_numbers_among_objects_stay_whole() -> None:
+    numbers = np.array([1, 2.5], dtype=object)
+    assert [repr(each) for (each,) in facts(rows_from({"a": numbers}))] == ["1", "2.5"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"a": np.array([1j])},
+        {"a": np.array([[1, 2]])},
+        {"a": np.array(["\ud800"])},
+        pd.Series([1j]),
+    ],
+)
+def test_arrays_of_other_values_are_refused(given: object) -> None:
+    with pytest.raises(ValueConversionError):
+        rows_from(given)
+
+
 def test_no_rows_have_the_arity_that_is_asked_for() -> None:
     assert rows_from([], arity=3).shape == (0, 3)
     assert rows_from([]).num_rows == 0

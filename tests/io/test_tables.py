@@ -230,6 +230,15 @@ def test_many_rows_are_read(write: Write) -> None:
 def test_a_field_may_be_long(write: Write) -> None:
     text = "x" * 2_000_000
     assert rows(read_table(write("t.csv", f'a,"{text}"\n'.encode()))) == [("a", text)]
+    lines = f'{{"a": "{text}{text}"}}\n{{"a": "b"}}\n'
+    assert rows(read_table(write("t.jsonl", lines.encode())))[1] == ("b",)
+
+
+def test_integers_of_any_size_are_read_from_json(write: Write) -> None:
+    lines = b'{"a": 12345678901234567890, "b": 1e30}\n\n{"a": -1, "b": 2}\n'
+    table = read_table(write("t.jsonl", lines))
+    assert values(table.column("a")) == [12345678901234567890, -1]
+    assert table.column("b").to_pylist() == [1e30, 2.0]
 
 
 ERRORS: dict[str, tuple[str, bytes, dict[str, object], type[EvermatError], str]] = {

@@ -266,8 +266,10 @@ def test_batches_are_recorded_with_the_update(tmp_path: Path) -> None:
     for number in (17, 16):
         with pytest.raises(BatchError, match="the last is 17"):
             again.update(delete={"edge": EDGES}, batch=("orders", number))
-    for wrong in (("", 1), ("orders", -1), ("evermat", 7)):
-        with pytest.raises(BatchError):
+    parts: list[Any] = [("", 1), ("orders", -1), ("evermat", 7)]
+    types: list[Any] = [("orders", "18"), ("orders", 18.5), (7, 18), ("orders",), ()]
+    for wrong in (*parts, *types):
+        with pytest.raises(BatchError, match="cannot be a batch"):
             again.update(delete={"edge": EDGES}, batch=wrong)
     assert again.version == version
     with pytest.raises(EvermatError, match="recorded with the state"):

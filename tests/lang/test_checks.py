@@ -64,6 +64,12 @@ def test_programs_without_places_are_checked_too() -> None:
     assert caught.value.span is None
 
 
+def test_patterns_that_are_worked_out_are_checked() -> None:
+    program = parse_program('p(?x) :- q(?x), regex("a", concat("(", "b")) .')
+    (problem,) = check_program(program).errors
+    assert problem.code == "EM404"
+
+
 def test_all_problems_can_be_caught_by_their_common_class() -> None:
     program = parse_program("@declare p(string) . p(1) . p(2) .")
     with pytest.raises(ProgramError) as caught:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.errors import IncludeError, ParseError, ProgramError
+from evermat.errors import DeclarationError, IncludeError, ParseError, ProgramError
 from evermat.lang import parse_file, parse_program, parse_query, parse_rules
 from evermat.lang.syntax import (
     Atom,
@@ -212,6 +212,15 @@ def test_comments_are_passed_over(text: str) -> None:
 def test_percent_is_the_remainder_between_operands() -> None:
     (rule,) = parse_rules("p(?x) :- q(?x), ?x % 2 = (?x) % (3) % 7 . % 2 things")
     assert str(rule) == "p(?x) :- q(?x), ?x % 2 = (?x % 3) % 7 ."
+
+
+def test_columns_are_named_whatever_the_spaces() -> None:
+    text = "@declare p(a:int, b: int, c :int, d : int, _e: int, f-g: int) ."
+    program = parse_program(text)
+    assert program.declarations[0].column_names == ("a", "b", "c", "d", "_e", "f-g")
+    assert parse_program(str(program)) == program
+    with pytest.raises(DeclarationError, match="unknown type `a`"):
+        parse_program("@declare p(a b: int) .")
 
 
 def test_several_facts_in_one_statement() -> None:

@@ -98,6 +98,13 @@ def test_unknown_rule_shows_the_nearest(engine: Engine) -> None:
     assert len(example.materialisation.rules) == 2
 
 
+def test_a_rule_that_is_removed_twice_is_removed(engine: Engine) -> None:
+    example = Example(engine, "q(?x) :- p(?x) .", p=[(1,)])
+    example.update(remove_rules="q(?x) :- p(?x) . q(?y) :- p(?y) .")
+    assert example.rows("q") == set()
+    assert not example.materialisation.given_rules
+
+
 def test_rule_that_is_there_already_is_ignored(engine: Engine) -> None:
     example = Example(engine, REACHABILITY, edge=[(1, 2)])
     outcome = example.update(add_rules="reach(?u, ?v) :- edge(?u, ?v) .")

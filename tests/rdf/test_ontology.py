@@ -80,6 +80,11 @@ def short(value: object) -> str:
         (":r owl:propertyChainAxiom (:p [ owl:inverseOf :q ]) .",
          ["x p y", "z q y"], ["x r z"]),
         (":p rdfs:subPropertyOf [ owl:inverseOf :q ] .", ["x p y"], ["y q x"]),
+        ("[ owl:inverseOf :p ] owl:propertyChainAxiom (:q :r) .",
+         ["x q y", "y r z"], ["z p x"]),
+        ("[ owl:inverseOf :p ] a owl:TransitiveProperty .",
+         ["x p y", "y p z"], ["x p z"]),
+        ("[ owl:inverseOf :p ] a owl:SymmetricProperty .", ["x p y"], ["y p x"]),
     ],
 )  # fmt: skip
 def test_axioms_as_rules(
@@ -108,6 +113,8 @@ def test_functional_properties_make_things_equal(tmp_path: Path) -> None:
           "x q w", "y q w", "z q t", "u q w"], {"x", "y"}),
         (":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 1 ] .",
          ["x a C", "x p y", "x p z", "u p v", "u p w"], {"y", "z"}),
+        ("[ owl:inverseOf :p ] a owl:FunctionalProperty .",
+         ["x p y", "x p z", "u p z"], {"x", "u"}),
         ((":C rdfs:subClassOf [ owl:onProperty :p ; owl:onClass :D ;"
          ' owl:maxQualifiedCardinality "1"^^<http://www.w3.org/2001/XMLSchema#'
          "nonNegativeInteger> ] ."),
@@ -142,3 +149,23 @@ def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
         "owl:Nothing": 1,
         "owl:disjointWith": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("axioms", "ignored"),
+    [
+        ("_:c owl:intersectionOf (_:c :D) . :E rdfs:subClassOf _:c .",
+         "class that is part of itself"),
+        (("_:c owl:unionOf (_:d :D) . _:d owl:onProperty :p ; owl:someValuesFrom _:c ."
+          " _:c rdfs:subClassOf :E ."),
+         "class that is part of itself"),
+        (":p owl:propertyChainAxiom () .", "owl:propertyChainAxiom"),
+    ],
+)  # fmt: skip
+def test_axioms_without_sense_spoil_no_others(
+    tmp_path: Path, axioms: str, ignored: str
+) -> None:
+    assert ("x", "a", "B") in derived(
+        tmp_path, f"{axioms} :A rdfs:subClassOf :B .", ("x", "a", "A")
+    )
+    assert read_ontology(tmp_path / "o.ttl").ignored == {ignored: 1}

@@ -182,6 +182,18 @@ def test_computed_texts_are_constants_like_others(spark: SparkEngine) -> None:
     assert facts_of(spark, found) == make_facts(s=[("ab!", 3), ("c!", 2)])
 
 
+def test_questions_leave_no_functions_behind(spark: SparkEngine) -> None:
+    spark.cluster.small = 2
+    kb = evermat.KnowledgeBase(engine=spark)
+    kb.insert("e", edges(9))
+    catalog = spark.cluster.session.catalog
+    assert len(kb.query('e(?x, ?y), ?z = concat("n", str(?x))')) == 9
+    with pytest.raises(EvaluationError):
+        kb.query("e(?x, ?y), ?z = 1 / (?x - 5)")
+    names = {function.name for function in catalog.listFunctions()}
+    assert not {name for name in names if name.startswith("evermat_")}
+
+
 def test_sums_of_small_integers_become_exact_large_ones(spark: SparkEngine) -> None:
     query = Query(
         Pattern("s", (Y,)),

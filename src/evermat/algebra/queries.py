@@ -229,6 +229,13 @@ class Region:
         names = self.relations | {shape.relation for shape in self.shapes}
         object.__setattr__(self, "names", names)
 
+    @classmethod
+    def of(cls, pattern: Pattern) -> Region:
+        """The facts that have the constants of a pattern, whose columns differ."""
+        if any(isinstance(operand, Constant) for operand in pattern.operands):
+            return cls(shapes=(pattern,))
+        return cls(frozenset({pattern.relation}))
+
     def __or__(self, other: Region) -> Region:
         return Region(self.relations | other.relations, self.shapes + other.shapes)
 

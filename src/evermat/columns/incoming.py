@@ -168,13 +168,13 @@ def _date_terms(column: pa.Array) -> pa.Array:
 
 def _time_terms(column: pa.Array) -> pa.Array:
     column = _in_microseconds(column, pa.time64("us"))
-    return _typed_terms("time", _without_zero_fraction(column.cast(pa.string())))
+    return _typed_terms("time", _with_short_fraction(column.cast(pa.string())))
 
 
 def _timestamp_terms(column: pa.Array) -> pa.Array:
     """Texts as Python's `datetime.isoformat` writes them, so that both ways agree."""
     column = _in_microseconds(column, pa.timestamp("us", column.type.tz))
-    texts = _without_zero_fraction(column.cast(pa.string()))
+    texts = _with_short_fraction(column.cast(pa.string()))
     texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
     texts = pc.replace_substring_regex(texts, "Z$", "+00:00")
     texts = pc.replace_substring_regex(texts, r"([+-]\d\d)(\d\d)$", r"\1:\2")
@@ -188,8 +188,10 @@ def _in_microseconds(column: pa.Array, target: pa.DataType) -> pa.Array:
         return column  # nanoseconds that matter
 
 
-def _without_zero_fraction(texts: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(texts, r"\.0+(Z|[+-]\d{4}|)$", r"\1")
+def _with_short_fraction(texts: pa.Array) -> pa.Array:
+    """Fractions of no, six or nine digits, whatever the rest of the column needs."""
+    texts = pc.replace_substring_regex(texts, r"\.0+(Z|[+-]\d{4}|)$", r"\1")
+    return pc.replace_substring_regex(texts, r"(\.\d{6})000(Z|[+-]\d{4}|)$", r"\1\2")
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:

@@ -150,9 +150,9 @@ def _slow_terms(texts: pa.Array, rows: pa.Array) -> pa.Array:
     for text in encoded.dictionary.to_pylist():
         try:
             known.append(read_term(text))
-        except TermSyntaxError as error:
+        except TermSyntaxError:
             row = rows[pc.index(texts, text).as_py()].as_py() + 1
-            raise TermSyntaxError(error.text, row) from None
+            raise TermSyntaxError(text, row) from None
     return _term_column(known).take(encoded.indices)
 
 
@@ -218,10 +218,17 @@ def _unescaped(text: str) -> str:
 
 _ESCAPE = r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)"
 _CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+_CHARACTERS |= {each: each for each in "\"'\\"}
 
 
 def _escaped_character(match: re.Match[str]) -> str:
     code = match[1]
-    if len(code) > 1:
-        return chr(int(code[1:], 16))
-    return _CHARACTERS.get(code, code)
+    if len(code) == 1:
+        character = _CHARACTERS.get(code)
+    else:
+        number = int(code[1:], 16)
+        is_character = number < 0x110000 and not 0xD800 <= number < 0xE000  # noqa: PLR2004  the range of Unicode
+        character = chr(number) if is_character else None
+    if character is None:
+        raise TermSyntaxError(match.string)
+    return character

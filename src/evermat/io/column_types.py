@@ -152,7 +152,7 @@ def types_by_column(
         raise ArityMismatchError(len(types), len(names))
     unknown = set(ordered) - {None, *TYPES}
     if unknown:
-        raise UnknownTypeError(unknown.pop())
+        raise UnknownTypeError(min(unknown, key=str))
     return ordered
 
 

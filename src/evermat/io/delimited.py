@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
     from evermat.io.files import DataFile
 
-_BLOCK = 1 << 24
 _USUAL_COLUMNS = 1 << 10
+BLOCK = 1 << 24
+"""How many bytes of a text file are read at once; a record must fit in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +179,7 @@ class _Texts:
             pa.BufferReader(data),
             arrow_csv.ReadOptions(
                 autogenerate_column_names=True,
-                # A record must fit in a block.
-                block_size=_BLOCK,
+                block_size=BLOCK,
             ),
             arrow_csv.ParseOptions(
                 delimiter=self.dialect.delimiter,

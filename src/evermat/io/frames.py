@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from evermat.columns import (
     ArityMismatchError,
+    column_names,
     column_of,
     refuse_nulls,
     rows_without_columns,
@@ -150,10 +151,13 @@ def _from_pandas(frame: Any) -> pa.Table:  # noqa: ANN401  pandas is optional
 
 
 def _pandas_column(series: Any, name: str) -> pa.Array:  # noqa: ANN401
-    if series.dtype == object:
-        # Objects of any type; what pandas counts as missing is missing here.
-        return column_of(series.where(series.notna(), None).tolist(), name)
-    return pa.Array.from_pandas(series)
+    if series.dtype != object:
+        try:
+            return pa.Array.from_pandas(series)
+        except pa.ArrowException:  # such as categories of several types
+            series = series.astype(object)
+    # Objects of any type; what pandas counts as missing is missing here.
+    return column_of(series.where(series.notna(), None).tolist(), name)
 
 
 def _from_polars(frame: Any) -> pa.Table:  # noqa: ANN401  Polars is optional
@@ -166,8 +170,18 @@ def _from_polars(frame: Any) -> pa.Table:  # noqa: ANN401  Polars is optional
 
 def _from_matrix(matrix: Any) -> pa.Table:  # noqa: ANN401  any array library
     width = matrix.shape[1]
-    columns = {f"c{index + 1}": pa.array(matrix[:, index]) for index in range(width)}
-    return pa.table(columns)
+    names = column_names(width)
+    columns = [_array_column(matrix[:, at], names[at]) for at in range(width)]
+    return pa.table(columns, names=names)
+
+
+def _array_column(array: Any, name: str) -> pa.Array:  # noqa: ANN401  as above
+    if getattr(getattr(array, "dtype", None), "kind", "") != "O":
+        try:
+            return pa.array(array)
+        except (pa.ArrowException, UnicodeError):
+            pass  # what is wrong with a value is said below
+    return column_of(array.tolist(), name)
 
 
 def _is_column(given: object) -> bool:
@@ -205,10 +219,12 @@ def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
 def _any_column(column: Any, name: str) -> pa.Array:  # noqa: ANN401  what users have
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
+    if _is_from("pandas", "Series")(column):
+        return _pandas_column(column, name)
     if hasattr(column, "__arrow_c_stream__"):
         return pa.chunked_array(column)
     if hasattr(column, "__array__"):
-        return pa.array(column)
+        return _array_column(column, name)
     if isinstance(column, Iterable) and not isinstance(column, str | bytes):
         return column_of(list(column), name)
     raise NotRowsError(column)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.feather as arrow_feather
 import pyarrow.json as arrow_json
 import pyarrow.parquet as arrow_parquet
@@ -14,12 +15,13 @@ import pyarrow.parquet as arrow_parquet
 from evermat.columns import (
     ArityMismatchError,
     as_terms,
+    column_of,
     plain_texts,
     refuse_nulls,
     term_table,
 )
 from evermat.io.column_types import typed, types_by_column
-from evermat.io.delimited import DIALECTS, Dialect, chosen, read_delimited
+from evermat.io.delimited import BLOCK, DIALECTS, Dialect, chosen, read_delimited
 from evermat.io.files import FileMissingError, UnknownFormatError, data_file
 from evermat.io.places import MalformedFileError, decoded, label_at
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from evermat.io.files import DataFile
+
+_TOO_LARGE = 2.0**63
+"""The first number that 64 bits do not hold."""
 
 
 def read_table(  # noqa: PLR0913  the options of one call
@@ -169,8 +174,9 @@ def _read_json_lines(file: DataFile) -> pa.Table:
     data = file.read()
     if not data.to_pybytes().strip():
         return pa.table({})
+    blocks = arrow_json.ReadOptions(block_size=BLOCK)
     try:
-        table = arrow_json.read_json(pa.BufferReader(data))
+        table = arrow_json.read_json(pa.BufferReader(data), blocks)
         dates = [pa.types.is_timestamp(field.type) for field in table.schema]
         if any(dates):
             # Strings that look like dates are strings all the same.
@@ -179,9 +185,29 @@ def _read_json_lines(file: DataFile) -> pa.Table:
                 for field, is_date in zip(table.schema, dates, strict=True)
             )
             options = arrow_json.ParseOptions(explicit_schema=schema)
-            table = arrow_json.read_json(pa.BufferReader(data), parse_options=options)
+            table = arrow_json.read_json(pa.BufferReader(data), blocks, options)
     except pa.ArrowInvalid as error:
         raise _json_error(file, data.to_pybytes(), error) from error
+    return _with_large_integers(table, data)
+
+
+def _with_large_integers(table: pa.Table, data: pa.Buffer) -> pa.Table:
+    """The table with integers that Arrow takes for doubles, as they are too large."""
+    large = [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if pa.types.is_floating(column.type)
+        and pc.any(pc.greater_equal(pc.abs(column), _TOO_LARGE)).as_py()
+    ]
+    if not large:
+        return table
+    lines = data.to_pybytes().decode("utf-8-sig").split("\n")
+    records = [json.loads(line) for line in lines if line.strip()]
+    for name in large:
+        numbers = [record.get(name) for record in records]
+        if all(type(number) is int for number in numbers):
+            at = table.column_names.index(name)
+            table = table.set_column(at, name, column_of(numbers, name))
     return table
 
 

@@ -40,7 +40,7 @@ from evermat.lake.program import (
     read_program,
 )
 from evermat.lake.rows import decoded, encoded, split_by_relation, stored_terms
-from evermat.lake.table import StateTable
+from evermat.lake.table import WRITER, StateTable
 from evermat.lang.normalise import canonical, is_auxiliary
 
 if TYPE_CHECKING:
@@ -175,9 +175,28 @@ class LakeState:
         """
         self.require_writable()
         if batch is not None:
-            check_batch(batch, self.last_batch(batch[0]))
+            self._require_news(batch)
         self._expected = (catalogue, prefixes, settings)
         self._batch = batch
+
+    def _require_news(self, batch: Batch) -> None:
+        """Refuse a batch that is not one, or that was committed before."""
+        match batch:
+            case (str(application), int(number)) if application and number >= 0:
+                is_batch = application != WRITER
+            case _:
+                is_batch = False
+        if not is_batch:
+            raise BatchError(
+                f"{batch!r} cannot be a batch",
+                help='give the name of the application and a number: ("orders", 17)',
+            )
+        last = self.last_batch(application)
+        if last is not None and number <= last:
+            raise BatchError(
+                f"batch {number} of `{application}` is no news, the last is {last}",
+                help="ask `kb.last_batch` and skip what was committed",
+            )
 
     def write(self, change: StoredChange, entry: Entry) -> None:
         """Commit what an engine is about to change.
@@ -298,21 +317,6 @@ def open_state(
         latest = StateTable.open(place, options=options)
         is_old = latest is not None and latest.version != version
     return LakeState(table, is_old=is_old)
-
-
-def check_batch(batch: Batch, last: int | None) -> None:
-    """Refuse a batch that is not one, or that was committed before."""
-    application, number = batch
-    if not application or application == "evermat" or number < 0:
-        raise BatchError(
-            f"{batch!r} cannot be a batch",
-            help='give the name of the application and a number: ("orders", 17)',
-        )
-    if last is not None and number <= last:
-        raise BatchError(
-            f"batch {number} of `{application}` is no news, the last is {last}",
-            help="ask `kb.last_batch` and skip what was committed",
-        )
 
 
 def _instances(facts: pa.Table) -> int:

@@ -102,10 +102,14 @@ def _predicate(reader: StatementReader) -> str:
 
 
 def _column(reader: StatementReader) -> tuple[str, str]:
-    """A column's name (or nothing) and its type; `n: int` is one or two tokens."""
+    """A column's name (or nothing) and its type; `n : int` is one to three tokens."""
     token = reader.advance()
+    before = ""
+    if token.kind == "name" and reader.token.text.startswith(":"):
+        before = token.text
+        token = reader.advance()
     if token.kind == "prefixed":
-        name, _, type_name = token.text.partition(":")
+        name, _, type_name = (before + token.text).partition(":")
         if not type_name:
             token = reader.expect("name", "a type")
             type_name = token.text

@@ -191,7 +191,7 @@ class Printer:
         types = declaration.column_types or ("any",) * declaration.arity
         columns = list(types)
         for index, name in enumerate(declaration.column_names):
-            if _PREFIX.fullmatch(name):
+            if _PREFIX.fullmatch(name) or _PLAIN_NAME.fullmatch(name):
                 columns[index] = f"{name}: {types[index]}"
         listed = f"({', '.join(columns)})" if columns else ""
         return f"@declare {self.predicate(declaration.predicate)}{listed} ."

@@ -102,12 +102,13 @@ def number(token: Token) -> Constant:
 
 def negated(constant: Constant) -> Constant:
     """The number with the opposite sign."""
-    if constant.kind is Kind.INTEGER:
-        zero = constant.text == "0"
-        return constant if zero else Constant(Kind.INTEGER, f"-{constant.text}")
-    if constant.kind is Kind.DECIMAL:
-        return decimal_constant(Decimal("-" + constant.text))
-    return double_constant(-float(constant.text))
+    if constant.kind is Kind.DOUBLE:
+        return double_constant(-float(constant.text))
+    if constant.text in {"0", "0.0"}:
+        return constant
+    is_negative = constant.text.startswith("-")
+    text = constant.text[1:] if is_negative else f"-{constant.text}"
+    return Constant(constant.kind, text)
 
 
 def bare_constant(name: str) -> Constant | None:

@@ -164,7 +164,7 @@ class TypeCheck:
             self._equate(left, right)
         elif call.function == "regex":
             self._pattern(call)
-        elif not any(True for _ in expression_variables(call)):
+        if not any(True for _ in expression_variables(call)):
             self._evaluate(call)
 
     def _evaluate(self, call: Call) -> None:

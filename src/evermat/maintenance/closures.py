@@ -61,13 +61,6 @@ def _pattern(form: Form) -> Pattern:
     return Pattern(form.predicate, tuple(operands[at] for at in range(form.arity)))
 
 
-def region_of(pattern: Pattern) -> Region:
-    """The facts that a pattern fits."""
-    if any(not isinstance(operand, Column) for operand in pattern.operands):
-        return Region(shapes=(pattern,))
-    return Region(frozenset({pattern.relation}))
-
-
 class ClosureModule:
     """The rules of one closure."""
 
@@ -76,9 +69,9 @@ class ClosureModule:
         self.rules = found.rules
         self.found = found
         self.closure = closure_of(found)
-        self.region = region_of(self.closure.pattern)
+        self.region = Region.of(self.closure.pattern)
         edges = self.closure.edges
-        self._edge_region = Region() if edges is None else region_of(edges)
+        self._edge_region = Region() if edges is None else Region.of(edges)
 
     # -- the paper's four functions
 

@@ -91,8 +91,10 @@ class RuleBook:
     ) -> tuple[RuleBook, RuleChange]:
         given, normal, uses = dict(self.given), dict(self.normal), dict(self.uses)
         ignored = 0
-        for rule in single_heads(remove):
-            if given.pop(rule_key(rule), None) is None:
+        for key, rule in {
+            rule_key(rule): rule for rule in single_heads(remove)
+        }.items():
+            if given.pop(key, None) is None:
                 raise UnknownRuleError(rule, self._nearest(rule))
             for part in normal_rules((rule,)):
                 uses[part] -= 1

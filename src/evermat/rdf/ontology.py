@@ -91,6 +91,28 @@ class _Graph:
             start = self.one(start, RDF + "rest")
         return members
 
+    def contains_itself(self, found: Constant) -> bool:
+        """Whether a class without a name is, somewhere inside, a part of itself."""
+        seen: set[Constant] = set()
+        waiting = self._parts(found)
+        while waiting:
+            part = waiting.pop()
+            if part == found:
+                return True
+            if part.kind == Kind.BLANK and part not in seen:
+                seen.add(part)
+                waiting += self._parts(part)
+        return False
+
+    def _parts(self, found: Constant) -> list[Constant]:
+        parts: list[Constant] = []
+        for name in ("intersectionOf", "unionOf"):
+            parts += self.listed(self.one(found, OWL + name))
+        for name in ("someValuesFrom", "allValuesFrom", "onClass"):
+            part = self.one(found, OWL + name)
+            parts += [] if part is None else [part]
+        return parts
+
     def ignore(self, name: str) -> None:
         """Count an axiom that is not a rule."""
         self.ignored[name] += 1
@@ -164,7 +186,7 @@ def _property_rules(graph: _Graph) -> Iterator[Rule]:
             for head, more in _heads(graph, found, subject, _Names()):
                 yield _rule(head, *body, *more)
     for name, chain in graph.pairs(OWL + "propertyChainAxiom"):
-        yield _chain(graph, name, chain)
+        yield from _chain(graph, name, chain)
 
 
 def _inverses(graph: _Graph) -> Iterator[Rule]:
@@ -188,30 +210,35 @@ def _implied(graph: _Graph, left: Constant, right: Constant) -> Iterator[Rule]:
         yield _rule(_link(graph, _X, right, _Y), _link(graph, _X, left, _Y))
 
 
-def _chain(graph: _Graph, name: Constant, chain: Constant) -> Rule:
+def _chain(graph: _Graph, name: Constant, chain: Constant) -> Iterator[Rule]:
     links = graph.listed(chain)
+    if not links:
+        graph.ignore("owl:propertyChainAxiom")
+        return
     nodes = [Variable(f"x{at}") for at in range(len(links) + 1)]
     body = [
         _link(graph, nodes[at], link, nodes[at + 1]) for at, link in enumerate(links)
     ]
-    return _rule(_triple(nodes[0], Term(name), nodes[-1]), *body)
+    yield _rule(_link(graph, nodes[0], name, nodes[-1]), *body)
 
 
 def _characteristics(graph: _Graph) -> Iterator[Rule]:
     for subject, found in graph.pairs(RDF + "type"):
         if found.kind == Kind.BLANK:
             graph.ignore("member of a class without a name")
-        name = Term(subject)
-        forwards, onwards = _triple(_X, name, _Y), _triple(_Y, name, _Z)
+        xy, yz, xz, yx, zy = (
+            _link(graph, one, subject, other)
+            for one, other in ((_X, _Y), (_Y, _Z), (_X, _Z), (_Y, _X), (_Z, _Y))
+        )
         match found.text.removeprefix(OWL):
             case "SymmetricProperty":
-                yield _rule(_triple(_Y, name, _X), forwards)
+                yield _rule(yx, xy)
             case "TransitiveProperty":
-                yield _rule(_triple(_X, name, _Z), forwards, onwards)
+                yield _rule(xz, xy, yz)
             case "FunctionalProperty":
-                yield _rule(_triple(_Y, _SAME, _Z), forwards, _triple(_X, name, _Z))
+                yield _rule(_triple(_Y, _SAME, _Z), xy, xz)
             case "InverseFunctionalProperty":
-                yield _rule(_triple(_X, _SAME, _Z), forwards, _triple(_Z, name, _Y))
+                yield _rule(_triple(_X, _SAME, _Z), xy, zy)
             case kind if kind in _NO_RULE_TYPES:
                 graph.ignore(f"owl:{kind}")
 
@@ -268,7 +295,9 @@ def _bodies(
     graph: _Graph, found: Constant, subject: Variable, names: _Names
 ) -> Iterator[Body]:
     """The ways to see that something is a member of a class."""
-    if found.kind == Kind.BLANK:
+    if found.kind == Kind.BLANK and graph.contains_itself(found):
+        graph.ignore("class that is part of itself")
+    elif found.kind == Kind.BLANK:
         yield from _expression_bodies(graph, found, subject, names)
     else:
         is_thing = found.text == OWL + "Thing"
@@ -316,7 +345,9 @@ def _heads(
     graph: _Graph, found: Constant, subject: Variable, names: _Names
 ) -> Iterator[tuple[Atom, Body]]:
     """What a member of a class gains, each with what else must hold."""
-    if found.kind == Kind.BLANK:
+    if found.kind == Kind.BLANK and graph.contains_itself(found):
+        graph.ignore("class that is part of itself")
+    elif found.kind == Kind.BLANK:
         yield from _expression_heads(graph, found, subject, names)
     elif found.text == OWL + "Nothing":
         graph.ignore("owl:Nothing")

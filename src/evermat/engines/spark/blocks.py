@@ -18,7 +18,7 @@ import weakref
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -81,6 +81,9 @@ class Cluster:
             not room for.
         tags: the number of each relation that was ever named.
         jobs: how many times Spark was asked to compute something.
+        waste: names of views that nobody needs any more, and what they kept. They are
+            put here by the garbage collector, perhaps in the middle of a call to
+            Spark, so that Spark is told later.
     """
 
     session: SparkSession
@@ -131,7 +134,7 @@ class Cluster:
         block = Block(self, width, None, origin.view)
         block.know(summary)
         block.kept_in = KeptIn(origin)
-        weakref.finalize(block, _leave, self.waste, origin.view, frame)
+        weakref.finalize(block, self.waste.append, (origin.view, frame))
         return block
 
     def checkpoint_marked(
@@ -155,7 +158,7 @@ class Cluster:
         new.kept_in = replace(every.kept_in, only_new=True)
         shared = _Shared()
         every.shared = new.shared = shared
-        weakref.finalize(shared, _leave, self.waste, origin.view, frame)
+        weakref.finalize(shared, self.waste.append, (origin.view, frame))
         return every, new
 
     def _written(
@@ -413,18 +416,8 @@ class Block:
         self.run()
         if self._view is None:
             self._view = self.cluster.register_table(self._table)
-            weakref.finalize(self, _leave, self.cluster.waste, self._view, None)
+            weakref.finalize(self, self.cluster.waste.append, (self._view, None))
         return self._view
-
-
-def _leave(waste: list[tuple[str, DataFrame | None]], *what: object) -> None:
-    """Remember what nobody needs any more.
-
-    Called by the garbage collector, perhaps in the middle of a call to Spark, so that
-    it must not call Spark itself.
-    """
-    view, frame = what
-    waste.append((str(view), cast("DataFrame | None", frame)))
 
 
 def _sizes(table: pa.Table) -> dict[int, int]:

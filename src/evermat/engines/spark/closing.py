@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import Column
+from evermat.algebra import Column, Region
 from evermat.engines.embedded.closure_comparison import Comparison, has_pairs
 from evermat.engines.embedded.closure_pairs import (
     NO_PAIRS,
@@ -28,7 +28,6 @@ from evermat.engines.spark.closure_starts import (
     Start,
     ends,
     matching,
-    region_of,
     table_of,
 )
 from evermat.engines.spark.ids import constant_id
@@ -97,7 +96,7 @@ class Closer:
         if less is not None:
             closed -= spread(self._evaluation, less, only=only)
         if only is not None:
-            closed = closed.within(region_of(only))
+            closed = closed.within(Region.of(only))
         return settle(closed, self._cluster)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
@@ -108,7 +107,7 @@ class Closer:
             return empty(self._cluster)
         if not start.is_small() or rows.table is None:
             wanted = settle(
-                candidates.within(region_of(closure.pattern)), self._cluster
+                candidates.within(Region.of(closure.pattern)), self._cluster
             )
             found = spread(self._evaluation, start, among=wanted)
             return settle(wanted & found, self._cluster)

@@ -18,7 +18,6 @@ from evermat.engines.spark.blocks import local_block
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.rows import no_rows, settled_block, within, work_out
 from evermat.engines.spark.sets import Settled, rows_of
-from evermat.values import Constant
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,18 +34,11 @@ ON_DRIVER = 20
 """The driver closes so many times more facts than it keeps rows of a block."""
 
 
-def region_of(pattern: Pattern) -> Region:
-    """The facts that have the constants of a pattern."""
-    if any(isinstance(operand, Constant) for operand in pattern.operands):
-        return Region(shapes=(pattern,))
-    return Region(frozenset({pattern.relation}))
-
-
 def matching(pattern: Pattern, facts: Facts, cluster: Cluster) -> Rows:
     """The rows of a view that a pattern fits."""
     tag = cluster.tag(pattern.relation)
     rows = rows_of(facts, cluster, frozenset({tag}))
-    return within(rows, region_of(pattern)) if rows.bound else rows
+    return within(rows, Region.of(pattern)) if rows.bound else rows
 
 
 class Start:

@@ -20,6 +20,7 @@ from evermat.engines.spark.row_tables import (
     chosen,
     common,
     key_columns,
+    padded_keys,
     summed,
     without,
 )
@@ -60,11 +61,8 @@ class Level:
 
     def query(self, width: int, tags: frozenset[int] | None = None) -> str:
         """The keys and the numbers, which may be below zero."""
-        keys = [
-            name if at <= self.block.width else f"0L AS {name}"
-            for at, name in enumerate(key_columns(width))
-        ]
-        sql = f"SELECT {', '.join(keys)}, {self.sign} * n AS n FROM {self.block.view}"  # noqa: S608
+        keys = ", ".join(padded_keys(self.block.width, width))
+        sql = f"SELECT {keys}, {self.sign} * n AS n FROM {self.block.view}"  # noqa: S608
         if tags is not None:
             sql += f" WHERE tag IN ({', '.join(f'{tag}L' for tag in sorted(tags))})"
         if not self.holes.bound:
@@ -132,25 +130,27 @@ class CounterLog:
         )
         self.numbers = Numbers(levels, local)
 
-    def table(self, tags: frozenset[int] | None, facts: pa.Table | None) -> pa.Table:
-        """The numbers of some facts, or of some relations, on the driver."""
-        parts = []
-        local = self.numbers.local
-        if local is not None:
-            parts.append(local.table if facts is None else common(local.table, facts))
-        if self.numbers.levels:
-            parts.append(self._stored(tags) if facts is None else self._look_up(facts))
-        if not parts:
-            return _no_numbers()
+    def numbers_in(self, tags: frozenset[int]) -> pa.Table:
+        """The numbers of all facts of some relations, on the driver."""
+        parts = [self._stored(tags)]
+        if self.numbers.local is not None:
+            parts.append(chosen(self.numbers.local.table, tags))
         return summed(appended(parts))
 
-    def _stored(self, tags: frozenset[int] | None) -> pa.Table:
+    def numbers_of(self, facts: pa.Table) -> pa.Table:
+        """The numbers of some facts, on the driver."""
+        parts = [self._look_up(facts) if self.numbers.levels else _no_numbers()]
+        if self.numbers.local is not None:
+            parts.append(common(self.numbers.local.table, facts))
+        return summed(appended(parts))
+
+    def _stored(self, tags: frozenset[int]) -> pa.Table:
         """The numbers on the cluster."""
         width = self._stored_width()
         levels = [
             level.query(width, tags)
             for level in self.numbers.levels
-            if tags is None or not tags.isdisjoint(level.block.sizes)
+            if not tags.isdisjoint(level.block.sizes)
         ]
         if not levels:
             return _no_numbers()
@@ -181,7 +181,7 @@ class CounterLog:
     def of(self, rows: Rows) -> Numbers:
         """The numbers of some facts alone."""
         if rows.table is not None:
-            table = self.table(None, rows.table)
+            table = self.numbers_of(rows.table)
             return Numbers(local=local_block(self.cluster, table))
         return Numbers(
             tuple(
@@ -236,7 +236,7 @@ class CounterLog:
         if not rows.bound:
             return rows
         if rows.table is not None:
-            table = self.table(frozenset(_tags_of(rows)), rows.table)
+            table = self.numbers_of(rows.table)
             found = table.filter(pc.greater(table["n"], 0)).drop_columns(["n"])
             return intersection(rows, local_rows(self.cluster, found))
         return intersection(rows, self._all_above_zero())
@@ -265,13 +265,11 @@ class CounterLog:
     def _first_below_zero(self, block: Block) -> str | None:
         """A relation in which a number is smaller than the one in a block."""
         if block.table is not None:
-            known = self.table(frozenset(block.sizes), block.table)
+            known = self.numbers_of(block.table)
             total = summed(appended([known, _negated(block.table)]))
             below = total.filter(pc.less(total["n"], 0))["tag"].to_pylist()
         else:
-            levels = [*self.numbers.levels, Level(block, -1, no_rows(self.cluster))]
-            if self.numbers.local is not None:
-                levels.append(Level(self.numbers.local, 1, no_rows(self.cluster)))
+            levels = [*self._levels(), Level(block, -1, no_rows(self.cluster))]
             width = max(level.width for level in levels)
             parts = [level.query(width) for level in levels]
             sql = _sum_by_fact(parts, width, "< 0")
@@ -317,7 +315,3 @@ def _negated(table: pa.Table) -> pa.Table:
 def _no_numbers() -> pa.Table:
     names = ["tag", "c0", "n"]
     return pa.table({name: pa.array([], pa.int64()) for name in names})
-
-
-def _tags_of(rows: Rows) -> set[int]:
-    return set(rows.block.sizes) if rows.block is not None else set()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import STORED_NUMBERS, EngineUseError, require_bounded
+from evermat.algebra import STORED_NUMBERS, EngineUseError, Region, require_bounded
 from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
     FEW_ROWS,
@@ -22,7 +22,6 @@ from evermat.engines.spark.blocks import (
     with_ones,
 )
 from evermat.engines.spark.closing import CapturedClosure, Closer
-from evermat.engines.spark.closure_starts import region_of
 from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
@@ -215,7 +214,7 @@ class SparkEngine(RuleOperators, EqualityOperators):
         tag = self.cluster.tag(pattern.relation)
         first, second = (counters.counted(tag) for counters in self._counters)
         found = Settled(settled_block(union(first, second)))
-        return settle(found.within(region_of(pattern)), self.cluster)
+        return settle(found.within(Region.of(pattern)), self.cluster)
 
     def close(
         self,
@@ -304,7 +303,7 @@ class SparkEngine(RuleOperators, EqualityOperators):
         table = widened(table, width_of(arity)).select(key_columns(width_of(arity)))
         keys = table.column_names
         for name, counters in zip(("c_nr", "c_r"), self._counters, strict=True):
-            numbers = widened(counters.table(tags, None), width_of(arity))
+            numbers = widened(counters.numbers_in(tags), width_of(arity))
             numbers = numbers.select([*keys, "n"]).rename_columns([*keys, name])
             table = table.join(numbers, keys, join_type="left outer", use_threads=False)
         result = decoded(self.cluster, table, arity)

@@ -78,7 +78,9 @@ class Evaluation:
         self.fixpoints.forget(queries)
         self.driver.forget(queries)
         for query in queries.queries:
-            self._knowledge.pop(query, None)
+            knowledge = self._knowledge.pop(query, None)
+            if knowledge is not None:
+                knowledge.give_back(self.cluster)
 
     def plan(self, affected: list[Query], views: Views) -> list[tuple[int, QueryPlan]]:
         """The plans of those queries that may have matches, with their places."""

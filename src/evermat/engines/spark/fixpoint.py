@@ -20,7 +20,7 @@ from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decomposition import constants_of, decompose
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.inside_tasks import Work, derive_few, run_tasks
-from evermat.engines.spark.row_tables import appended, key_columns, widened
+from evermat.engines.spark.row_tables import appended, key_columns, padded_keys, widened
 from evermat.engines.spark.rows import BROADCAST, brought_home
 from evermat.engines.spark.sets import Counted, Settled, Stored, rows_of
 from evermat.engines.spark.tasks import map_in_tasks
@@ -59,9 +59,7 @@ class _Part:
 
     def query(self, width: int) -> str:
         """The rows, with the tag they have in a task."""
-        columns = ", ".join(
-            f"c{at}" if at < self.arity else f"0L AS c{at}" for at in range(width)
-        )
+        columns = ", ".join(padded_keys(self.arity, width)[1:])
         return (
             f"SELECT {self.tag}L AS tag, {columns}, "  # noqa: S608
             f"{'0L' if self.key is None else f'c{self.key}'} AS key "

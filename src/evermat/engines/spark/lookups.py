@@ -30,6 +30,7 @@ from evermat.engines.spark.row_tables import (
     distinct,
     key_columns,
     key_names,
+    padded_keys,
     without,
 )
 
@@ -156,10 +157,7 @@ def _origins(blocks: Iterable[Block], tags: frozenset[int]) -> list[Origin]:
 
 def _scan(number: int, origin: Origin, width: int) -> str:
     """The rows of a place, with its number."""
-    names = [
-        name if at <= origin.width else f"0L AS {name}"
-        for at, name in enumerate(key_columns(width))
-    ]
+    names = padded_keys(origin.width, width)
     names.append("n" if "n" in origin.columns else "1L AS n")
     names.append("old" if "old" in origin.columns else "false AS old")
     # A text is no part of the code that Spark compiles for a scan, as a number is:

@@ -35,6 +35,7 @@ from evermat.engines.spark.row_tables import (
     distinct,
     key_columns,
     key_names,
+    padded_keys,
     widened,
     without,
 )
@@ -87,13 +88,10 @@ class _Want:
 
 def _scan(block: Block, number: int, wants: list[_Want], width: int) -> str:
     """The rows of a block that may be wanted, with the number of the block."""
-    names = [
-        name if at <= block.width else f"0L AS {name}"
-        for at, name in enumerate(key_columns(width))
-    ]
+    names = ", ".join(padded_keys(block.width, width))
     conditions = (want.condition() for want in wants if want.block is block)
     return (
-        f"SELECT '{number}' AS source, {', '.join(names)} FROM {block.view} "  # noqa: S608
+        f"SELECT '{number}' AS source, {names} FROM {block.view} "  # noqa: S608
         f"WHERE {' OR '.join(dict.fromkeys(conditions))}"
     )
 

@@ -32,6 +32,7 @@ from evermat.engines.spark.heavy_keys import (
     join_apart,
 )
 from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.row_tables import padded_keys
 from evermat.engines.spark.rows import BROADCAST, FEW, join_hint
 from evermat.values import Constant
 
@@ -59,12 +60,20 @@ class Knowledge:
         mark: its name in messages and functions.
         by_definition: it has met more than small integers.
         inline: the name of the view of its inline rows.
+        functions: the names of functions that Spark was given, by computation.
     """
 
     mark: str = field(default_factory=lambda: f"q{next(_marks)}")
     by_definition: bool = False
     inline: str | None = None
     functions: dict[int, str] = field(default_factory=dict)
+
+    def give_back(self, cluster: Cluster) -> None:
+        """Have Spark forget what it was given for the query."""
+        if self.inline is not None:
+            cluster.waste.append((self.inline, None))
+        for name in self.functions.values():
+            cluster.session.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -469,8 +478,7 @@ def all_matches(plans: list[tuple[int, QueryPlan]], width: int) -> str:
     makes_terms = any(plan.makes_terms for _, plan in plans)
     parts = []
     for number, plan in plans:
-        names = ["tag", *(f"c{at}" for at in range(plan.width))]
-        names += [f"0L AS c{at}" for at in range(plan.width, width)]
+        names = padded_keys(plan.width, width)
         if makes_terms:
             made = plan.makes_terms
             names.append("terms" if made else f"CAST(NULL AS {TERMS_TYPE}) AS terms")

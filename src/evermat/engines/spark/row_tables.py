@@ -11,6 +11,12 @@ def key_columns(width: int) -> list[str]:
     return ["tag", *(f"c{at}" for at in range(width))]
 
 
+def padded_keys(known: int, width: int) -> list[str]:
+    """The same in a plan over rows that have fewer arguments: the others are 0."""
+    names = key_columns(width)
+    return [*names[: known + 1], *(f"0L AS {name}" for name in names[known + 1 :])]
+
+
 def key_names(table: pa.Table) -> list[str]:
     """The names of the columns that identify a row of a table."""
     return [name for name in table.column_names if name == "tag" or name[0] == "c"]

@@ -23,6 +23,7 @@ from evermat.engines.spark.row_tables import (
     distinct,
     key_columns,
     key_names,
+    padded_keys,
     without,
 )
 from evermat.values import Constant
@@ -80,12 +81,9 @@ class Rows:
         width = self.width if width is None else max(width, self.width)
         if self.sql is not None and width == self.width:
             return self.sql
-        names = [
-            name if at <= self.width else f"0L AS {name}"
-            for at, name in enumerate(key_columns(width))
-        ]
+        names = ", ".join(padded_keys(self.width, width))
         source = self.block.view if self.block is not None else f"({self.sql})"
-        return f"SELECT {', '.join(names)} FROM {source}"  # noqa: S608
+        return f"SELECT {names} FROM {source}"  # noqa: S608
 
 
 def local_rows(cluster: Cluster, table: pa.Table) -> Rows:

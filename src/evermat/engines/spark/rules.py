@@ -93,8 +93,10 @@ class RuleOperators(ABC):
         if here is not None:
             return here
         queries = QuerySet((query,))
-        block, _ = self._evaluation.run_on_cluster(queries, views)
-        self._evaluation.forget(queries)
+        try:
+            block, _ = self._evaluation.run_on_cluster(queries, views)
+        finally:
+            self._evaluation.forget(queries)
         arity, rows = len(query.head.operands), block_rows(block)
         if rows.table is not None or not arity:
             return decoded(self.cluster, work_out(rows), arity)

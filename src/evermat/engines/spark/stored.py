@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
 from evermat.engines.spark.blocks import local_block
-from evermat.engines.spark.row_tables import appended, chosen, key_columns, key_names
+from evermat.engines.spark.row_tables import (
+    appended,
+    chosen,
+    key_columns,
+    key_names,
+    padded_keys,
+)
 from evermat.engines.spark.rows import brought_home
 from evermat.engines.spark.snapshot import decoded
 
@@ -189,11 +195,8 @@ class Difference:
 
 def _scan(view: str, known: int) -> Callable[[int], str]:
     def query(width: int) -> str:
-        keys = [
-            name if at <= known else f"0L AS {name}"
-            for at, name in enumerate(key_columns(width))
-        ]
-        return f"SELECT {', '.join(keys)}, n FROM {view}"  # noqa: S608
+        keys = ", ".join(padded_keys(known, width))
+        return f"SELECT {keys}, n FROM {view}"  # noqa: S608
 
     return query
 

@@ -28,7 +28,7 @@ from evermat.lang.syntax import (
     Variable,
 )
 from evermat.lang.terms import RDF_TYPE, Namespace
-from evermat.values import Constant, Kind, integer_constant, language_string, literal
+from evermat.values import XSD, Constant, Kind, language_string, literal
 
 if TYPE_CHECKING:
     from evermat.errors import Span
@@ -226,7 +226,7 @@ class _Reader:
             case "name":
                 return Constant(Kind.STRING, token.text)
             case "integer":
-                return integer_constant(int(token.text))
+                return literal(token.text, XSD + "integer")
             case "null":
                 return Constant(Kind.BLANK, token.text[2:])
             case "string":

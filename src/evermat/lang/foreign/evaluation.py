@@ -35,8 +35,10 @@ def value_of(
         raise _no_value(problem.message, expression) from None
     if isinstance(folded, Term):
         return folded.constant
-    missing = next(expression_variables(folded)).name
-    raise _no_value(f"`?{missing}` has no value here", expression)
+    missing = next(expression_variables(folded), None)
+    if missing is None:
+        raise _no_value("a function has more or fewer arguments here", expression)
+    raise _no_value(f"`?{missing.name}` has no value here", expression)
 
 
 def settled(atom: Atom) -> Atom:

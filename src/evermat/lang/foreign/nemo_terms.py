@@ -247,8 +247,10 @@ class TermReader:
         tokens.advance()
         arguments = self._arguments(name)
         span = tokens.span_since(name)
-        if repeated is None or len(arguments) == 1:
-            return Call(function or "+", arguments, span=span)
+        if repeated is None:
+            return Call(function or name.text, arguments, span=span)
+        if not arguments:
+            raise tokens.error(f"`{name.text}` needs an argument", name)
         total = arguments[0]
         for argument in arguments[1:]:
             tokens.count_operation(name)
@@ -331,7 +333,7 @@ def _is_empty_string(part: Expression) -> bool:
 
 
 _PLAIN: dict[str, Callable[[str], Constant]] = {
-    "integer": lambda text: integer_constant(int(text)),
+    "integer": lambda text: literal(text, XSD + "integer"),
     "encoded": lambda text: integer_constant(int(text, 0)),
     "decimal": lambda text: literal(text, XSD + "decimal"),
     "double": lambda text: double_constant(float(text.rstrip("fd"))),

@@ -32,7 +32,14 @@ from evermat.lang.syntax import (
     Variable,
 )
 from evermat.lang.terms import negated
-from evermat.values import Constant, Kind, double_constant, integer_constant
+from evermat.values import (
+    XSD,
+    Constant,
+    Kind,
+    double_constant,
+    integer_constant,
+    literal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -273,8 +280,10 @@ class ClauseReader:
             return Constant(Kind.STRING, self._tokens.string(token))
         if token.kind == "float":
             return double_constant(float(token.text))
-        base = 0 if _has_base(token) else 10
-        return integer_constant(int(token.text.rstrip("u"), base))
+        digits = token.text.rstrip("u")
+        if _has_base(token):
+            return integer_constant(int(digits, 0))
+        return literal(digits, XSD + "integer")
 
     def _not_an_argument(self, token: Token) -> Exception:
         constructs = {
@@ -365,7 +374,7 @@ def _counted_from_one(position: Expression) -> Expression:
 def _anchored(pattern: Expression) -> Expression:
     """A pattern that must match the whole text."""
     if isinstance(pattern, Term) and pattern.constant.kind is Kind.STRING:
-        text = f"^(?:{pattern.constant.text})$"
+        text = rf"^(?:{pattern.constant.text})\Z"
         return Term(Constant(Kind.STRING, text), span=pattern.span)
-    before, after = (Term(Constant(Kind.STRING, text)) for text in ("^(?:", ")$"))
+    before, after = (Term(Constant(Kind.STRING, text)) for text in ("^(?:", r")\Z"))
     return Call("concat", (before, pattern, after), span=pattern.span)
