@@ -108,7 +108,7 @@ class KnowledgeBase:
         Args:
             rules: text, a `Path`, a `Program`, a `Rule`, or a list of these. Facts
                 among them are explicit facts.
-            engine: `"embedded"`, `"reference"`, or an engine object.
+            engine: `"embedded"`, `"spark"`, `"reference"`, or an engine object.
             algorithm: how updates are maintained unless they say otherwise; the
                 command `evermat algorithms` lists them.
             equality: what `same_as` and `owl:sameAs` mean: `"off"`, `"axioms"`,
@@ -437,11 +437,12 @@ class KnowledgeBase:
 
     @in_turn
     def explain_plan(self) -> str:
-        """Where the facts are, and how each rule is run: join order, estimates.
+        """Where the facts are, and how each rule is run: module, join order, estimates.
 
         On Spark also how facts are divided, and which rules run inside tasks.
         """
-        return plans_text(self._engine, self._keeper.strata)
+        keeper = self._keeper
+        return plans_text(keeper.engine, keeper.strata, keeper.modules)
 
     # ------------------------------------------------------------------ wiring
 
@@ -508,6 +509,11 @@ def _engine_of(engine: str | Engine, spark: SparkSession | None) -> Engine:
                 help=f"use one of {', '.join(ENGINES)}",
             )
         return engine
+    if spark is not None and engine in ENGINES and engine != "spark":
+        raise RequestError(
+            f"`spark=` is for the engine `spark`, not for `{engine}`",
+            help='leave it out, or write engine="spark"',
+        )
     return make_engine(engine, **({} if spark is None else {"session": spark}))
 
 

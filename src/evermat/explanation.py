@@ -68,6 +68,9 @@ class Derivation:
         """The values of the variables, as Python values."""
         return {name: value.value for name, value in self.binding.items()}
 
+    def __repr__(self) -> str:
+        return f"<Derivation by {self.rule} with {_binding_text(self.binding)}>"
+
 
 @dataclass(frozen=True, eq=False)
 class Failure:
@@ -85,6 +88,9 @@ class Failure:
     binding: Mapping[str, Constant]
     matches: int
     failed: BodyElement
+
+    def __repr__(self) -> str:
+        return f"<Failure of {self.rule} at {Printer({}).element(self.failed)}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +220,7 @@ class Explanation:
         place = "" if derivation.place is None else f"   ({_short(derivation.place)})"
         yield f"by {printer.rule(derivation.rule)}{place}"
         if derivation.binding:
-            yield f"with {self._binding_text(derivation.binding)}"
+            yield f"with {_binding_text(derivation.binding, printer)}"
         for computation in derivation.computations:
             yield f"where {self.computation_text(computation)}"
         for atom in derivation.absent:
@@ -228,7 +234,7 @@ class Explanation:
         if failure.binding:
             count = failure.matches
             others = f", the first of {count:,} matches" if count > 1 else ""
-            yield f"with {self._binding_text(failure.binding)}{others}"
+            yield f"with {_binding_text(failure.binding, self._printer)}{others}"
         yield self._failed_text(failure.failed)
 
     def _failed_text(self, failed: BodyElement) -> str:
@@ -240,11 +246,6 @@ class Explanation:
                 return f"there is {printer.atom(atom)}"
             case _:
                 return f"it is not so that {printer.element(failed)}"
-
-    def _binding_text(self, binding: Mapping[str, Constant]) -> str:
-        values = binding.items()
-        constant = self._printer.constant
-        return ", ".join(f"?{name} = {constant(value)}" for name, value in values)
 
     def fact_text(self, fact: Fact) -> str:
         """A fact in the syntax of rules."""
@@ -379,6 +380,13 @@ class Explanation:
 
 def _bullet(depth: int) -> str:
     return " " * (4 * depth - 2) + "- " if depth else ""
+
+
+def _binding_text(
+    binding: Mapping[str, Constant], printer: Printer | None = None
+) -> str:
+    constant = (printer or Printer({})).constant
+    return ", ".join(f"?{name} = {constant(it)}" for name, it in binding.items())
 
 
 def _indented(texts: Iterable[str], depth: int) -> Iterator[str]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine
     from evermat.equality_modes import Equality
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.modules import Module
     from evermat.maintenance.rule_book import RuleBook
     from evermat.maintenance.updates import Outcome
     from evermat.maintenance.watch import Budget, Progress
@@ -116,6 +117,12 @@ class Keeper:
         """The rules as they are run."""
         return self._materialisation.strata
 
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """What takes care of some of the rules, in updates too."""
+        kept = self._materialisation
+        return kept.modules if isinstance(kept, Materialisation) else ()
+
     # ------------------------------------------------------------------ changes
 
     def change(
@@ -171,16 +178,17 @@ class Keeper:
         """What carries a request out, and by which algorithm."""
         kept, manner = self._materialisation, self._manner
         usual = algorithm or self._usual_algorithm()
+        has_equality = isinstance(kept, EqualityMaterialisation)
         is_new = (
             manner.equality == "auto"
-            and isinstance(kept, Materialisation)
+            and not has_equality
             and asks_for_equality(checked)
         )
-        has_equality = isinstance(kept, EqualityMaterialisation)
         if is_new or has_equality or manner.equality == "axioms":
             require_usual_arities(checked.catalogue)
-        if not is_new:
+        if not is_new or isinstance(kept, EqualityMaterialisation):
             return kept, usual
+        kept.write_out()  # what changes is told by comparison with what is stored
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
             kept.given_rules,

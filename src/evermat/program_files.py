@@ -21,7 +21,13 @@ from evermat.columns import column_names, plain_texts, term_table
 from evermat.errors import EvermatError, Label
 from evermat.io.column_types import TYPES
 from evermat.io.delimited import Dialect, read_delimited
-from evermat.io.files import DataFile, FileOptionError, data_file, require_place
+from evermat.io.files import (
+    DataFile,
+    FileMissingError,
+    FileOptionError,
+    data_file,
+    require_place,
+)
 from evermat.io.nemo_tables import nemo_cells, read_nemo_table
 from evermat.io.tables import read_table, rows_together
 from evermat.io.writing import require_writable, write_table
@@ -180,6 +186,12 @@ class _Source:
     read_rdf: Callable[[DataFile], pa.Table] | None
 
     def read(self) -> pa.Table:
+        try:
+            return self._read()
+        except FileMissingError as error:
+            raise FileMissingError(error.path, self.source.span) from None
+
+    def _read(self) -> pa.Table:
         options = dict(self.source.options)
         path = self._place()
         if "form" in options:

@@ -235,15 +235,22 @@ class Result:
         write_facts(self._table, path, predicate=self._predicate, terms=terms)
 
     def __repr__(self) -> str:
-        names = ", ".join(self.columns) or "without columns"
-        lines = [f"<Result {names}: {counted(self._rows, 'row')}>"]
+        if not self.columns:
+            return f"<Result {self._truth()}: {counted(self._rows, 'row')}>"
+        lines = [f"<Result {', '.join(self.columns)}: {counted(self._rows, 'row')}>"]
         lines += ["  " + ", ".join(map(str, row)) for row in self._shown()]
         return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
 
     def _repr_html_(self) -> str:
         """The first rows as a table, which notebooks show."""
+        if not self.columns:
+            return f"<p>{self._truth()}</p>"
         title = counted(self._rows, "row")
         return html_table(title, self.columns, self._shown(), self._rest())
+
+    def _truth(self) -> str:
+        """What rows without columns say."""
+        return "yes" if self._rows else "no"
 
     def _shown(self) -> Iterator[tuple[Constant, ...]]:
         return self.first(_SHOWN).constants()

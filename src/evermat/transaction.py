@@ -93,6 +93,9 @@ class Transaction:
         self._request = Request()
         self._change: Change | None = None
 
+    def __repr__(self) -> str:
+        return f"<Transaction that {self._stage.value}>"
+
     @property
     def change(self) -> Change:
         """What the committed update changed."""

@@ -24,6 +24,7 @@ from evermat.catalogue import ArityClashError, UnknownPredicateError
 from evermat.engines import make_engine
 from evermat.fact_tables import FactTypeError
 from evermat.reading import NoCountersError
+from evermat.update_requests import RequestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -251,6 +252,28 @@ def test_invalid_rules_are_refused() -> None:
         KnowledgeBase("p(?x, ?y) :- q(?x) .")
     with pytest.raises(EvermatError, match="EM301"):
         KnowledgeBase("p(?x) :- q(?x), not p(?x) .")
+
+
+def test_plans_say_which_rules_modules_take(engine_name: str) -> None:
+    kb = KnowledgeBase(REACH, engine=engine_name)
+    told = kb.explain_plan()
+    assert "by a module\n    reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) ." in told
+    assert told.count("reach(?x, ?z) :-") == 1
+    kb = KnowledgeBase(REACH, engine=engine_name, modules=False)
+    assert "module" not in kb.explain_plan()
+
+
+def test_a_session_of_spark_is_for_the_engine_of_that_name() -> None:
+    with pytest.raises(RequestError, match="not for `reference`"):
+        KnowledgeBase(engine="reference", spark=object())  # type: ignore[arg-type]
+
+
+def test_rules_and_transactions_can_be_read_in_a_console() -> None:
+    kb = KnowledgeBase("p(?x) :- q(?x), not r(?x) .", engine="reference")
+    assert repr(kb.rules) == "(<Rule p(?x) :- q(?x), not r(?x) .>,)"
+    with kb.transaction() as transaction:
+        assert repr(transaction) == "<Transaction that is open>"
+    assert repr(transaction) == "<Transaction that has been committed>"
 
 
 def test_unknown_engines_and_algorithms_are_refused() -> None:

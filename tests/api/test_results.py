@@ -73,6 +73,13 @@ def test_repr_shows_the_first_rows(result: Result) -> None:
     assert repr(kb.facts("n")).endswith("… and 20 more")
 
 
+def test_answers_without_columns_say_yes_or_no() -> None:
+    kb = KnowledgeBase("p(1) .", engine="reference")
+    yes, no = kb.query("p(1)"), kb.query("p(2)")
+    assert [repr(yes), repr(no)] == ["<Result yes: 1 row>", "<Result no: 0 rows>"]
+    assert [yes._repr_html_(), no._repr_html_()] == ["<p>yes</p>", "<p>no</p>"]
+
+
 @pytest.mark.parametrize("package", ["pandas", "polars"])
 def test_a_missing_library_is_named(
     result: Result, package: str, monkeypatch: pytest.MonkeyPatch

@@ -245,3 +245,12 @@ def test_the_command_tells_what_does_not_hold(
 ) -> None:
     assert run([*arguments, "reach(c, a)"]) == DOES_NOT_HOLD
     assert capsys.readouterr().out.startswith('reach("c", "a") does not hold\n')
+
+
+def test_parts_of_explanations_can_be_read_in_a_console() -> None:
+    kb = KnowledgeBase("p(?x) :- q(?x, ?y), not r(?x) . q(a, 1) . q(b, 1) . r(b) .")
+    derivation = kb.explain("p(a)").derivation
+    rule = "p(?x) :- q(?x, ?y), not r(?x) ."
+    assert repr(derivation) == f'<Derivation by {rule} with ?x = "a", ?y = 1>'
+    (failure,) = kb.explain("p(b)").failures
+    assert repr(failure) == f'<Failure of {rule} at not r("b")>'

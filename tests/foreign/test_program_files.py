@@ -151,8 +151,9 @@ def test_a_relation_without_columns(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     program = read_program(".decl p(x:number)\n.input p", "souffle")
-    with pytest.raises(FileMissingError, match=r"p\.facts"):
+    with pytest.raises(FileMissingError, match=r"p\.facts") as raised:
         load_sources(program, tmp_path)
+    assert "2 | .input p" in str(raised.value)
 
 
 def test_compression_may_be_said_or_seen(tmp_path: Path) -> None:

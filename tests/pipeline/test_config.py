@@ -95,6 +95,8 @@ def test_what_is_not_toml_is_shown_where(tmp_path: Path) -> None:
 def test_a_configuration_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(FileMissingError):
         read_config(tmp_path / "pipeline.toml")
+    with pytest.raises(ConfigError, match="is a folder"):
+        read_config(tmp_path)
 
 
 TABLE = '[[source]]\nformat = "table"\ntable = "t"\npredicate = "p"\n'
@@ -187,3 +189,21 @@ def test_all_that_can_be_said_is_understood(tmp_path: Path) -> None:
     assert code.one_of == ("A", "B")
     assert source.facts[0].arguments[2] == Argument("value", "7", 3)
     assert config.engine.conf == (("cores", "3"), ("fast", "true"))
+
+
+def test_parts_are_named_by_what_they_are_about(tmp_path: Path) -> None:
+    config = configured(
+        tmp_path,
+        '[[source]]\npath = "x.csv"\npredicate = "http://e.org/a"\n'
+        '[[source]]\npath = "größe *.nt"\n'
+        '[[output]]\npath = "out"\npredicate = "http://e.org/a"\n',
+    )
+    names = [source.name for source in config.sources]
+    assert names == ["http_e.org_a", "größe"]
+    assert [output.name for output in config.outputs] == ["http_e.org_a"]
+
+
+def test_a_misspelt_predicate_is_one_problem_of_names(tmp_path: Path) -> None:
+    found = problems(tmp_path, '[[source]]\npath = "two words.csv"\npredicat = "p"\n')
+    assert not any("cannot be the name" in problem for problem in found)
+    assert any("did you mean `predicate`?" in problem for problem in found)

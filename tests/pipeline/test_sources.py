@@ -519,3 +519,11 @@ def test_a_program_that_is_wrong_is_found_before_anything_is_read(
     )  # fmt: skip
     with pytest.raises(ValueError, match="not bound by the body"):
         run(config)
+
+
+def test_a_file_without_anything_has_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "edge.csv").write_text("")
+    entries = ('path = "edge.csv"', 'predicate = "edge"')
+    columns = 'columns = { from = "string", to = "string" }'
+    with pytest.raises(SchemaMismatchError, match="match: there are no columns\n"):
+        run(source(tmp_path, *entries, columns))

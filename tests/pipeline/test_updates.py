@@ -359,7 +359,7 @@ def test_streams_of_events_are_followed(
     )
     assert evermat(command) == OK
     shown = capsys.readouterr()
-    assert "1 batches, 3 events, 1 bad, +3 −3 facts" in shown.err
+    assert "1 batch, 3 events, 1 bad, +3 −3 facts" in shown.err
     assert "reach\t2\t2\t3" in shown.out
     assert rows(tmp_path / "out/reach") == [("b", "c"), ("b", "d"), ("c", "d")]
     assert evermat(command) == OK
@@ -375,7 +375,7 @@ class Stopping(Silent):
         self._number = number
 
     def tell(self, news: str) -> None:
-        assert news.startswith("1 batches")
+        assert news.startswith("1 batch,")
         os.kill(os.getpid(), self._number)
 
 
@@ -469,3 +469,16 @@ def test_help_teaches(command: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert f"evermat pipeline {command[0] if command else 'run'} " in (
         capsys.readouterr().out
     )
+
+
+def test_an_interrupted_run_says_so_in_its_report(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS)
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Pipeline(config, progress=interrupt).run()
+    (report,) = (tmp_path / "runs").glob("*.json")
+    assert json.loads(report.read_text())["error"] == "interrupted"

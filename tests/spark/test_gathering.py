@@ -131,3 +131,5 @@ def test_limits_are_settings_of_the_session(monkeypatch: pytest.MonkeyPatch) -> 
     session.conf.set("spark.evermat.gathered", "many")
     with pytest.raises(SparkLimitError, match=r"spark\.evermat\.gathered"):
         AdaptiveEngine(session)
+    with pytest.raises(SparkLimitError, match="`gathered` is `-1`"):
+        AdaptiveEngine(session, gathered=-1)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evermat.errors import EvermatError
+from evermat.errors import EvermatError, Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from evermat.errors import Span
 
 TABLE_SUFFIXES = {
     ".csv": "csv",
@@ -47,10 +49,19 @@ class FileMissingError(EvermatError, FileNotFoundError):
 
     code = "EM711"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, asked: Span | None = None) -> None:
+        """Tell what is missing.
+
+        Args:
+            path: the file.
+            asked: where a program names it.
+        """
         self.path = path
-        folder = path.parent
-        super().__init__(f"there is no file `{path}`", help=_nearest(path, folder))
+        super().__init__(
+            f"there is no file `{path}`",
+            labels=() if asked is None else (Label(asked),),
+            help=_nearest(path, path.parent),
+        )
 
 
 class UnknownFormatError(EvermatError, ValueError):

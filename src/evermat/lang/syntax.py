@@ -146,6 +146,9 @@ class Rule(_HashedOnce):
 
         return rule_text(self)
 
+    def __repr__(self) -> str:
+        return f"<Rule {self}>"
+
     @property
     def head(self) -> Atom:
         """The only head of a normal rule."""

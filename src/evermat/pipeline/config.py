@@ -196,8 +196,13 @@ def output_place(output: Output, what: str) -> str:
     A predicate may be an IRI, which is made a name of a folder or table.
     """
     pattern = output.table if output.format == "table" else output.path
-    word = re.sub(r"[^\w.\-]+", "_", what).strip("_") or "facts"
+    word = as_word(what, otherwise="facts")
     return (pattern or "").replace("{predicate}", word)
+
+
+def as_word(text: str, *, otherwise: str) -> str:
+    """A text such as an IRI as a name of letters, digits, dots and dashes."""
+    return re.sub(r"[^\w.\-]+", "_", text).strip("_") or otherwise
 
 
 @dataclass(frozen=True, slots=True)

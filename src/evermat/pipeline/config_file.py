@@ -24,6 +24,7 @@ from evermat.pipeline.config import (
     Output,
     Source,
     StreamSettings,
+    as_word,
     output_place,
 )
 from evermat.pipeline.config_columns import columns_of, facts_of
@@ -51,6 +52,10 @@ def read_config(file: Path) -> Config:
         ConfigError: it is wrong; its `problems` are all that is.
         FileMissingError: it is not there.
     """
+    if file.is_dir():
+        raise ConfigError(
+            f"`{file}` is a folder", help="name the TOML file of the pipeline"
+        )
     if not file.is_file():
         raise FileMissingError(file)
     text = decoded(file, file.read_bytes())
@@ -172,9 +177,9 @@ class _Reader:
         predicates = ([one] if one else []) + section.texts("predicates")
         query = section.optional_text("query")
         kind = section.choice("format", _OUTPUT_FORMATS, "parquet")
-        name = section.text("name") or one or "_".join(predicates) or "answers"
+        known = as_word("_".join(predicates), otherwise="answers")
         output = Output(
-            name=name,
+            name=section.text("name") or known,
             predicates=tuple(predicates),
             query=query,
             format=kind,  # type: ignore[arg-type]
@@ -304,11 +309,11 @@ def _format(section: Section, paths: Sequence[str]) -> Any:  # noqa: ANN401  a F
 
 
 def _source_name(section: Section, paths: Sequence[str]) -> str:
-    predicate = section.any("predicate")
-    if isinstance(predicate, str):
-        return predicate
-    stem = PurePosixPath(paths[0]).name.partition(".")[0] if paths else "source"
-    return stem.replace("*", "") or "source"
+    """A name that is made of the predicate, or else of the file."""
+    known = section.any("predicate")
+    if not isinstance(known, str):
+        known = PurePosixPath(paths[0]).name.partition(".")[0] if paths else ""
+    return as_word(known, otherwise="source")
 
 
 def _text_options(section: Section, kind: str, delimiter: str) -> dict[str, Any]:

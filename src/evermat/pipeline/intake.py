@@ -159,8 +159,10 @@ def check_columns(source: Source, found: Mapping[str, str], where: str = "") -> 
     wrong = [
         f"there is no column `{name}`; {advice_for(name, list(found))}"
         for name in needed_columns(source)
-        if name not in found
+        if found and name not in found
     ]
+    if not found and needed_columns(source):
+        wrong.append("there are no columns")
     for column in source.columns or [Column(name) for name in found]:
         has = found.get(column.name, NOTHING)
         takes = TAKES[column.type or "string"]

@@ -38,6 +38,7 @@ from evermat.pipeline.spark_intake import SparkIntake
 from evermat.pipeline.spark_session import plain_spark_errors, spark_session
 from evermat.pipeline.steps import Silent, Steps
 from evermat.pipeline.stream import StreamSource, stream
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,7 +132,7 @@ class Pipeline:
                     work.do()
         except BaseException as error:
             report.status = FAILED
-            report.error = "\n".join([str(error) or repr(error), *notes(error)])
+            report.error = "\n".join([_what_happened(error), *notes(error)])
             report.finish(steps.done, perf_counter() - start)
             try:
                 write_report(report, self.config.reports)
@@ -332,9 +333,16 @@ class _Work:
                 step.note = f"{rows:,} rows"
 
 
+def _what_happened(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return str(error) or repr(error)
+
+
 def _told(sums: StreamReport) -> str:
     return (
-        f"{sums.batches:,} batches, {sums.events:,} events, {sums.bad:,} bad, "
+        f"{sums.batches:,} {'batch' if sums.batches == 1 else 'batches'}, "
+        f"{counted(sums.events, 'event')}, {sums.bad:,} bad, "
         f"+{sums.added:,} −{sums.removed:,} facts"
     )
 

@@ -57,16 +57,20 @@ def limits_of(
 ) -> Limits:
     """The limits of a session, unless they are given."""
     return Limits(
-        _limit(session, "gathered", GATHERED) if gathered is None else gathered,
-        _limit(session, "small", SMALL) if small is None else small,
+        _limit(session, "gathered", GATHERED, gathered),
+        _limit(session, "small", SMALL, small),
         _limit(session, "constants", CONSTANTS),
     )
 
 
-def _limit(session: SparkSession, name: str, usual: int) -> int:
+def _limit(
+    session: SparkSession, name: str, usual: int, given: int | None = None
+) -> int:
     setting = f"spark.evermat.{name}"
     text = session.conf.get(setting, None)
-    if text is None:
+    if given is not None:
+        setting, text = name, str(given)
+    elif text is None:
         setting = f"EVERMAT_SPARK_{name.upper()}"
         text = os.environ.get(setting, str(usual))
     if not text.isdecimal():

@@ -36,6 +36,8 @@ _DIRECTIVES = (
     "type number_type symbol_type decl input output printsize pragma plan "
     "comp init functor limitsize lattice include once override"
 )
+_BEGINNINGS = frozenset({"directive", "preprocessor"})
+"""Tokens that nothing but a statement begins with."""
 _TOKEN = re.compile(
     rf"""
     (?P<blank>\s+)
@@ -150,8 +152,10 @@ class _Reader:
         while True:
             token = tokens.advance()
             depth += {"{": 1, "}": -1}.get(token.text, 0)
+            # Behind an aggregate or a branch of a type, the statement goes on.
+            is_whole = token.text == "}" and tokens.current.kind == "name"
             if depth <= 0 and (
-                token.text in {".", "}"} or tokens.current.kind == "directive"
+                token.text == "." or is_whole or tokens.current.kind in _BEGINNINGS
             ):
                 return
             if token.kind == END:
