@@ -15,7 +15,7 @@ import hashlib
 import re
 import xml.parsers.expat
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyoxigraph
@@ -134,7 +134,8 @@ def _from_parser(
     try:
         with file.open() as stream:
             is_xml = file.format == "rdf"
-            source = plain_xml(stream.read()) if is_xml else Unmarked(stream)
+            # The parser reads from anything that can be read from.
+            source: Any = plain_xml(stream.read()) if is_xml else Unmarked(stream)
             quads = pyoxigraph.parse(source, FORMATS[file.format], base_iri=base)
             while batch := [quad.triple for quad in islice(quads, QUADS_AT_ONCE)]:
                 data = pyoxigraph.serialize(batch, format=FORMATS["nt"])
