@@ -25,7 +25,7 @@ from evermat.questions import ANSWER, query_of
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -46,12 +46,14 @@ def ask_representatives(
     rules = without_equality_in(normalise((Rule((Atom(ANSWER, terms),), body),)))
     values = materialisation.representatives.replaced(rule_constants(rules))
     normal = tuple(replace_constants(rule, values) for rule in rules)
-    table = _ask(materialisation.engine, normal, len(terms))
+    table = _ask(materialisation, normal, len(terms))
     return table if columns else table.select([])
 
 
-def _ask(engine: EqualityEngine, rules: tuple[Rule, ...], arity: int) -> pa.Table:
-    arities = engine.relations()
+def _ask(
+    materialisation: EqualityMaterialisation, rules: tuple[Rule, ...], arity: int
+) -> pa.Table:
+    engine = materialisation.engine
     needs_constants = any(
         atom.predicate == CONSTANT
         for rule in rules
@@ -61,7 +63,7 @@ def _ask(engine: EqualityEngine, rules: tuple[Rule, ...], arity: int) -> pa.Tabl
     try:
         everything: Facts = engine.materialised
         if needs_constants:
-            everything = everything | _constants(engine, arities)
+            everything = everything | _constants(materialisation)
         known = everything
         # Settled at once, because an engine sees through a few sets only at a time.
         others = engine.no_facts()
@@ -83,11 +85,13 @@ def _ask(engine: EqualityEngine, rules: tuple[Rule, ...], arity: int) -> pa.Tabl
         engine.rollback()
 
 
-def _constants(engine: EqualityEngine, arities: Mapping[str, int]) -> Facts:
-    """Every constant that occurs in a fact."""
-    facts = engine.no_facts()
+def _constants(materialisation: EqualityMaterialisation) -> Facts:
+    """Every constant that occurs in a fact, or that is equal to another one."""
+    engine = materialisation.engine
+    cliques = materialisation.representatives.cliques()
+    facts: Facts = engine.intern(CONSTANT, cliques.select([1]))
     everything = engine.materialised
-    for rule in constants_of(arities):
+    for rule in constants_of(engine.relations()):
         rows = engine.answer(query_of(rule), Views(everything, everything))
         facts = engine.settle(facts | engine.intern(CONSTANT, rows))
     return facts

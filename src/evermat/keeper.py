@@ -178,16 +178,17 @@ class Keeper:
         """What carries a request out, and by which algorithm."""
         kept, manner = self._materialisation, self._manner
         usual = algorithm or self._usual_algorithm()
+        has_equality = isinstance(kept, EqualityMaterialisation)
         is_new = (
             manner.equality == "auto"
-            and isinstance(kept, Materialisation)
+            and not has_equality
             and asks_for_equality(checked)
         )
-        has_equality = isinstance(kept, EqualityMaterialisation)
         if is_new or has_equality or manner.equality == "axioms":
             require_usual_arities(checked.catalogue)
-        if not is_new:
+        if not is_new or isinstance(kept, EqualityMaterialisation):
             return kept, usual
+        kept.write_out()  # what changes is told by comparison with what is stored
         new = EqualityMaterialisation.taking_over(
             require_rewriting(kept.engine),
             kept.given_rules,

@@ -8,7 +8,6 @@ and sinks are listed in `docs/other_syntaxes.md`.
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 import warnings
@@ -30,12 +29,12 @@ from evermat.io.files import (
     require_place,
 )
 from evermat.io.nemo_tables import nemo_cells, read_nemo_table
-from evermat.io.tables import read_table
+from evermat.io.tables import read_table, rows_together
 from evermat.io.writing import require_writable, write_table
 from evermat.lang.foreign.dlog import read_dlog
 from evermat.lang.foreign.nemo import read_nemo
 from evermat.lang.foreign.souffle import read_souffle
-from evermat.lang.parser import parse_program
+from evermat.lang.parser import parse_program, program_text
 from evermat.rdf.writing import write_facts
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def read_program(
         )
     name, text = "<rules>", str(program)
     if isinstance(program, Path):
-        name, text = str(program), _program_text(program)
+        name, text = str(program), program_text(program)
         folder = folder or program.parent
     match recognised(name, text) if syntax == "auto" else syntax:
         case "souffle":
@@ -141,12 +140,6 @@ def recognised(name: str, text: str) -> Syntax:
         if sign.search(text):
             return syntax
     return "evermat"
-
-
-def _program_text(path: Path) -> str:
-    if path.suffix == ".gz":
-        return gzip.decompress(path.read_bytes()).decode("utf-8")
-    return path.read_text(encoding="utf-8")
 
 
 # --------------------------------------------------------------------- sources
@@ -180,16 +173,7 @@ def load_sources(
         declaration = declared.get(source.predicate)
         table = _Source(source, folder, declaration, read_rdf).read()
         found.setdefault(source.predicate, []).append(table)
-    return {name: _together(tables) for name, tables in found.items()}
-
-
-def _together(tables: list[pa.Table]) -> pa.Table:
-    if len(tables) == 1:
-        return tables[0]
-    names = tables[0].column_names
-    return pa.concat_tables(
-        [term_table(table).rename_columns(names) for table in tables]
-    )
+    return {name: rows_together(name, tables) for name, tables in found.items()}
 
 
 @dataclass(slots=True)
@@ -273,9 +257,9 @@ class _Source:
             format=options.get("format"),
             columns=_listed(options, "columns") or self._declared_names(),
             types=_listed(options, "types") or self._declared_types(),
-            header=_truth(options, "header"),
+            header=_truth(self.source, "header"),
             delimiter=options.get("delimiter"),
-            quoting=_truth(options, "quoting"),
+            quoting=_truth(self.source, "quoting"),
         )
 
     def _declared_names(self) -> Sequence[str] | None:
@@ -301,7 +285,7 @@ class _Source:
         return FileOptionError(message, labels=self._labels())
 
     def _labels(self) -> tuple[Label, ...]:
-        return () if self.source.span is None else (Label(self.source.span),)
+        return _labels(self.source)
 
 
 def _listed(options: Mapping[str, str], name: str) -> list[str] | None:
@@ -309,9 +293,18 @@ def _listed(options: Mapping[str, str], name: str) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def _truth(options: Mapping[str, str], name: str) -> bool | None:
-    text = options.get(name)
+def _truth(file: DataSource | DataSink, name: str) -> bool | None:
+    text = dict(file.options).get(name)
+    if text not in {None, "true", "false"}:
+        raise FileOptionError(
+            f"the option `{name}` is neither `true` nor `false`: `{text}`",
+            labels=_labels(file),
+        )
     return None if text is None else text == "true"
+
+
+def _labels(file: DataSource | DataSink) -> tuple[Label, ...]:
+    return () if file.span is None else (Label(file.span),)
 
 
 # ----------------------------------------------------------------------- sinks
@@ -351,7 +344,7 @@ def require_sinks(program: Program, folder: Path) -> None:
     Raises:
         UnwritablePlaceError: there is no room for one in `folder`.
         UnknownFormatError: nothing can be written in its format.
-        FileOptionError: an option of `@export` does not exist.
+        FileOptionError: an option of `@export` does not exist, or has no such value.
     """
     for sink in program.sinks:
         if sink.path == _STANDARD_OUTPUT:
@@ -363,9 +356,9 @@ def require_sinks(program: Program, folder: Path) -> None:
         require_writable(data_file(path, format=options.get("format")))
         for name in options:
             if name not in _EXPORT_OPTIONS:
-                labels = () if sink.span is None else (Label(sink.span),)
                 message = f"there is no option `{name}` of `@export`"
-                raise FileOptionError(message, labels=labels)
+                raise FileOptionError(message, labels=_labels(sink))
+        _truth(sink, "header")
 
 
 def _shown(sink: DataSink, table: pa.Table) -> str:

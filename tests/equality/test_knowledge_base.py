@@ -37,6 +37,40 @@ def test_auto_rewrites_when_equality_is_first_mentioned(engine_name: str) -> Non
     assert kb.facts("p").to_list() == [("a",)]
 
 
+def test_what_is_held_is_no_news_when_equality_comes(engine_name: str) -> None:
+    """Nobody reads the closure, so that only what it starts from is stored."""
+    rules = "t(?x, ?z) :- t(?x, ?y), t(?y, ?z) . n(?x) :- m(?x) ."
+    kb = evermat.KnowledgeBase(rules, engine=engine_name)
+    kb.load({"t": [("a", "b"), ("b", "c")]})
+    with pytest.raises(UnequalValuesError):
+        kb.insert("same_as", [(1, 2)])
+    assert set(kb.counters("t")) == {
+        ("a", "b", 1, 0),
+        ("b", "c", 1, 0),
+        ("a", "c", 0, 1),
+    }
+    change = kb.update(insert={"same_as": [("c", "d")]}, delete={"t": [("a", "b")]})
+    assert set(change.added("t")) == {("b", "d")}
+    assert set(change.removed("t")) == {("a", "b"), ("a", "c")}
+    assert set(kb.facts("t")) == {("b", "c"), ("b", "d")}
+
+
+@pytest.mark.parametrize("mode", ["rewrite", "axioms"])
+def test_constants_that_only_rules_mention_are_equal(
+    engine_name: str, mode: Literal["rewrite", "axioms"]
+) -> None:
+    rules = "b ≈ c :- q(a) . v(?x, ?y) :- ?x ≈ ?y . w(?x) :- b ≈ ?x ."
+    kb = evermat.KnowledgeBase(rules, engine=engine_name, equality=mode)
+    kb.insert("q", [("a",)])
+    pairs = {("b", "b"), ("b", "c"), ("c", "b"), ("c", "c"), ("a", "a")}
+    assert set(kb.facts("same_as")) == set(kb.facts("v")) == pairs
+    assert set(kb.facts("w")) == set(kb.query("b ≈ ?x")) == {("b",), ("c",)}
+    assert kb.contains("same_as", ("c", "b"))
+    change = kb.update(delete={"q": [("a",)]}, insert={"q": [("b",)]})
+    assert set(change.removed("v")) == pairs - {("b", "b")}
+    assert set(kb.facts("same_as")) == set(kb.facts("v")) == {("b", "b")}
+
+
 def test_off_gives_equality_no_meaning(engine_name: str) -> None:
     kb = evermat.KnowledgeBase("p(a) . a ≈ b .", engine=engine_name, equality="off")
     assert kb.facts("p").to_list() == [("a",)]
@@ -104,6 +138,13 @@ def test_answers_are_expanded_and_counted(engine_name: str) -> None:
     assert len(kb.query("likes(?x, ?y)", raw=True)) == 1
     assert kb.count("same_as") == 2500
     assert kb.query("likes(?x, ?y)").to_arrow().num_rows == 2500
+
+
+def test_counts_are_of_any_size(engine_name: str) -> None:
+    kb = evermat.KnowledgeBase(engine=engine_name)
+    names = [f"n{number}" for number in range(100)]
+    kb.load({"same_as": [("n0", name) for name in names], "row": [("n3",) * 10]})
+    assert kb.count("row") == 100**10
 
 
 def test_negation_and_comparisons_see_cliques(engine_name: str) -> None:

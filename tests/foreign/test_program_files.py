@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat import IRI, KnowledgeBase
-from evermat.columns import TERM, constants, table_of_rows, term_table
+from evermat.columns import (
+    TERM,
+    ArityMismatchError,
+    constants,
+    table_of_rows,
+    term_table,
+)
+from evermat.errors import ParseError
 from evermat.io.column_types import ValueFormatError
 from evermat.io.files import FileMissingError, FileOptionError, data_file
 from evermat.io.nemo_tables import nemo_cells, read_cell, read_cells, read_nemo_table
@@ -75,6 +82,32 @@ def test_programs_may_be_compressed(tmp_path: Path) -> None:
     path = tmp_path / "rules.dlog.gz"
     path.write_bytes(gzip.compress(b"P(X) :- Q(X)"))
     assert len(read_program(path).rules) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.dl", ".decl p(x:number)\np(1)."),
+        ("a.rls", "p(1) ."),
+        ("a.dlog", "p(1)"),
+        ("a.dl", "p(1) ."),
+        ("a.dl.gz", "p(1) ."),
+    ],
+)
+def test_byte_order_marks_do_not_count(tmp_path: Path, name: str, text: str) -> None:
+    data = b"\xef\xbb\xbf" + text.encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    assert read_program(path).facts == read_program("p(1) .").facts
+
+
+@pytest.mark.parametrize("name", ["a.dl", "a.rls", "a.dlog", "a.dl.gz"])
+def test_programs_in_other_encodings_are_refused(tmp_path: Path, name: str) -> None:
+    data = b"p(1) .\n% \xe9t\xe9\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    with pytest.raises(ParseError, match="is not a UTF-8 text: line 2"):
+        read_program(path)
 
 
 def test_our_own_language_is_read_too() -> None:
@@ -164,6 +197,53 @@ def test_imports_of_our_own_language_follow_declarations(tmp_path: Path) -> None
     tables = load_sources(program, tmp_path)
     assert rows(tables["p"]) == [("007", 7)]
     assert rows(tables["q"]) == [(IRI("a"), "1")]
+
+
+def test_files_of_one_predicate_are_read_together(tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("")
+    (tmp_path / "two.csv").write_text("1,2\n")
+    (tmp_path / "three.csv").write_text("1,2,3\n")
+    for first, second in (("none", "two"), ("two", "none")):
+        text = f'@import p "{first}.csv" . @import p "{second}.csv" .'
+        assert rows(load_sources(read_program(text), tmp_path)["p"]) == [(1, 2)]
+    program = read_program('@import p "two.csv" . @import p "three.csv" .')
+    with pytest.raises(ArityMismatchError, match="of `p` has 3 columns, expected 2"):
+        load_sources(program, tmp_path)
+
+
+@pytest.mark.parametrize("option", ["header", "quoting"])
+def test_an_option_is_true_or_false(tmp_path: Path, option: str) -> None:
+    (tmp_path / "p.csv").write_text("a,b\n")
+    program = read_program(f'@import p "p.csv" {{{option} = "yes"}} .')
+    with pytest.raises(FileOptionError, match=f"`{option}` is neither `true` nor"):
+        load_sources(program, tmp_path)
+    program = read_program('@export p "q.csv" {header = "yes"} .')
+    with pytest.raises(FileOptionError, match="`header` is neither `true` nor"):
+        write_sinks(program, lambda _: table_of_rows([], 2), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "data", "expected"),
+    [
+        ("ignore_headers = true", "a,b", []),
+        ("limit = 1", '"a\nb",c\nd,e', [("a\nb", IRI("c"))]),
+    ],
+)
+def test_first_rows_of_nemo(
+    tmp_path: Path, settings: str, data: str, expected: list[tuple[Value, ...]]
+) -> None:
+    (tmp_path / "p.csv").write_text(data)
+    text = f'@import p :- csv{{resource = "p.csv", {settings}}} .'
+    assert rows(load_sources(read_program(text), tmp_path)["p"]) == expected
+
+
+def test_settings_of_nemo_that_say_nothing(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("a,b\n")
+    with pytest.raises(ParseError, match="`limit` is a number of rows"):
+        read_program('@import p :- csv{resource = "p.csv", limit = "all"} .')
+    program = read_program('@import p :- dsv{resource = "p.csv", delimiter = "::"} .')
+    with pytest.raises(FileOptionError, match="'::' cannot be the delimiter"):
+        load_sources(program, tmp_path)
 
 
 def test_an_unknown_option_of_our_own_export(tmp_path: Path) -> None:

@@ -100,6 +100,14 @@ def test_empty_files_have_no_triples(write: Write, name: str) -> None:
     assert table.schema.types == [TERM] * 3
 
 
+@pytest.mark.parametrize("suffix", ["nt", "nq", "ttl", "trig", "nt.gz", "ttl.gz"])
+@pytest.mark.parametrize("text", ["<a:s> <a:p> <a:o> .\n", "# nothing\n", ""])
+def test_byte_order_marks_do_not_count(write: Write, suffix: str, text: str) -> None:
+    data = b"\xef\xbb\xbf" + text.encode()
+    path = write(f"a.{suffix}", gzip.compress(data) if "gz" in suffix else data)
+    assert read_rdf(path).num_rows == text.count("<a:s>")
+
+
 def test_relative_iris_need_a_base(write: Write) -> None:
     path = write("t.ttl", b"<a> <p> <#b> .")
     assert triples(read_rdf(path, base="http://x/")) == {

@@ -138,6 +138,13 @@ def _has_text(data: pa.Buffer) -> bool:
     return bool(bytes(data[:64]).strip(empty) or bytes(data[64:]).strip(empty))
 
 
+def whole_lines(data: pa.Buffer) -> pa.Buffer:
+    """The same with an end of its last line, which Arrow needs where it is the only."""
+    if bytes(data[-1:]) in b"\r\n":
+        return data
+    return pa.py_buffer(data.to_pybytes() + b"\n")
+
+
 def _rows_without_columns(data: pa.Buffer) -> pa.Table:
     """Facts without arguments: a line each, written `()` by Soufflé."""
     lines = data.to_pybytes().split(b"\n")
@@ -171,12 +178,8 @@ class _Texts:
         """Read at most so many columns as text; Arrow would guess the others."""
         quote = '"' if self.dialect.quoting else False
         types = {f"f{number}": pa.string() for number in range(columns)}
-        data = self.data
-        if bytes(data[-1:]) not in b"\r\n":
-            # Arrow takes a single line without an end for no line at all.
-            data = pa.py_buffer(data.to_pybytes() + b"\n")
         return arrow_csv.read_csv(
-            pa.BufferReader(data),
+            pa.BufferReader(whole_lines(self.data)),
             arrow_csv.ReadOptions(
                 autogenerate_column_names=True,
                 block_size=BLOCK,

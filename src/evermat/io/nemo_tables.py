@@ -28,6 +28,8 @@ import pyarrow.csv as arrow_csv
 from evermat.columns import TERM, by_kind, column_names, terms_of_kind
 from evermat.columns.terms import halves, reassembled, single
 from evermat.io.column_types import typed
+from evermat.io.delimited import BLOCK, Dialect, whole_lines
+from evermat.io.places import decoded, records
 from evermat.values import XSD, Constant, Kind, language_string, literal
 
 if TYPE_CHECKING:
@@ -43,7 +45,6 @@ _FITTING = {
     "double": r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$",
 }
 _SKIPPED = "skip"
-_BLOCK = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,10 @@ def read_nemo_table(
             not given, as many columns of `any` as the first row has.
         limit: the most rows to read.
     """
-    data = file.read()
+    dialect = Dialect(delimiter, quoting=quoting)
+    data = whole_lines(file.read())
     if types is None:
-        types = ["any"] * _width(data, delimiter, quoting=quoting)
+        types = ["any"] * _width(file, dialect, data)
     if not bytes(data).strip() or not types:
         kept = [name for name in types if name != _SKIPPED]
         empty = [pa.array([], TERM)] * len(kept)
@@ -94,18 +96,10 @@ def read_nemo_table(
     return NemoTable(table, skipped + texts.num_rows - fitting.num_rows)
 
 
-def _width(data: pa.Buffer, delimiter: str, *, quoting: bool) -> int:
-    first = bytes(data).lstrip(b"\r\n").partition(b"\n")[0]
-    if not first:
-        return 0
-    options = _parse_options(delimiter, quoting=quoting)
-    row = arrow_csv.read_csv(
-        # Arrow takes a single line without an end for no line at all.
-        pa.BufferReader(first + b"\n"),
-        arrow_csv.ReadOptions(autogenerate_column_names=True),
-        options,
-    )
-    return int(row.num_columns)
+def _width(file: DataFile, dialect: Dialect, data: pa.Buffer) -> int:
+    text = decoded(file.path, data.to_pybytes())
+    rows = records(text, dialect.delimiter, quoting=dialect.quoting)
+    return len(next(rows, ()))
 
 
 def _parse_options(delimiter: str, *, quoting: bool) -> arrow_csv.ParseOptions:
@@ -135,7 +129,7 @@ def _texts(
         pa.BufferReader(data),
         arrow_csv.ReadOptions(
             column_names=names,
-            block_size=_BLOCK,
+            block_size=BLOCK,
             skip_rows=1 if header else 0,
             # The handler counts, so it must not be called from several threads.
             use_threads=False,

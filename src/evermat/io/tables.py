@@ -120,10 +120,15 @@ def read_folder(
             found.setdefault(file.predicate, []).append(read_table(path))
         elif read_rdf is not None:
             found.setdefault("triple", []).append(read_rdf(path))
-    return {name: _together(name, tables) for name, tables in found.items()}
+    return {name: rows_together(name, tables) for name, tables in found.items()}
 
 
-def _together(name: str, tables: list[pa.Table]) -> pa.Table:
+def rows_together(name: str, tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of several tables of a predicate as one.
+
+    Raises:
+        ArityMismatchError: one has more or fewer columns than the others.
+    """
     if len(tables) == 1:
         return tables[0]
     filled = [table for table in tables if table.num_rows] or tables[:1]

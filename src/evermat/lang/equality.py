@@ -173,9 +173,19 @@ def without_equality(
     for bridge in bridges(arities):
         changed.setdefault(bridge)
     if any(atom.predicate == CONSTANT for r in changed for atom in r.positive_atoms()):
-        for rule in constants_of(arities):
+        for rule in (*constants_of(arities), *_constants_of_heads(tuple(changed))):
             changed.setdefault(rule)
     return tuple(changed)
+
+
+def _constants_of_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Rules that define `~constant` for equalities of what no fact mentions."""
+    for rule in rules:
+        if rule.head.predicate == SAME:
+            bound = {each for a in rule.positive_atoms() for each in a.arguments}
+            first, second = rule.head.arguments
+            if not any(isinstance(each, Variable) for each in {first, second} & bound):
+                yield replace(rule, heads=(Atom(CONSTANT, (first,)),))
 
 
 def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:

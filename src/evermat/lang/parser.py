@@ -6,6 +6,7 @@ be are checked, so that one report has all the mistakes of a text.
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ def parse_file(path: str | Path) -> Program:
         OSError: if the file cannot be read.
     """
     path = Path(path)
-    return parse_program(_read_file(path), name=str(path), folder=path.parent)
+    return parse_program(program_text(path), name=str(path), folder=path.parent)
 
 
 def parse_rules(
@@ -216,7 +217,7 @@ def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
         return
     parts.included.add(path.resolve())
     try:
-        text = _read_file(path)
+        text = program_text(path)
     except OSError as problem:
         parts.problems.append(
             IncludeError(
@@ -230,9 +231,17 @@ def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
     reader.forget_names()
 
 
-def _read_file(path: Path) -> str:
+def program_text(path: Path) -> str:
+    """The text of a program in a UTF-8 file, which may end in `.gz`.
+
+    Raises:
+        ParseError: if the file is not in UTF-8.
+        OSError: if the file cannot be read.
+    """
+    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with opened(path, "rt", encoding="utf-8-sig") as file:
+            return str(file.read())
     except UnicodeDecodeError as problem:
         line = problem.object.count(b"\n", 0, problem.start) + 1
         raise ParseError(

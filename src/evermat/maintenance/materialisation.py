@@ -43,7 +43,7 @@ from evermat.maintenance.updates import Ignored
 from evermat.maintenance.watch import Budget, OutOfPatience, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from evermat.lang.syntax import Rule
     from evermat.maintenance.attempt import Attempt
@@ -246,14 +246,22 @@ class Materialisation(Driver[Engine]):
 
     def _write_out_for(self, new: CompiledRules) -> None:
         """Write out closures that are held, and that a program to come reads."""
-        old = self._compiled
         still_held = {module.closure.pattern for module in new.held}
-        wanted = [
-            module
-            for module in old.held
-            if module.closure.pattern not in still_held
-            and not new.rules.isdisjoint(module.rules)
-        ]
+        self._write_out(
+            [
+                module
+                for module in self._compiled.held
+                if module.closure.pattern not in still_held
+                and not new.rules.isdisjoint(module.rules)
+            ]
+        )
+
+    def write_out(self) -> None:
+        """Write out all closures that are held, for somebody who takes the facts."""
+        self._write_out(self._compiled.held)
+
+    def _write_out(self, wanted: Sequence[ClosureModule]) -> None:
+        old = self._compiled
         if wanted:
             # These facts are not new, but to write them down takes time and memory.
             budget = self.budget or Budget()

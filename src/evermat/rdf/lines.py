@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from codecs import BOM_UTF8
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,7 +39,28 @@ class LineError(Exception):
         self.line = line
 
 
-def line_arrays(stream: pa.NativeFile) -> Iterator[tuple[int, pa.Array]]:
+class Stream(Protocol):
+    """What can be read piece by piece."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, or some of them; none at the end."""
+
+
+class Unmarked:
+    """A stream without the byte order mark that it may begin with."""
+
+    def __init__(self, stream: Stream) -> None:
+        start = stream.read(len(BOM_UTF8))
+        self._start = b"" if start == BOM_UTF8 else start
+        self._stream = stream
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        start, self._start = self._start, b""
+        return start or self._stream.read(size)
+
+
+def line_arrays(stream: Stream) -> Iterator[tuple[int, pa.Array]]:
     """The lines of a stream in arrays of many, each with its first line's number."""
     number = 1
     rest = b""

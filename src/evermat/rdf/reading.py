@@ -15,7 +15,7 @@ import hashlib
 import re
 import xml.parsers.expat
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyoxigraph
@@ -25,7 +25,7 @@ from evermat.errors import EvermatError
 from evermat.io.files import UnknownFormatError, data_file
 from evermat.io.places import decoded, label_at
 from evermat.rdf.blank_nodes import Labelled, Numbered, Unchanged
-from evermat.rdf.lines import LineError, columns_of_lines, line_arrays
+from evermat.rdf.lines import LineError, Unmarked, columns_of_lines, line_arrays
 from evermat.rdf.xml_text import plain_xml
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _scope(
 def _from_lines(file: DataFile, renaming: Renaming) -> Iterator[pa.Table]:
     try:
         with file.open() as stream:
-            for first_line, lines in line_arrays(stream):
+            for first_line, lines in line_arrays(Unmarked(stream)):
                 yield _table(columns_of_lines(lines, first_line), renaming)
     except LineError as error:
         raise _syntax_error(file, error.problem, error.line) from None
@@ -133,7 +133,9 @@ def _from_parser(
 ) -> Iterator[pa.Table]:
     try:
         with file.open() as stream:
-            source = plain_xml(stream.read()) if file.format == "rdf" else stream
+            is_xml = file.format == "rdf"
+            # The parser reads from anything that can be read from.
+            source: Any = plain_xml(stream.read()) if is_xml else Unmarked(stream)
             quads = pyoxigraph.parse(source, FORMATS[file.format], base_iri=base)
             while batch := [quad.triple for quad in islice(quads, QUADS_AT_ONCE)]:
                 data = pyoxigraph.serialize(batch, format=FORMATS["nt"])

@@ -1,6 +1,8 @@
-"""Names for the arrays that the embedded engine is made of, and a look-up in them."""
+"""Names for the arrays of the embedded engine, and what is asked of them."""
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +20,7 @@ Status = npt.NDArray[np.uint16]
 """Which sets each row of a relation is in, a bit for each set."""
 
 Places = npt.NDArray[np.int64]
-"""Offsets into a text buffer."""
+"""Offsets into a text buffer, and other numbers."""
 
 Flags = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -37,3 +39,11 @@ def in_sorted(values: Rows | Keys, sorted_values: Rows | Keys) -> Mask:
     places[places == sorted_values.size] = 0
     mask: Mask = sorted_values[places] == values
     return mask
+
+
+def sum_of_products(factors: Places) -> int:
+    """Multiply the elements of each column, and add it all up: of any size."""
+    greatest = prod(int(row.max(initial=0)) for row in factors)
+    if greatest * factors.shape[1] >= 1 << 63:
+        factors = factors.astype(object)
+    return int(factors.prod(axis=0).sum())

@@ -15,6 +15,7 @@ import pyarrow as pa
 from evermat.columns import rows_without_columns
 from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.embedded import kernels_cliques
+from evermat.engines.embedded.arrays import sum_of_products
 from evermat.engines.embedded.clique_arrays import NO_IDS, CliqueArrays, Held
 from evermat.engines.embedded.dictionary import FIRST_INTEGER
 from evermat.engines.embedded.heads import FEW
@@ -234,7 +235,7 @@ class Cliques:
 
     def weight(self, table: Ids) -> int:
         """How many rows some rows of representatives stand for."""
-        return int(self.sizes(table).prod(axis=0).sum())
+        return sum_of_products(self.sizes(table))
 
     # --------------------------------------------------------------------- changes
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from evermat.columns import rows_without_columns
 from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.embedded import kernels_cliques
+from evermat.engines.embedded.arrays import sum_of_products
 from evermat.engines.embedded.remembered_ids import RememberedIds
 from evermat.engines.spark.blocks import local_block
 from evermat.values import Constant, Kind
@@ -134,7 +135,7 @@ class Cliques:
 
     def weight(self, table: Ids) -> int:
         """How many rows some rows of representatives stand for."""
-        return int(self.sizes(table).prod(axis=0).sum())
+        return sum_of_products(self.sizes(table))
 
     def multiply(self, table: Ids) -> tuple[Ids, Ids]:
         """All rows that rows of representatives stand for, and which row each is of."""

@@ -281,7 +281,7 @@ class FileReader(TermReader):
             case "ignore_headers":
                 options["header"] = self._text(settings, key, {})
             case "limit":
-                options["limit"] = self._text(settings, key, {})
+                options["limit"] = self._number_of_rows(settings, key)
             case "compression":
                 options["compression"] = self._text(settings, key, {})
                 if options["compression"] not in _COMPRESSIONS:
@@ -289,6 +289,13 @@ class FileReader(TermReader):
                     raise self.tokens.unsupported(construct, token)
             case _:
                 raise self.tokens.unsupported(f"the setting `{key}` is", token)
+
+    def _number_of_rows(self, settings: Settings, key: str) -> str:
+        text = self._text(settings, key, {})
+        if not text.isdecimal():
+            message = f"`{key}` is a number of rows"
+            raise self.tokens.error(message, settings[key][0])
+        return text
 
     def _text(self, settings: Settings, key: str, values: dict[str, Constant]) -> str:
         """The value of a setting as a plain text."""
