@@ -73,6 +73,24 @@ def test_what_is_no_triple_is_refused_and_nothing_is_written(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "value", ["a\x00b", "\x01", "\x0b", "\ufffe", BlankNode("1")], ids=repr
+)
+def test_what_xml_cannot_hold_is_refused(tmp_path: Path, value: object) -> None:
+    table = table_of_rows([(IRI("http://x/s"), IRI("http://x/p"), value)], 3)
+    with pytest.raises(NotTriplesError, match="XML cannot hold"):
+        write_rdf(table, tmp_path / "t.rdf")
+    assert not (tmp_path / "t.rdf").exists()
+    write_rdf(table, tmp_path / "t.ttl")
+    assert read_rdf(tmp_path / "t.ttl").num_rows == 1
+
+
+def test_texts_that_look_like_labels_are_no_labels(tmp_path: Path) -> None:
+    table = table_of_rows([(IRI("http://x/s"), IRI("http://x/p"), "a _:1 .")], 3)
+    write_rdf(table, tmp_path / "t.rdf")
+    assert read_rdf(tmp_path / "t.rdf").num_rows == 1
+
+
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormatError, match=r"`t\.csv`"):
         write_rdf(TABLE, tmp_path / "t.csv")
