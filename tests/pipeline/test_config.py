@@ -92,6 +92,11 @@ def test_what_is_not_toml_is_shown_where(tmp_path: Path) -> None:
     assert "pipeline.toml:2:9" in found
 
 
+def test_a_configuration_may_be_named_by_a_text(tmp_path: Path) -> None:
+    config = configured(tmp_path, '[[source]]\npath = "x.nt"\n')
+    assert read_config(str(config.file)).sources == config.sources
+
+
 def test_a_configuration_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(FileMissingError):
         read_config(tmp_path / "pipeline.toml")

@@ -505,3 +505,15 @@ def test_a_change_feed_belongs_to_its_state(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "out/feed")
     run(config)
     assert feed(tmp_path) == {"0": ["+cd"]}
+
+
+def test_pipelines_can_be_read_in_a_console(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS)
+    pipeline = Pipeline(config)
+    assert repr(pipeline) == "<Pipeline pipeline on embedded: 1 source, 2 outputs>"
+    finished = pipeline.run()
+    told = f"<Finished run of pipeline: version 2, see {finished.page}>"
+    assert repr(finished) == told
+    notes = {step["name"]: step["note"] for step in finished.report.steps}
+    assert notes["read source edge"] == notes["write output reach"] == "1 row"

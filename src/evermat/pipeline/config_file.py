@@ -45,13 +45,14 @@ _NAME = re.compile(r"[\w.\-]+")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
-def read_config(file: Path) -> Config:
+def read_config(file: str | Path) -> Config:
     """Read a configuration.
 
     Raises:
         ConfigError: it is wrong; its `problems` are all that is.
         FileMissingError: it is not there.
     """
+    file = Path(file)
     if file.is_dir():
         raise ConfigError(
             f"`{file}` is a folder", help="name the TOML file of the pipeline"

@@ -66,6 +66,11 @@ class Finished:
     document: str
     page: str
 
+    def __repr__(self) -> str:
+        report = self.report
+        what = f"{report.command} of {report.pipeline}"
+        return f"<Finished {what}: version {report.version}, see {self.page}>"
+
 
 @dataclass
 class Pipeline:
@@ -80,6 +85,12 @@ class Pipeline:
     config: Config
     watcher: Watcher = field(default_factory=Silent)
     progress: Progress | None = None
+
+    def __repr__(self) -> str:
+        config = self.config
+        parts = f"{counted(len(config.sources), 'source')}, "
+        parts += counted(len(config.outputs), "output")
+        return f"<Pipeline {config.name} on {config.engine.name}: {parts}>"
 
     def run(self) -> Finished:
         """Take all sources as they are, and make the state what follows from them.
@@ -165,7 +176,7 @@ class _Work:
         with self.steps.step("read rules") as step:
             program = read_pipeline_program(self.config)
             self.report.ignored_axioms = dict(program.ignored)
-            step.note = f"{len(program.program.rules):,} rules"
+            step.note = counted(len(program.program.rules), "rule")
         has_state = self._has_state()
         # A state is not even begun before all sources are found good enough.
         kb = self._open() if has_state else None
@@ -290,7 +301,7 @@ class _Work:
                 source, source.paths if paths is None else paths, folder
             )
             self.report.add_source(taken, change=change)
-            step.note = f"{taken.rows:,} rows"
+            step.note = counted(taken.rows, "row")
             if taken.rejected:
                 step.note += f", {taken.rejected:,} rejected"
             _require_few_rejected(taken, folder)
@@ -331,7 +342,7 @@ class _Work:
                     for written in publisher.write(output):
                         self.report.add_output(written)
                         rows += written.rows
-                step.note = f"{rows:,} rows"
+                step.note = counted(rows, "row")
 
 
 def _what_happened(error: BaseException) -> str:
