@@ -62,6 +62,14 @@ def test_rules_in_normal_form_read_back_though_they_assign_comparisons() -> None
     assert normalise(parse_rules(str(rule))) == (rule,)
 
 
+def test_prefixes_that_cannot_be_written_are_left_out() -> None:
+    prefixes = {"a.b": "http://x/", "_c": "http://y/", "d": "http://z/"}
+    program = parse_program("p(<http://x/1>, <http://z/1>) .", prefixes=prefixes)
+    printed = parse_program(str(program))
+    assert printed.facts == program.facts
+    assert printed.prefixes == (("d", "http://z/"),)
+
+
 def test_prefixes_shorten_names() -> None:
     (rule,) = parse_rules(
         "[?x, a, ex:C] :- ex:p(?x).", prefixes={"ex": "http://e.org/"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -118,14 +119,20 @@ def test_feeds_have_no_gaps(tmp_path: Path) -> None:
     assert news == [["+ab"], ["+ac", "+bc"], ["-ab", "-ac"], ["+bd", "+cd"]]
 
 
-def test_a_feed_begins_with_all_that_holds(tmp_path: Path) -> None:
+def test_a_feed_begins_with_all_that_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     edges(tmp_path, "ab", "bc")
     config = configured(tmp_path, *PARTS)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/feed").write_text("in the way", encoding="utf-8")
-    with pytest.raises(OutputError):
-        run(config)
-    (tmp_path / "out/feed").unlink()
+
+    def no_room(*_: object) -> None:
+        message = "no room for the feed"
+        raise OSError(message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("evermat.pipeline.outputs.add_version", no_room)
+        with pytest.raises(OutputError, match="no room"):
+            run(config)
     edges(tmp_path, "ab", "bd")
     Pipeline(config).update()
     assert list(feed(tmp_path).values()) == [["+ab", "+ad", "+bd"]]
@@ -482,3 +489,19 @@ def test_an_interrupted_run_says_so_in_its_report(tmp_path: Path) -> None:
         Pipeline(config, progress=interrupt).run()
     (report,) = (tmp_path / "runs").glob("*.json")
     assert json.loads(report.read_text())["error"] == "interrupted"
+
+
+def test_a_change_feed_belongs_to_its_state(tmp_path: Path) -> None:
+    edges(tmp_path, "ab")
+    config = configured(tmp_path, *PARTS)
+    run(config)
+    told = feed(tmp_path)
+    shutil.rmtree(str(config.state))
+    edges(tmp_path, "cd")
+    with pytest.raises(OutputError, match="the state has not"):
+        run(config)
+    assert not Path(str(config.state)).exists()
+    assert feed(tmp_path) == told
+    shutil.rmtree(tmp_path / "out/feed")
+    run(config)
+    assert feed(tmp_path) == {"0": ["+cd"]}

@@ -19,6 +19,7 @@ import evermat
 import streams
 from evermat import lake
 from evermat.errors import EvermatError
+from evermat.pipeline.problems import OutputError
 from evermat.pipeline.stream import Batches, StreamError, StreamSource, stream
 
 if TYPE_CHECKING:
@@ -313,6 +314,24 @@ def test_a_checkpoint_belongs_to_its_state(tmp_path: Path, engine: str) -> None:
     with pytest.raises(StreamError, match="checkpoint"):
         streams.follow(tmp_path, engine)
     assert streams.opened(tmp_path, "embedded").version == version
+
+
+def test_a_feed_and_dead_letters_belong_to_their_state(tmp_path: Path) -> None:
+    streams.write_events(tmp_path / "events", 3)
+    streams.follow(tmp_path, "embedded")
+    told = rows(tmp_path / "feed")
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(OutputError, match=r"change feed at .* the state has not"):
+        streams.follow(tmp_path, "embedded")
+    assert streams.opened(tmp_path, "embedded").version == 1
+    assert rows(tmp_path / "feed") == told
+    shutil.rmtree(tmp_path / "feed")
+    letters = rows(tmp_path / "dead")
+    with pytest.raises(OutputError, match="are of batch 2, which the state has not"):
+        streams.follow(tmp_path, "embedded")
+    shutil.rmtree(tmp_path / "dead")
+    assert streams.follow(tmp_path, "embedded").batches == 3
+    assert rows(tmp_path / "dead") == letters
 
 
 @pytest.mark.spark

@@ -57,7 +57,9 @@ def program_text(program: Program) -> str:
     """
     printer = Printer(dict(program.prefixes))
     prefixes = [
-        f"@prefix {prefix}: {iri_text(iri)} ." for prefix, iri in program.prefixes
+        f"@prefix {prefix}: {iri_text(iri)} ."
+        for prefix, iri in program.prefixes
+        if _is_prefix(prefix)
     ]
     base = [] if program.base is None else [f"@base {iri_text(program.base)} ."]
     blocks = [
@@ -80,7 +82,7 @@ class Printer:
             (
                 (iri, prefix)
                 for prefix, iri in prefixes.items()
-                if iri and (not prefix or _PREFIX.fullmatch(prefix))
+                if iri and _is_prefix(prefix)
             ),
             key=lambda pair: -len(pair[0]),
         )
@@ -208,6 +210,11 @@ def _beside_percent(operand: str) -> str:
     """In parentheses unless plain, for `%` might be taken for a comment otherwise."""
     is_plain = _PLAIN_OPERAND.fullmatch(operand) is not None
     return operand if is_plain else f"({operand})"
+
+
+def _is_prefix(name: str) -> bool:
+    """Whether a prefix can be written; those of other languages may have dots."""
+    return not name or _PREFIX.fullmatch(name) is not None
 
 
 def _is_reserved(name: str) -> bool:

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 from evermat.catalogue import UnknownPredicateError
 from evermat.lang.parser import parse_query
+from evermat.pipeline.config import output_place
+from evermat.pipeline.feeds import last_version
+from evermat.pipeline.knowledge import version_of
+from evermat.pipeline.problems import plain_output_errors, require_feed_of
 from evermat.questions import body_atoms
 
 if TYPE_CHECKING:
@@ -38,6 +42,25 @@ def check_outputs(
                 if atom.predicate not in known:
                     span = atom.predicate_span or atom.span
                     raise UnknownPredicateError(atom.predicate, known, span=span)
+
+
+def check_feeds(config: Config, kb: KnowledgeBase | None) -> None:
+    """See that change feeds are those of the state, if there is to be one.
+
+    Raises:
+        OutputError: a feed is that of another state, or cannot be read.
+    """
+    if config.state is None:
+        return
+    version = 0 if kb is None else version_of(kb)
+    for output in config.outputs:
+        if output.mode != "changes" or output.format == "table":
+            continue
+        for name in output.predicates:
+            place = output_place(output, name)
+            with plain_output_errors(place, "the output"):
+                last = last_version(place)
+            require_feed_of(version, last or 0, place)
 
 
 def _known(config: Config, program: PipelineProgram) -> Iterator[str]:

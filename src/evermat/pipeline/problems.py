@@ -60,6 +60,20 @@ def plain_output_errors(place: str, entry: str) -> Iterator[None]:
         ) from error
 
 
+def require_feed_of(version: int, last: int, place: str) -> None:
+    """See that a feed does not tell of versions that a state does not have.
+
+    Raises:
+        OutputError: it does, so that it is the feed of another state.
+    """
+    if last > version:
+        raise OutputError(
+            f"the change feed at `{place}` has version {last}, which the state has not",
+            law="a change feed tells the versions of one state",
+            help="remove the feed if the state was made anew, or give it another place",
+        )
+
+
 class PipelineStateError(EvermatError, RuntimeError):
     """A command that needs a state that is not there, or not asked for."""
 

@@ -22,7 +22,7 @@ from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
 from evermat.pipeline.files import is_empty_folder, line_number
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.knowledge import open_knowledge_base, state_versions, version_of
-from evermat.pipeline.output_checks import check_outputs
+from evermat.pipeline.output_checks import check_feeds, check_outputs
 from evermat.pipeline.outputs import Publisher
 from evermat.pipeline.problems import (
     OutputError,
@@ -171,6 +171,7 @@ class _Work:
         kb = self._open() if has_state else None
         with naming("check the outputs"):
             check_outputs(self.config, program, kb)
+            check_feeds(self.config, kb)
         request = self._request(kb, program)
         kb = self._open() if kb is None else kb
         self._publish(kb, self._commit(kb, request))

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
+from evermat.pipeline.problems import OutputError
 from evermat.pipeline.stream_events import (
     Parser,
     changes_of,
@@ -154,6 +155,7 @@ def stream(  # noqa: PLR0913  all but the first two by name
         worker.feed.publish(kb.version)
     if dead_letters is not None:
         worker.dead_letters = NumberedTable(str(dead_letters), app_id, storage_options)
+        worker.require_own_dead_letters()
     worker.on_batch = on_batch
     seconds = _seconds(trigger)
     if spark is None and kb.engine != "spark":
@@ -207,6 +209,25 @@ class Batches:
         """Whether the state has seen a batch."""
         last = self.kb.last_batch(self.app_id)
         return last is not None and number <= last
+
+    def require_own_dead_letters(self) -> None:
+        """Refuse dead letters of batches that are yet to come: new ones would be lost.
+
+        Raises:
+            OutputError: there are some.
+        """
+        last = None if self.dead_letters is None else self.dead_letters.last()
+        known = self.kb.last_batch(self.app_id)
+        # Those of the batch that was under way when a stream ended are its own.
+        next_one = 0 if known is None else known + 1
+        if self.dead_letters is not None and last is not None and last // 2 > next_one:
+            raise OutputError(
+                f"the dead letters at `{self.dead_letters.place}` are of batch "
+                f"{last // 2}, which the state has not seen",
+                law="dead letters belong to one state",
+                help="remove them if the state was made anew, or give them another "
+                "place",
+            )
 
     def skip(self) -> None:
         """Take note of a batch that was maintained before."""

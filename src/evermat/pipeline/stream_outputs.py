@@ -14,6 +14,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from evermat import lake
 from evermat.lake.errors import step
+from evermat.pipeline.problems import require_feed_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,15 +43,15 @@ class NumberedTable:
     def __init__(
         self, place: str, application: str, options: Mapping[str, str] | None = None
     ) -> None:
-        self._place = place
+        self.place = place
         self._application = application
         self._options = dict(options or {})
 
     def last(self) -> int | None:
         """The number of the last piece."""
-        with step(f"open the table at `{self._place}`"):
+        with step(f"open the table at `{self.place}`"):
             try:
-                table = DeltaTable(self._place, storage_options=self._options)
+                table = DeltaTable(self.place, storage_options=self._options)
             except TableNotFoundError:
                 return None
             number: int | None = table.transaction_version(self._application)
@@ -61,9 +62,9 @@ class NumberedTable:
         last = self.last()
         if last is not None and last >= number:
             return
-        with step(f"append to the table at `{self._place}`"):
+        with step(f"append to the table at `{self.place}`"):
             write_deltalake(
-                self._place,
+                self.place,
                 rows,
                 mode="append",
                 storage_options=self._options,
@@ -91,9 +92,16 @@ class Feed:
         self._options = options
 
     def begin(self, version: int) -> None:
-        """Make the feed, if there is none: it begins after a version."""
-        if self._table.last() is None:
+        """Make the feed, if there is none: it begins after a version.
+
+        Raises:
+            OutputError: the feed is that of another state.
+        """
+        last = self._table.last()
+        if last is None:
             self._table.append(version, self._changes(version, version))
+        else:
+            require_feed_of(version, last, self._table.place)
 
     def publish(self, version: int) -> None:
         """Write all changes up to a version that are not there."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pyoxigraph
 
 from evermat.columns import term_table
 from evermat.io.files import UnknownFormatError, data_file
-from evermat.io.ntriples import ntriples_blocks
+from evermat.io.ntriples import NotTriplesError, ntriples_blocks
 from evermat.io.writing import write_table
 from evermat.rdf.namespaces import PREFIXES
 from evermat.rdf.reading import FORMATS
@@ -42,7 +43,7 @@ def write_rdf(
 
     Raises:
         UnknownFormatError: the suffix is not one of RDF.
-        NotTriplesError: the rows are not triples.
+        NotTriplesError: the rows are not triples, or not such as XML can hold.
     """
     file = data_file(path, format=format)
     if not file.is_rdf:
@@ -53,6 +54,8 @@ def write_rdf(
             for block in blocks:
                 sink.write(block)
         else:
+            if file.format == "rdf":
+                blocks = map(_for_xml, blocks)
             pyoxigraph.serialize(
                 _triples(blocks),
                 sink,
@@ -75,6 +78,31 @@ def write_facts(
         write_rdf(table, path, format, predicate=predicate)
     else:
         write_table(table, path, format=format, header=header, terms=terms)
+
+
+_NOT_IN_XML = re.compile(
+    rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]"
+    # A blank node, at either end of a line, whose label is no name of XML.
+    rb"|^_:[0-9]| _:[0-9][^ \"]* \.$"
+    # A predicate that does not end with a name of XML.
+    rb"|^\S+ <[^>]*[^>A-Za-z_0-9.\-\x80-\xff][0-9.\-]*> ",
+    re.MULTILINE,
+)
+
+
+def _for_xml(block: pa.Buffer) -> pa.Buffer:
+    """Lines of N-Triples, none of which XML cannot hold."""
+    data = block.to_pybytes()
+    wrong = _NOT_IN_XML.search(data)
+    if wrong is not None:
+        line = data[data.rfind(b"\n", 0, wrong.start()) + 1 :].partition(b"\n")[0]
+        raise NotTriplesError(
+            f"XML cannot hold {line.decode()!r}",
+            law="a text in XML has no control characters; labels of blank nodes begin "
+            "with a letter, and predicates end with a name that does",
+            help="write `.ttl` or `.nt` instead",
+        )
+    return block
 
 
 def _triples(blocks: Iterator[pa.Buffer]) -> Iterator[pyoxigraph.Triple]:
