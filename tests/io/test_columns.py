@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -153,6 +154,17 @@ def test_nulls_in_dictionaries_and_halves_of_terms_are_refused() -> None:
 def test_types_without_constants_are_refused(column: pa.Array) -> None:
     with pytest.raises(ValueConversionError, match="column `x` of Arrow type"):
         as_terms(column, name="x")
+
+
+def test_extension_types_are_what_they_mean() -> None:
+    bits = pa.array([1, 0], pa.int8())
+    truths = pa.ExtensionArray.from_storage(pa.bool8(), bits)
+    assert values(as_terms(truths)) == [True, False]
+    text = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}"]))
+    assert values(as_terms(text)) == ["{}"]
+    months = pa.array(pd.period_range("2024-01", periods=2, freq="M"))
+    with pytest.raises(ValueConversionError, match="column `x` of Arrow type"):
+        as_terms(months, name="x")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.parsers.expat
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -74,15 +75,37 @@ def test_what_is_no_triple_is_refused_and_nothing_is_written(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "value", ["a\x00b", "\x01", "\x0b", "\ufffe", BlankNode("1")], ids=repr
+    ("predicate", "value"),
+    [
+        ("http://x/p", "a\x00b"),
+        ("http://x/p", "\x01"),
+        ("http://x/p", "\x0b"),
+        ("http://x/p", "\ufffe"),
+        ("http://x/p", BlankNode("1")),
+        ("http://x/", "a"),
+        ("http://x/2020", "a"),
+        ("http://x/-1.5", "a"),
+    ],
+    ids=repr,
 )
-def test_what_xml_cannot_hold_is_refused(tmp_path: Path, value: object) -> None:
-    table = table_of_rows([(IRI("http://x/s"), IRI("http://x/p"), value)], 3)
+def test_what_xml_cannot_hold_is_refused(
+    tmp_path: Path, predicate: str, value: object
+) -> None:
+    table = table_of_rows([(IRI("http://x/s"), IRI(predicate), value)], 3)
     with pytest.raises(NotTriplesError, match="XML cannot hold"):
         write_rdf(table, tmp_path / "t.rdf")
     assert not (tmp_path / "t.rdf").exists()
     write_rdf(table, tmp_path / "t.ttl")
     assert read_rdf(tmp_path / "t.ttl").num_rows == 1
+
+
+@pytest.mark.parametrize("name", ["p", "p1", "a-1", "_1", "1a", "é", "a%20b", "x#y"])
+def test_predicates_end_with_names_of_xml(tmp_path: Path, name: str) -> None:
+    row = (IRI("http://x/s"), IRI(f"http://x/{name}"), "a")
+    write_rdf(table_of_rows([row], 3), tmp_path / "t.rdf")
+    xml.parsers.expat.ParserCreate().Parse((tmp_path / "t.rdf").read_bytes(), True)  # noqa: FBT003
+    (found,) = term_texts(read_rdf(tmp_path / "t.rdf").column("p")).to_pylist()
+    assert found == f"<http://x/{name}>"
 
 
 def test_texts_that_look_like_labels_are_no_labels(tmp_path: Path) -> None:

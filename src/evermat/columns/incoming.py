@@ -56,7 +56,7 @@ def as_terms(
     >>> as_terms(pa.array([7])).to_pylist()
     [{'kind': 3, 'text': '7'}]
     """
-    column = _plain_layout(column)
+    column = _plain_layout(column, name)
     refuse_nulls(column, name)
     if pa.types.is_dictionary(column.type):
         return _dictionary_terms(column, name)
@@ -81,10 +81,15 @@ def term_table(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
-def _plain_layout(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _plain_layout(column: pa.Array | pa.ChunkedArray, name: str | None) -> pa.Array:
     column = single(column)
     if isinstance(column, pa.ExtensionArray):
-        column = column.storage
+        extension, column = column.type, column.storage
+        if extension.extension_name == "arrow.bool8":
+            column = column.cast(pa.bool_())
+        elif pa.types.is_primitive(column.type):
+            # Nobody knows what the numbers mean: months of a calendar, for example.
+            raise _no_constants(extension, name)
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
     return column

@@ -83,7 +83,9 @@ def write_facts(
 _NOT_IN_XML = re.compile(
     rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]"
     # A blank node, at either end of a line, whose label is no name of XML.
-    rb"|^_:[0-9]| _:[0-9][^ \"]* \.$",
+    rb"|^_:[0-9]| _:[0-9][^ \"]* \.$"
+    # A predicate that does not end with a name of XML.
+    rb"|^\S+ <[^>]*[^>A-Za-z_0-9.\-\x80-\xff][0-9.\-]*> ",
     re.MULTILINE,
 )
 
@@ -97,7 +99,7 @@ def _for_xml(block: pa.Buffer) -> pa.Buffer:
         raise NotTriplesError(
             f"XML cannot hold {line.decode()!r}",
             law="a text in XML has no control characters; labels of blank nodes begin "
-            "with a letter",
+            "with a letter, and predicates end with a name that does",
             help="write `.ttl` or `.nt` instead",
         )
     return block
