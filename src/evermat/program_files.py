@@ -257,6 +257,7 @@ class _Source:
             format=options.get("format"),
             columns=_listed(options, "columns") or self._declared_names(),
             types=_listed(options, "types") or self._declared_types(file),
+            arity=None if self.declaration is None else self.declaration.arity,
             header=_truth(self.source, "header"),
             delimiter=options.get("delimiter"),
             quoting=_truth(self.source, "quoting"),

@@ -274,6 +274,13 @@ def test_declared_types_hold_below_a_header(tmp_path: Path, *, header: bool) -> 
     assert rows(table) == [("7", 8)]
 
 
+def test_facts_without_arguments_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "done.csv").write_text("()\n")
+    program = read_program('@declare done . @import done "done.csv" .')
+    table = load_sources(program, tmp_path)["done"]
+    assert (table.num_columns, table.num_rows) == (0, 1)
+
+
 def test_an_unknown_option_of_our_own_export(tmp_path: Path) -> None:
     program = read_program('@export p "p.csv" {colour = "red"} .', "evermat")
     with pytest.raises(FileOptionError, match="no option `colour`"):

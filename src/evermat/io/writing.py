@@ -97,6 +97,8 @@ def require_writable(file: DataFile) -> None:
 
 
 def _natural_table(table: pa.Table, shapes: Sequence[Shape] | None) -> pa.Table:
+    if not table.num_columns:
+        return table  # a table of no columns would have no rows either
     if shapes is None:
         columns = list(map(natural, table.columns))
     else:
