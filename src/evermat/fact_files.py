@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.columns import column_names
 from evermat.io import data_file, read_table
 from evermat.io.column_types import TYPES
 from evermat.io.delimited import DIALECTS
 from evermat.rdf import read_rdf
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -41,15 +39,13 @@ def read_fact_file(
     if predicate is None:
         return read_table(path, header=header)
     if predicate.has_names:
-        types = _types(predicate, predicate.columns)
+        types = _types(predicate)
         return read_table(path, columns=predicate.columns, types=types, header=header)
     # Other files have types of their own, and names that nobody declared.
-    names = column_names(predicate.arity)
-    types = _types(predicate, names) if file.format in DIALECTS and not header else {}
+    types = _types(predicate) if file.format in DIALECTS else None
     return read_table(path, types=types, arity=predicate.arity, header=header)
 
 
-def _types(predicate: Predicate, names: Sequence[str]) -> dict[str, str]:
+def _types(predicate: Predicate) -> list[str | None] | None:
     """The declared types, as far as texts can be turned into them."""
-    pairs = zip(names, predicate.types or (), strict=False)
-    return {name: type_name for name, type_name in pairs if type_name in TYPES}
+    return [each if each in TYPES else None for each in predicate.types] or None

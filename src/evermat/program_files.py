@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 import pyarrow as pa
 
-from evermat.columns import column_names, plain_texts, term_table
+from evermat.columns import plain_texts, term_table
 from evermat.errors import EvermatError, Label
 from evermat.io.column_types import TYPES
-from evermat.io.delimited import Dialect, read_delimited
+from evermat.io.delimited import DIALECTS, Dialect, read_delimited
 from evermat.io.files import (
     DataFile,
     FileMissingError,
@@ -256,7 +256,7 @@ class _Source:
             path,
             format=options.get("format"),
             columns=_listed(options, "columns") or self._declared_names(),
-            types=_listed(options, "types") or self._declared_types(),
+            types=_listed(options, "types") or self._declared_types(file),
             header=_truth(self.source, "header"),
             delimiter=options.get("delimiter"),
             quoting=_truth(self.source, "quoting"),
@@ -266,13 +266,13 @@ class _Source:
         names = () if self.declaration is None else self.declaration.column_names
         return names if any(names) else None
 
-    def _declared_types(self) -> Mapping[str, str]:
+    def _declared_types(self, file: DataFile) -> Sequence[str | None] | None:
         """The declared types, as far as texts can be turned into them."""
-        if self.declaration is None:
-            return {}
-        names = self._declared_names() or column_names(self.declaration.arity)
-        pairs = zip(names, self.declaration.column_types, strict=False)
-        return {name: each for name, each in pairs if each in TYPES}
+        declared = () if self.declaration is None else self.declaration.column_types
+        # Other files have types of their own, and names that nobody declared.
+        if file.format not in DIALECTS and not self._declared_names():
+            return None
+        return [each if each in TYPES else None for each in declared] or None
 
     def _file(self, path: Path, options: Mapping[str, str]) -> DataFile:
         file = data_file(path, format="csv")

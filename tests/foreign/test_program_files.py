@@ -7,6 +7,7 @@ import io
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
+import pyarrow.parquet as arrow_parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from evermat.columns import (
     term_table,
 )
 from evermat.errors import ParseError
+from evermat.fact_files import read_fact_file
 from evermat.io.column_types import ValueFormatError
 from evermat.io.files import FileMissingError, FileOptionError, data_file
 from evermat.io.nemo_tables import nemo_cells, read_cell, read_cells, read_nemo_table
@@ -244,6 +246,32 @@ def test_settings_of_nemo_that_say_nothing(tmp_path: Path) -> None:
     program = read_program('@import p :- dsv{resource = "p.csv", delimiter = "::"} .')
     with pytest.raises(FileOptionError, match="'::' cannot be the delimiter"):
         load_sources(program, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "expected"),
+    [
+        ("p.csv", ' {header = "true"}', ("7", 8)),
+        ("p.csv", ' {header = "true", columns = "n, code"}', ("8", 7)),
+        ("p.parquet", "", ("7", 8)),
+    ],
+)
+def test_declared_types_go_by_place_where_columns_have_no_declared_names(
+    tmp_path: Path, file: str, options: str, expected: tuple[Value, ...]
+) -> None:
+    (tmp_path / "p.csv").write_text("code,n\n7,8\n")
+    table = pa.table({"code": ["7"], "n": [8]})
+    arrow_parquet.write_table(table, tmp_path / "p.parquet")
+    text = f'@declare p(string, integer) . @import p "{file}"{options} .'
+    assert rows(load_sources(read_program(text), tmp_path)["p"]) == [expected]
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_declared_types_hold_below_a_header(tmp_path: Path, *, header: bool) -> None:
+    (tmp_path / "p.csv").write_text("code,n\n7,8\n" if header else "7,8\n")
+    catalogue = KnowledgeBase("@declare p(string, any) .").catalogue
+    table = read_fact_file(tmp_path / "p.csv", catalogue.get("p"), header=header)
+    assert rows(table) == [("7", 8)]
 
 
 def test_an_unknown_option_of_our_own_export(tmp_path: Path) -> None:

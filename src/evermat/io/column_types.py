@@ -128,7 +128,7 @@ def typed(texts: pa.Array, type_name: str) -> pa.Array:
 
 
 def types_by_column(
-    types: Sequence[str] | Mapping[str, str] | None, names: Sequence[str]
+    types: Sequence[str | None] | Mapping[str, str] | None, names: Sequence[str]
 ) -> list[str | None]:
     """The type ordered for each column, None where it is left open.
 

@@ -78,7 +78,7 @@ def read_delimited(
     dialect: Dialect,
     *,
     columns: Sequence[str] | None = None,
-    types: Sequence[str] | Mapping[str, str] | None = None,
+    types: Sequence[str | None] | Mapping[str, str] | None = None,
     arity: int | None = None,
 ) -> pa.Table:
     """Read a delimited text; see `evermat.io.read_table`."""

@@ -39,7 +39,7 @@ def read_table(  # noqa: PLR0913  the options of one call
     *,
     format: str | None = None,  # noqa: A002  as users say it
     columns: Sequence[str] | None = None,
-    types: Sequence[str] | Mapping[str, str] | None = None,
+    types: Sequence[str | None] | Mapping[str, str] | None = None,
     arity: int | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
@@ -54,8 +54,8 @@ def read_table(  # noqa: PLR0913  the options of one call
         columns: the names of the columns. Where a file has names of its own, these are
             chosen from it, in this order.
         types: for each column, or by name, one of `string`, `integer`, `decimal`,
-            `double`, `boolean`, `iri` and `term`. Other columns of text files are
-            guessed with care: see `evermat.io.column_types`.
+            `double`, `boolean`, `iri` and `term`, or None. Other columns of text files
+            are guessed with care: see `evermat.io.column_types`.
         arity: how many columns there must be.
         header: whether the first row of a text file holds names. By default it does
             if it equals `columns`.
@@ -142,7 +142,7 @@ def rows_together(name: str, tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _with_types(
-    table: pa.Table, types: Sequence[str] | Mapping[str, str] | None
+    table: pa.Table, types: Sequence[str | None] | Mapping[str, str] | None
 ) -> pa.Table:
     for index, type_name in enumerate(types_by_column(types, table.column_names)):
         if type_name is not None:
