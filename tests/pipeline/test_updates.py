@@ -403,6 +403,31 @@ def test_a_stream_that_is_stopped_ends_after_a_batch(
     assert signal.getsignal(number) is before
 
 
+class Impatient(Silent):
+    """Interrupts twice when it hears of a batch."""
+
+    def tell(self, news: str) -> None:
+        del news
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_second_interrupt_ends_a_stream_at_once(tmp_path: Path) -> None:
+    events = '[stream]\nformat = "csv"\npath = "events"\ntrigger = 0.01\n'
+    config = configured(tmp_path, PROGRAM, STATE, events)
+    run(config)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events/1.csv").write_text("+,edge,b,c\n", encoding="utf-8")
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        Pipeline(config, watcher=Impatient()).stream()
+    assert signal.getsignal(signal.SIGINT) is before
+    (tmp_path / "events/2.csv").write_text("+,edge,c,d\n", encoding="utf-8")
+    stream = replace(config.stream, trigger="once") if config.stream else None
+    report = Pipeline(replace(config, stream=stream)).stream().report
+    assert report.changes["edge"] == {"added": 1, "removed": 0}
+
+
 # ---------------------------------------------------------------- commands and reports
 
 

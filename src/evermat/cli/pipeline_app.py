@@ -123,7 +123,7 @@ def pipeline_stream(
 
     [stream] of CONFIG says where events come from and where their effects go. With
     `trigger = "once"` it takes what there is now; with seconds it goes on until it is
-    interrupted, and then ends after a whole batch.
+    interrupted, and then ends after a whole batch; a second interrupt does not wait.
 
     \b
     evermat pipeline run pipeline.toml        once, for the state to begin with

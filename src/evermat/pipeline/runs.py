@@ -361,19 +361,30 @@ def _told(sums: StreamReport) -> str:
 
 @contextmanager
 def _stopped_by_signals(trigger: str | float) -> Iterator[Event | None]:
-    """An event that signals set, so that a stream ends after a whole batch."""
+    """An event that a signal sets, so that a stream ends after a whole batch.
+
+    Who cannot wait for that sends another one, which does what it always does.
+    """
     is_main = threading.current_thread() is threading.main_thread()
     if trigger == "once" or not is_main:
         yield None
         return
     stop = Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+
+    def end_after_batch(*_: object) -> None:
+        stop.set()
+        put_back()
+
+    def put_back() -> None:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+    before = [signal.signal(number, end_after_batch) for number in numbers]
     try:
         yield stop
     finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+        put_back()
 
 
 def _place(source: Source, name: str | None, position: int | None) -> str:
