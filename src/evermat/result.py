@@ -16,7 +16,7 @@ import pyarrow as pa
 from evermat import columns as term_columns
 from evermat.errors import EvermatError
 from evermat.html_tables import html_table
-from evermat.values import constant
+from evermat.values import ValueConversionError, constant
 from evermat.wording import counted
 
 if TYPE_CHECKING:
@@ -170,7 +170,10 @@ class Result:
         """Whether a row of Python values is among the rows; `1` is not `1.0`."""
         if not isinstance(row, tuple):
             return False
-        wanted = tuple(constant(value) for value in row)
+        try:
+            wanted = tuple(constant(value) for value in row)
+        except ValueConversionError:
+            return False
         return any(wanted == found for found in self.constants())
 
     def constants(self) -> Iterator[tuple[Constant, ...]]:

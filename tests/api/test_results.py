@@ -87,3 +87,10 @@ def test_a_missing_library_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"evermat\[{package}\]"):
         getattr(result, f"to_{package}")()
+
+
+@pytest.mark.parametrize("value", [None, object(), b"a", [1]])
+def test_what_is_no_constant_is_in_no_row(value: object) -> None:
+    facts = KnowledgeBase("p(a) .").facts("p")
+    assert ("a",) in facts
+    assert (value,) not in facts

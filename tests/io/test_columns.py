@@ -283,6 +283,14 @@ def test_texts_that_only_begin_like_terms_are_refused(text: str) -> None:
     assert caught.value.text == text
 
 
+def test_moments_that_are_written_in_two_ways_stay_apart() -> None:
+    texts = ["2024-01-01T00:00:00Z", "2024-01-01T00:00:00+00:00"]
+    terms = [literal(text, XSD + "dateTime") for text in texts]
+    column = as_terms(table_of_rows([(term,) for term in terms], 1).column(0))
+    assert len(set(natural(column).to_pylist())) == 2
+    assert natural(column[:1]).type == pa.timestamp("us", "UTC")
+
+
 def test_plain_texts_drop_datatypes_that_arrow_knows() -> None:
     assert plain_texts(_term_column([constant(DATE)])).to_pylist() == ["2024-02-29"]
     assert plain_texts(_term_column([constant(0.5)])).to_pylist() == ["0.5"]

@@ -122,8 +122,17 @@ def _natural_typed(texts: pa.Array) -> pa.Array | None:
         return _cast_or_none(lexical, pa.date32())
     if datatypes == [XSD + "dateTime"]:
         utc = pc.all(pc.match_substring_regex(lexical, r"(\+00:00|Z)$")).as_py()
-        return _cast_or_none(lexical, pa.timestamp("us", "UTC" if utc else None))
+        moments = _cast_or_none(lexical, pa.timestamp("us", "UTC" if utc else None))
+        return moments if _are_as_many(moments, lexical) else None
     return None
+
+
+def _are_as_many(moments: pa.Array | None, texts: pa.Array) -> bool:
+    """Whether no two texts, such as those that end in `Z` and `+00:00`, are one."""
+    return (
+        moments is not None
+        and pc.count_distinct(moments).as_py() == pc.count_distinct(texts).as_py()
+    )
 
 
 def _same(texts: pa.Array) -> pa.Array:
