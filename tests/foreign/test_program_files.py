@@ -34,6 +34,7 @@ from evermat.program_files import (
     recognised,
     write_sinks,
 )
+from evermat.rule_inputs import RuleFileError
 from evermat.values import (
     XSD,
     BlankNode,
@@ -108,8 +109,8 @@ def test_programs_in_other_encodings_are_refused(tmp_path: Path, name: str) -> N
     data = b"p(1) .\n% \xe9t\xe9\n"
     path = tmp_path / name
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    with pytest.raises(ParseError, match="is not a UTF-8 text: line 2"):
-        read_program(path)
+    with pytest.raises(RuleFileError, match="is not UTF-8 text"):
+        KnowledgeBase(path)
 
 
 def test_our_own_language_is_read_too() -> None:

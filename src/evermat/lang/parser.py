@@ -66,7 +66,7 @@ def parse_file(path: str | Path) -> Program:
         OSError: if the file cannot be read.
     """
     path = Path(path)
-    return parse_program(program_text(path), name=str(path), folder=path.parent)
+    return parse_program(_read_file(path), name=str(path), folder=path.parent)
 
 
 def parse_rules(
@@ -217,7 +217,7 @@ def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
         return
     parts.included.add(path.resolve())
     try:
-        text = program_text(path)
+        text = _read_file(path)
     except OSError as problem:
         parts.problems.append(
             IncludeError(
@@ -235,13 +235,17 @@ def program_text(path: Path) -> str:
     """The text of a program in a UTF-8 file, which may end in `.gz`.
 
     Raises:
-        ParseError: if the file is not in UTF-8.
+        UnicodeDecodeError: if the file is not in UTF-8.
         OSError: if the file cannot be read.
     """
     opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8-sig") as file:
+        return str(file.read())
+
+
+def _read_file(path: Path) -> str:
     try:
-        with opened(path, "rt", encoding="utf-8-sig") as file:
-            return str(file.read())
+        return program_text(path)
     except UnicodeDecodeError as problem:
         line = problem.object.count(b"\n", 0, problem.start) + 1
         raise ParseError(
