@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +25,7 @@ from evermat.lake.merging import SEVERAL
 from evermat.lake.state import open_state
 from evermat.lake.table import StateTable
 from evermat.maintenance.compiled_rules import no_modules
+from lake.states import EDGES, RULES, contents, made, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,37 +33,6 @@ if TYPE_CHECKING:
 
     from evermat import KnowledgeBase
     from evermat.equality_modes import Equality
-
-RULES = """
-    reach(?x, ?y) :- edge(?x, ?y) .
-    reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
-    far(?x, ?y) :- reach(?x, ?y), not edge(?x, ?y) .
-    lonely(?x) :- node(?x), not edge(?x, ?y) .
-    any() :- node(?x) .
-"""
-EDGES = [("a", "b"), ("b", "c"), ("c", "a"), (1, 2.5)]
-
-
-def contents(kb: KnowledgeBase) -> dict[str, Any]:
-    """Everything that a knowledge base holds, counts included."""
-    found: dict[str, Any] = {"rules": {str(rule) for rule in kb.rules}}
-    for name in kb.predicates:
-        if not kb.count(name):
-            continue
-        found[name] = (
-            set(kb.facts(name)),
-            set(kb.facts(name, "explicit")),
-            set(kb.counters(name)),
-        )
-    return found
-
-
-def made(path: Path, engine_name: str = "embedded") -> KnowledgeBase:
-    return evermat.KnowledgeBase(RULES, engine=engine_name, state=path)
-
-
-def opened(path: Path, engine_name: str = "embedded", **more: Any) -> KnowledgeBase:
-    return evermat.KnowledgeBase.open(path, engine=engine_name, **more)
 
 
 def from_scratch(kb: KnowledgeBase) -> dict[str, Any]:
@@ -463,18 +431,6 @@ def test_state_of_modules_that_are_not_there(tmp_path: Path) -> None:
             opened(tmp_path)
 
 
-# ------------------------------------------------------------------------ bad input
-
-
-def test_there_must_be_a_state_to_open(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="there is no state"):
-        opened(tmp_path / "nothing")
-    with pytest.raises(StateError, match="there is no state"):
-        lake.history(tmp_path / "nothing")
-    with pytest.raises(StateError, match="there is no state"):
-        opened(tmp_path / "nothing", version=3)
-
-
 def test_a_place_may_be_a_uri(tmp_path: Path) -> None:
     place = (tmp_path / "with a space").as_uri()
     kb = evermat.KnowledgeBase(RULES, state=place, storage_options={"timeout": "5s"})
@@ -484,52 +440,6 @@ def test_a_place_may_be_a_uri(tmp_path: Path) -> None:
     assert len(lake.history(place)) == 3
     with pytest.raises(StateError, match="Unknown scheme: nowhere"):
         evermat.KnowledgeBase(state="nowhere://bucket/state")
-
-
-def test_a_missing_library_is_named() -> None:
-    code = (
-        "import sys; sys.modules['deltalake'] = None; import evermat;"
-        "evermat.KnowledgeBase(state='nowhere')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert "EM559" in done.stderr
-    assert "evermat[lake]" in done.stderr
-
-
-def test_damage_is_named(tmp_path: Path) -> None:
-    made(tmp_path).insert("edge", EDGES)
-    file = max(
-        (tmp_path / "part=facts").iterdir(), key=lambda file: file.stat().st_size
-    )
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(StateError, match="cannot read `part=facts/"):
-        opened(tmp_path)
-    file.unlink()
-    with pytest.raises(StateError, match="missing"):
-        opened(tmp_path)
-    file.write_bytes(whole)
-    log = tmp_path / "_delta_log" / "00000000000000000002.json"
-    log.write_text("{ no JSON")
-    with pytest.raises(StateError, match="cannot open the state"):
-        opened(tmp_path)
-
-
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    kb = made(tmp_path)
-    kb.insert("edge", EDGES)
-    before = contents(kb)
-    (tmp_path / "part=facts").rename(tmp_path / "away")
-    (tmp_path / "part=facts").write_text("in the way")
-    with pytest.raises(StateError, match="cannot write `part=facts/"):
-        kb.insert("edge", [("x", "y")])
-    assert contents(kb) == before
-    (tmp_path / "part=facts").unlink()
-    (tmp_path / "away").rename(tmp_path / "part=facts")
-    kb.insert("edge", [("x", "y")])
-    assert contents(opened(tmp_path)) == contents(kb)
 
 
 # --------------------------------------------------------------------- other readers
@@ -591,15 +501,3 @@ def test_any_course_of_updates_and_openings(
             assert contents(again) == contents(kb)
             kb = again
     assert contents(opened(path)) == contents(kb) == from_scratch(kb)
-
-
-def test_a_state_needs_a_folder_of_its_own(tmp_path: Path) -> None:
-    precious = tmp_path / "edge.csv"
-    precious.write_text("a,b\n", encoding="utf-8")
-    with pytest.raises(StateError, match=r"other files, such as `edge\.csv`"):
-        made(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["edge.csv"]
-    precious.rename(tmp_path / ".hidden")
-    made(tmp_path)
-    assert lake.vacuum(tmp_path) == []
-    assert (tmp_path / ".hidden").exists()

@@ -19,6 +19,7 @@ from evermat.rdf import read_rdf
 from evermat.rdf.namespaces import OWL
 from evermat.rdf.ontology import read_ontology
 from evermat.values import Constant, Kind
+from rdf.rdfs_rules import RHO_DF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +27,6 @@ if TYPE_CHECKING:
 
     from evermat.lang.syntax import Rule
 
-RHO_DF = """
-    [?a, rdfs:subPropertyOf, ?c] :-
-        [?a, rdfs:subPropertyOf, ?b], [?b, rdfs:subPropertyOf, ?c] .
-    [?a, rdfs:subClassOf, ?c] :- [?a, rdfs:subClassOf, ?b], [?b, rdfs:subClassOf, ?c] .
-    [?x, ?b, ?y] :- [?a, rdfs:subPropertyOf, ?b], [?x, ?a, ?y] .
-    [?x, a, ?b] :- [?a, rdfs:subClassOf, ?b], [?x, a, ?a] .
-    [?x, a, ?c] :- [?p, rdfs:domain, ?c], [?x, ?p, _] .
-    [?y, a, ?c] :- [?p, rdfs:range, ?c], [_, ?p, ?y] .
-"""
 BASE = "http://example.org/base"
 SPARQL_PREFIX = re.compile(r"PREFIX\s+(\w*:)\s*(<[^>]*>)")
 
