@@ -11,18 +11,17 @@ import pyarrow.compute as pc
 
 from evermat.errors import EvermatError
 from evermat.lang.syntax import TRIPLE
+from evermat.lang.terms import is_absolute
 from evermat.pipeline.config import Argument, Bound, Column, FactMap
 from evermat.pipeline.conversions import TYPES, in_utc
 from evermat.pipeline.mapping import HOLE
 from evermat.pipeline.sections import Section, WrittenFloat
-from evermat.values import constant
+from evermat.values import NOT_IN_IRI, constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*(--(ltr|rtl))?")
-_NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|\\^`]')
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _ARGUMENT_KINDS = ("column", "iri", "text", "value")
 
 
@@ -150,9 +149,9 @@ def _argument(kind: Any, entry: Section) -> Argument:  # noqa: ANN401  one of th
             known = constant("")
         return Argument("value", known.text, int(known.kind))
     text = entry.text(kind)
-    if kind == "iri" and _NOT_IN_IRIS.search(HOLE.sub("", text)):
+    if kind == "iri" and re.search(NOT_IN_IRI, HOLE.sub("", text)):
         entry.problem("iri", f"`{text}` is not an IRI, whatever the columns are")
-    elif kind == "iri" and not _SCHEME.match(text):
+    elif kind == "iri" and not is_absolute(text):
         entry.problem(
             "iri",
             f"`{text}` is relative, and there is nothing that it could be relative to",
