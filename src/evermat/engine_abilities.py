@@ -420,6 +420,101 @@ def can_maintain(engine: Engine) -> TypeGuard[MaintainingEngine]:
     return hasattr(engine, "maintain")
 
 
+class ComponentRules(Protocol):
+    """The rules that equality depends on; see `maintenance.equality_rules`."""
+
+    @property
+    def same(self) -> str:
+        """The relation of the nodes that stand for cliques."""
+
+    @property
+    def checking(self) -> ChangeQueries:
+        """The rules over facts in which all equal constants are merged."""
+
+    @property
+    def checking_alone(self) -> ChangeQueries:
+        """Those of them that matter to a fact behind which one fact was given."""
+
+    @property
+    def proving(self) -> ChangeQueries:
+        """The rules where no constants are merged; they may find new equalities."""
+
+    @property
+    def region(self) -> Region:
+        """The facts that the rules speak of."""
+
+    @property
+    def derivable(self) -> Region:
+        """The facts that the rules can derive."""
+
+    @property
+    def read_alone(self) -> Region:
+        """The facts that matter to rules one by one."""
+
+    @property
+    def constants(self) -> Sequence[Constant]:
+        """The constants of all rules of the program."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Withdrawal:
+    """What comes of given facts that go, where constants are equal.
+
+    Attributes:
+        representatives: those after it.
+        withdrawn, given: representatives of given facts that go and that come.
+        cleared, set: facts that cease to be explicit in the engine, and that become so.
+        implied, not_implied: explicit facts that are not given themselves, from now on
+            and no longer.
+        rounds, forward_instances, backward_instances, proved, deleted, added: what was
+            done in the component; see `maintenance.updates.StratumReport`.
+    """
+
+    representatives: Representatives
+    withdrawn: SettledFacts
+    given: SettledFacts
+    cleared: SettledFacts
+    set: SettledFacts
+    implied: SettledFacts
+    not_implied: SettledFacts
+    rounds: int
+    forward_instances: int
+    backward_instances: int
+    proved: int
+    deleted: int
+    added: int
+
+
+class WithdrawingEngine(EqualityEngine, Protocol):
+    """An engine that carries out some deletions by itself where constants are equal."""
+
+    def withdraw(
+        self,
+        rules: ComponentRules,
+        deletions: SettledFacts,
+        representatives: Representatives,
+        sets: tuple[GrowingFacts, GrowingFacts],
+        values: frozenset[Kind],
+    ) -> Withdrawal | None:
+        """Bring the component of equality up to date, and the form of given facts.
+
+        Args:
+            rules: those of the component.
+            deletions: given facts that go, as they were given.
+            representatives: which constants are equal before.
+            sets: are given the facts that are deleted and added; both are empty.
+            values: the kinds of constants that are never equal to each other.
+
+        Returns:
+            None if it has to be carried out step by step; then nothing has changed.
+        """
+
+
+def can_withdraw(engine: Engine) -> TypeGuard[WithdrawingEngine]:
+    """Whether an engine carries out deletions by itself where constants are equal."""
+    return hasattr(engine, "withdraw")
+
+
 class DividingEngine(Engine, Protocol):
     """An engine that can pick some of many facts."""
 

@@ -266,8 +266,9 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
 
     def _maintain(self, job: EqualityJob, algorithm: str, watch: Watch) -> Maintained:
         update = EqualityUpdate(self.engine, job, self.representatives, watch)
-        update.delete()
-        update.insert()
+        if not update.withdraw():
+            update.delete()
+            update.insert()
         update.maintain_others(INCREMENTAL[algorithm].maintain)
         return Maintained(update)
 

@@ -13,7 +13,7 @@ Constants in rules are replaced by their representatives like those in facts.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -157,6 +157,23 @@ class EqualityProgram:
         return self._normal[key]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Component:
+    """The rules that equality depends on, as an engine takes them.
+
+    See `evermat.engine_abilities.ComponentRules`.
+    """
+
+    same: str
+    checking: RuleSet
+    checking_alone: RuleSet
+    proving: RuleSet
+    region: Region
+    derivable: Region
+    read_alone: Region
+    constants: tuple[Constant, ...]
+
+
 _MOST_KEPT = 8
 """Compiled forms of a program that are kept for the next update."""
 
@@ -189,6 +206,7 @@ class NormalRules:
         self._closing: dict[frozenset[Rule], tuple[ModularPlan, ...]] = {}
         self._strata: dict[tuple[frozenset[Rule], frozenset[Rule]], Strata] = {}
         self._others: dict[frozenset[Rule], frozenset[Rule]] = {}
+        self._components: dict[frozenset[Rule], Component] = {}
 
     @cached_property
     def region(self) -> Region:
@@ -233,13 +251,29 @@ class NormalRules:
         """
         return self._compiled("checking", chosen)
 
-    def checking_lone(self, chosen: frozenset[Rule]) -> RuleSet:
+    def checking_alone(self, chosen: frozenset[Rule]) -> RuleSet:
         """Those of them that matter to a fact behind which one fact was given."""
-        return self._compiled("checking lone", chosen)
+        return self._compiled("checking alone", chosen)
 
     def proving(self, chosen: frozenset[Rule]) -> RuleSet:
         """Rules of the component that may find new equalities."""
         return self._compiled("proving", chosen)
+
+    def component(self, chosen: frozenset[Rule]) -> Component:
+        """All of it for a deletion: what is proved is proved of original names."""
+        if chosen not in self._components:
+            plain = self if self._plain is None else self._plain
+            self._components[chosen] = Component(
+                same=SAME,
+                checking=self.checking(chosen),
+                checking_alone=self.checking_alone(chosen),
+                proving=plain.proving(chosen),
+                region=self.region,
+                derivable=self.derivable,
+                read_alone=self.read_alone,
+                constants=self._program.constants,
+            )
+        return self._components[chosen]
 
     def _compiled(self, purpose: str, chosen: frozenset[Rule]) -> RuleSet:
         if self._alike is not None:
@@ -347,7 +381,7 @@ def _between_different(rule: Rule) -> Rule:
 
 _FORMS: Mapping[str, Callable[[Iterable[Rule]], Iterator[Rule]]] = {
     "checking": lambda rules: map(_on_cliques, rules),
-    "checking lone": lambda rules: (
+    "checking alone": lambda rules: (
         _on_cliques(rule) for rule in rules if not _takes_two(rule)
     ),
     "proving": lambda rules: map(_between_different, rules),

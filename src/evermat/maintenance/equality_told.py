@@ -48,7 +48,7 @@ class ToldFacts:
         self.rules = normal.checking(chosen)
         self.region = normal.region
         self.derivable = normal.derivable
-        self._lone_rules = normal.checking_lone(chosen)
+        self._lone_rules = normal.checking_alone(chosen)
         self._read_alone = normal.read_alone
 
     def among(self, facts: SettledFacts) -> SettledFacts:

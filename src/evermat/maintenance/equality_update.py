@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Pattern, Query, QuerySet, Region, Views
-from evermat.engine_abilities import can_tell_shared
+from evermat.engine_abilities import can_tell_shared, can_withdraw
 from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
 from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
@@ -146,6 +147,42 @@ class EqualityUpdate:
 
     # -- the component of equality
 
+    def withdraw(self) -> bool:
+        """Have the engine do step 1 and the first half of step 3; whether it has.
+
+        Not where anything but given facts goes, or where somebody wants to be told of
+        every round.
+        """
+        engine, job, run = self.engine, self.job, self.run
+        if not can_withdraw(engine) or run.watch.is_strict:
+            return False
+        if job.old is not job.new or not job.insertions.is_empty():
+            return False
+        start = perf_counter()
+        rules = self.setting.rules(self.before).component(job.new)
+        sets = run.deleted, run.added
+        done = engine.withdraw(
+            rules, job.deletions, self.before, sets, self.setting.values
+        )
+        if done is None:
+            return False
+        self.after = done.representatives
+        self.marks = Marks(done.withdrawn, done.given, done.cleared, done.set)
+        self._change_implied(done.not_implied, done.implied)
+        report = StratumReport(
+            1,
+            rounds=done.rounds,
+            forward_instances=done.forward_instances,
+            backward_instances=done.backward_instances,
+            overdeleted=done.deleted,
+            proved=done.proved,
+            inserted=done.added,
+            seconds={"delete": perf_counter() - start},
+        )
+        run.reports.clear()
+        run.finish([report])
+        return True
+
     def delete(self) -> None:
         """Step 1."""
         engine, job = self.engine, self.job
@@ -261,6 +298,8 @@ class EqualityUpdate:
 
     def renormalise(self) -> Marks:
         """Step 3, its first half: the new normal form of given facts."""
+        if self.marks is not None:
+            return self.marks
         if self.after is self.before and self.given.insertions.is_empty():
             self.marks = self._marks_of_deletions()
         else:
@@ -336,12 +375,18 @@ class EqualityUpdate:
 
     def _mark_implied(self, touched: SettledFacts, implied: SettledFacts) -> None:
         engine = self.engine
-        counts = engine.recursive_counts
-        before = counts.positive(touched)
+        before = engine.recursive_counts.positive(touched)
+        self._change_implied(
+            engine.settle(before - implied), engine.settle(implied - before)
+        )
+
+    def _change_implied(self, before: SettledFacts, after: SettledFacts) -> None:
+        """Take note of explicit facts that were implied, and that are now."""
+        counts = self.engine.recursive_counts
         if not before.is_empty():
-            counts.subtract(engine.once(engine.settle(before - implied)))
-        if not implied.is_empty():
-            counts.add(engine.once(engine.settle(implied - before)))
+            counts.subtract(self.engine.once(before))
+        if not after.is_empty():
+            counts.add(self.engine.once(after))
 
     def maintain_others(self, maintain: Callable[[Run], None]) -> None:
         """Step 3, its second half: an ordinary update of the other rules."""

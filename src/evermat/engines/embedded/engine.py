@@ -57,12 +57,18 @@ if TYPE_CHECKING:
         Pattern,
     )
     from evermat.engine_abilities import (
+        ComponentRules,
         CountedStrata,
+        Representatives,
         StratumWork,
+        Withdrawal,
     )
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
+    from evermat.engines.embedded.representatives import Cliques
     from evermat.engines.embedded.whole_updates import WholeUpdates
+    from evermat.engines.embedded.withdrawals import Withdrawals
+    from evermat.values import Kind
 
 MANY_DEAD = 1 << 16
 """Rows that no longer hold are cleared out if there are more than this, and more of
@@ -99,6 +105,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self._whole_updates: dict[bool, WholeUpdates] = {}
         """By whether facts are proved, where derivations are not counted."""
         self._updates_so_far = 0
+        self._withdrawals: Withdrawals | None = None
 
     # ------------------------------------------------------------------- relations
 
@@ -202,6 +209,37 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         work, matches = done
         self.matches += matches
         return work
+
+    def withdraw(
+        self,
+        rules: ComponentRules,
+        deletions: SettledFacts,
+        representatives: Representatives,
+        sets: tuple[GrowingFacts, GrowingFacts],
+        values: frozenset[Kind],
+    ) -> Withdrawal | None:
+        """Bring the component of equality up to date, where that is little work."""
+        if self._withdrawals is None:
+            if WHOLE_UPDATES not in sys.modules:
+                return None
+            from evermat.engines.embedded.withdrawals import (  # noqa: PLC0415
+                Withdrawals,
+            )
+
+            self._withdrawals = Withdrawals(self._plans, self._at_once)
+        done = self._withdrawals.run(
+            rules,
+            self.store,
+            cast("Settled", deletions),
+            cast("Cliques", representatives),
+            cast("tuple[Growing, Growing]", sets),
+            values,
+        )
+        if done is None:
+            return None
+        withdrawal, matches = done
+        self.matches += matches
+        return withdrawal
 
     def get_ready(self, strata: CountedStrata) -> None:
         """Make what updates will need, if that costs little beside the first facts."""
@@ -406,6 +444,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self._plans.forget_programs()
         for updates in self._whole_updates.values():
             updates.forget()
+        if self._withdrawals is not None:
+            self._withdrawals.forget()
 
     def _end(self) -> None:
         self.store.sets.release_all()

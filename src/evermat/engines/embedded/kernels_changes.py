@@ -11,10 +11,11 @@ does not see when one that it calls has changed; `make setup` compiles all of it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numba.core.types import unliteral
 
 from evermat.engines.embedded.kernels import int64, kernel, sort_keys
 from evermat.engines.embedded.kernels_programs import match_programs, tally
@@ -139,8 +140,15 @@ def part(function: _Function) -> _Function:
     not be: loading all that an update is made of would take far longer.
     """
     compile_: Any = njit(nogil=True, error_model="numpy")
-    compiled: _Function = compile_(function)
-    return compiled
+    compiled: Any = compile_(function)
+    template_for = compiled.get_call_template
+
+    def template_for_any(arguments: Any, named: Any) -> Any:  # noqa: ANN401
+        # Else a function is compiled once for each constant that it is called with.
+        return template_for(tuple(map(unliteral, arguments)), named)
+
+    compiled.get_call_template = template_for_any
+    return cast("_Function", compiled)
 
 
 # --------------------------------------------------------------------------- facts

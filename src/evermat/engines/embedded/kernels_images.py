@@ -298,7 +298,7 @@ def count_originals(lines: Numbers, rows: Rows, others: Rows, most: int) -> int:
 
 
 @inner_kernel("boolean(int64, uint32[::1], uint32[::1], uint32[::1])")
-def _go_on(arity: int, ring: Ids, first: Ids, ids: Ids) -> bool:
+def go_on(arity: int, ring: Ids, first: Ids, ids: Ids) -> bool:
     """Go from a fact to the next one that is equal; whether there is one.
 
     The members of the last column change fastest.
@@ -335,7 +335,7 @@ def list_originals(
             while True:
                 if row >= 0 and read_status(status, row) & EXPLICIT:
                     size = _note(status, row, found, size, bit)
-                if not _go_on(arity, ring, first, ids):
+                if not go_on(arity, ring, first, ids):
                     break
                 row = _find(relation, ids)
         _clear(status, found, start, size, bit)

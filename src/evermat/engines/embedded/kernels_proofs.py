@@ -74,7 +74,7 @@ def _keep_without(bit: int, source: int, size: int, wiring: Wired, lists: Lists)
 
 
 @part
-def _derive_from(
+def derive_from(
     source: int,
     size: int,
     sort: int,
@@ -194,7 +194,7 @@ def _saturate(
             return int64(DONE)
         report[ARE_PROVED] += size
         report[ROUNDS] += 1
-        count = _derive_from(
+        count = derive_from(
             IN_DELTA, size, RECURSIVE, PROVING, wiring, lists, given, state
         )
         if count < 0:
@@ -224,7 +224,7 @@ def _find_bodies(
             keys[IN_DELTA, size] = keys[IN_TODO, i]
             size += 1
     before = state[MATCHES]
-    found = _derive_from(
+    found = derive_from(
         IN_DELTA, size, BACKWARD, REMAINING, wiring, lists, given, state
     )
     report[SEARCHING] += state[MATCHES] - before
@@ -359,7 +359,7 @@ def _delete(
             return int64(DONE)
         found = int64(0)
         if recursive:
-            found = _derive_from(
+            found = derive_from(
                 IN_BATCH, size, RECURSIVE, REMAINING, wiring, lists, given, state
             )
             if found < 0:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engine_abilities import StratumWork
-from evermat.engines.embedded.arrays import NO_KEYS, NO_ROWS
+from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.counters import below_zero
-from evermat.engines.embedded.flat import Flat
+from evermat.engines.embedded.fact_keys import facts_of, keys_of
 from evermat.engines.embedded.heads import new_rows
 from evermat.engines.embedded.kernels_changes import (
     ADDITIONS,
@@ -43,7 +43,6 @@ from evermat.engines.embedded.kernels_changes import (
     REPORT_SIZE,
     STATE_SIZE,
     mark_keys,
-    split_keys,
 )
 from evermat.engines.embedded.kernels_updates import maintain, restore_counts
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
@@ -213,26 +212,10 @@ class ProvedUpdate:
         )
 
     def _keys(self, facts: Settled) -> Keys:
-        if facts.is_empty():
-            return NO_KEYS
-        flat = facts.flat(self.store.relations)
-        known = self.wiring.numbers
-        numbers = np.array([known[name] for name in flat.names], np.uint64)
-        sizes = flat.lines[:, 2] - flat.lines[:, 1]
-        keys: Keys = np.repeat(numbers << _HALF, sizes)
-        keys |= flat.rows.astype(np.uint64)
-        return keys
+        return keys_of(facts, self.store, self.wiring)
 
     def _facts(self, keys: Keys) -> Settled:
-        if not keys.size:
-            return Settled({})
-        rows = np.empty(keys.size, np.int32)
-        names = self.wiring.names
-        lines = np.empty((len(names), 4), np.int64)
-        spare = self.room.keys[IN_SPARE]
-        count = split_keys(self.wiring.arrays[0], keys, keys.size, spare, rows, lines)
-        lines = lines[:count]
-        return Settled(Flat([names[at] for at in lines[:, 3].tolist()], rows, lines))
+        return facts_of(keys, self.wiring, self.room.keys[IN_SPARE])
 
     # -- facts that are derived for the first time
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite.ir import Constant, FunctionType, VoidType
+from numba import carray, njit
 from numba.extending import intrinsic
 
 from evermat.engines.embedded.kernels import (
@@ -88,6 +90,36 @@ def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
     return fetch
 
 
+@intrinsic
+def _pointer(_context: Any, _address: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Takes a number for what it is."""
+
+    def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+        return builder.inttoptr(given[0], context.get_value_type(_types.voidptr))
+
+    return _types.voidptr(int64), generate
+
+
+def _array_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Makes an array of what begins at an address: so many elements."""
+
+    @njit(nogil=True)
+    def array(address: int, size: int) -> Any:  # noqa: ANN401
+        return carray(_pointer(address), (size,), kind)
+
+    return array
+
+
+def _table_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """The same for lines of as many elements."""
+
+    @njit(nogil=True)
+    def table(address: int, lines: int, size: int) -> Any:  # noqa: ANN401
+        return carray(_pointer(address), (lines, size), kind)
+
+    return table
+
+
 prefetch = _fetcher()
 read_number = _reader(int64)
 read_key = _reader(uint64)
@@ -96,5 +128,17 @@ read_row = _reader(int32)
 read_status = _reader(uint16)
 read_byte = _reader_anywhere(uint8)
 read_word = _reader_anywhere(uint64)
+write_number = _writer(int64)
+write_key = _writer(uint64)
+write_id = _writer(uint32)
 write_row = _writer(int32)
 write_status = _writer(uint16)
+numbers_at = _array_at(np.int64)
+keys_at = _array_at(np.uint64)
+ids_at = _array_at(np.uint32)
+rows_at = _array_at(np.int32)
+flags_at = _array_at(np.uint8)
+number_lines_at = _table_at(np.int64)
+key_lines_at = _table_at(np.uint64)
+row_lines_at = _table_at(np.int32)
+flag_lines_at = _table_at(np.uint8)

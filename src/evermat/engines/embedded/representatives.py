@@ -22,7 +22,7 @@ from evermat.engines.embedded.heads import FEW
 from evermat.engines.embedded.remembered_ids import RememberedIds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -53,6 +53,10 @@ class Cliques:
     def without_any(cls, dictionary: Dictionary, spares: list[CliqueArrays]) -> Cliques:
         """No cliques of two and more; arrays of others may be used again."""
         return cls(dictionary, Held(CliqueArrays(), spares))
+
+    def without_any_like(self) -> Cliques:
+        """No cliques of two and more of the same constants."""
+        return Cliques.without_any(self._dictionary, self._held.spares)
 
     # ------------------------------------------------------------------- questions
 
@@ -88,6 +92,15 @@ class Cliques:
     def others(self) -> Rows:
         """For each id the number of other names in its clique."""
         return self._held.arrays.others
+
+    @property
+    def kinds(self) -> Flags:
+        """The kind of each id."""
+        return self._dictionary.kinds
+
+    def ids_of(self, constants: Sequence[Constant]) -> Ids:
+        """The ids of constants; asked for again, the same sequence is known."""
+        return self._ids.of(constants) if constants else NO_IDS
 
     def map(self, ids: Ids) -> Ids:
         """The representatives of ids, in any shape."""
@@ -256,7 +269,7 @@ class Cliques:
             self.links,
             self.ring,
             self._dictionary.kinds,
-            _ranks(values),
+            ranks_of(values),
             np.array(sorted(self._integers), np.uint32),
             left,
             right,
@@ -267,6 +280,20 @@ class Cliques:
         self._label(_distinct(roots))
         for name, integer in integers:
             self._attach(name, integer, values)
+
+    def unite_by(self, unite: Callable[[], Ids]) -> None:
+        """Have names united that were different so far, by who knows the arrays.
+
+        Args:
+            unite: does it; returns a name of each clique that has several then.
+        """
+        with self._writing():
+            names = unite()
+            if names.size:
+                roots = _distinct(_followed(names, self.links))
+                members = self._clique(roots)
+                self._held.arrays.note(members)
+                self._moved = members.size - roots.size
 
     def _names(self, left: Ids, right: Ids) -> tuple[Ids, Ids, set[tuple[int, int]]]:
         """Pairs of names, and pairs of a name and an integer that is new to cliques."""
@@ -300,7 +327,7 @@ class Cliques:
             if self._integers[root] != integer:
                 self._refuse(root, integer)
             return
-        if not _ranks(values)[self._dictionary.kinds[root]]:
+        if not ranks_of(values)[self._dictionary.kinds[root]]:
             self._refuse(root, integer)
         other = self._roots.get(integer)
         if other is not None:
@@ -310,7 +337,7 @@ class Cliques:
                 self.links,
                 self.ring,
                 self._dictionary.kinds,
-                _ranks(values),
+                ranks_of(values),
                 valued,
                 *pair,
             )
@@ -451,7 +478,7 @@ def _translated(ids: Ids, table: Mapping[int, int]) -> Ids:
     return np.where(keys[places] == ids, values[places], ids)
 
 
-def _ranks(values: frozenset[Kind]) -> Flags:
+def ranks_of(values: frozenset[Kind]) -> Flags:
     """For every kind of constant 0 if it is one of some kinds, else 1."""
     ranks = np.ones(256, np.uint8)
     ranks[[int(kind) for kind in values]] = 0

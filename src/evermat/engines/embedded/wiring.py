@@ -61,13 +61,11 @@ Reached = dict[str, list[tuple[int, "Program"]]]
 """For each relation the programs that read its change, and the slot of each."""
 
 
-class Wiring:
-    """What the relations that updates have reached so far set off.
+class Wires:
+    """Programs that changes of relations set off, numbered.
 
     Args:
-        strata: the rules.
         plans: plans and programs of queries.
-        proofs: whether facts are proved, where derivations are not counted.
 
     Attributes:
         names: the relations, by number.
@@ -78,21 +76,108 @@ class Wiring:
             since programs were last told of it.
     """
 
-    def __init__(self, strata: CountedStrata, plans: Plans, *, proofs: bool) -> None:
-        self.strata = strata
-        self._proofs = proofs
+    arrays: Wired
+    work: Numbers
+
+    def __init__(self, plans: Plans) -> None:
         self._plans = plans
         self.names: list[str] = []
         self.numbers: dict[str, int] = {}
         self.programs: list[Program] = []
-        self._barred: set[str] = set()
-        """Relations whose change reaches rules that have no program."""
         self._entries: dict[int, list[tuple[int, int, int]]] = {}
         self._holders: list[int] = []
         self._uses: dict[Index, Relation] = {}
         self._sizes: list[tuple[Relation, int]] = []
         self._many = MANY_SEARCHES
-        self._lay_out()
+
+    def is_apt(self) -> bool:
+        """Whether relations are about as large as they were when plans were made."""
+        for relation, size in self._sizes:
+            count = relation.count + 16
+            if not size <= GROWTH * count <= GROWTH * GROWTH * size:
+                return False
+        return True
+
+    def describe(self) -> None:
+        """Have layouts of relations and indexes up to date."""
+        for index, relation in self._uses.items():
+            if index.described != relation.count:
+                relation.describe(index)
+
+    def make_directories(self) -> None:
+        """Have directories for all look-ups to come."""
+        for index, relation in self._uses.items():
+            index.make_directories()
+            relation.describe(index)
+
+    def note_work(self) -> None:
+        """Tell programs of look-ups, when there were enough, if anybody cares."""
+        if not any(index.wants_directories for index in self._uses):
+            return
+        searches = self.work.sum(axis=1)
+        if searches.sum() < self._many:
+            return
+        self._many *= GROWTH
+        for program, times in zip(self.programs, searches.tolist(), strict=True):
+            if times:
+                program.note_searches(times)
+        self.work[:] = 0
+
+    def _number(self, name: str, holder: int) -> None:
+        """Give a relation the next number."""
+        self.numbers[name] = len(self.names)
+        self.names.append(name)
+        self._holders.append(holder)
+        relation = self._plans.relations[name]
+        self._uses[relation.primary] = relation
+        self._sizes.append((relation, relation.count + 16))
+
+    def _connect(self, name: str, slot: int, programs: Iterable[Program]) -> None:
+        """Have a change of a relation set off programs of a slot."""
+        first = len(self.programs)
+        for program in programs:
+            self.programs.append(program)
+            self._uses.update(program.uses)
+        entry = self.numbers[name], first, len(self.programs)
+        self._entries.setdefault(slot, []).append(entry)
+
+    def _lay_out(self, slots: int, recursive: list[int]) -> None:
+        """Put it all in arrays."""
+        relations = self._plans.relations
+        addresses = [relations[name].address for name in self.names]
+        entries = [self._entries.get(slot, []) for slot in range(slots)]
+        every = [entry for some in entries for entry in some]
+        programs = [
+            (program.address, self.numbers[program.target]) for program in self.programs
+        ]
+        self.work = np.zeros((len(programs), 2), np.int64)
+        self.arrays = (
+            np.array(addresses, np.int64),
+            np.array(self._holders, np.int64),
+            np.cumsum([0, *map(len, entries)], dtype=np.int64),
+            np.array(every, np.int64).reshape(-1, 3),
+            np.array(programs, np.int64).reshape(-1, 2),
+            self.work,
+            np.array(recursive, np.int64),
+        )
+
+
+class Wiring(Wires):
+    """What the relations that updates have reached so far set off.
+
+    Args:
+        strata: the rules.
+        plans: plans and programs of queries.
+        proofs: whether facts are proved, where derivations are not counted.
+    """
+
+    def __init__(self, strata: CountedStrata, plans: Plans, *, proofs: bool) -> None:
+        super().__init__(plans)
+        self.strata = strata
+        self._proofs = proofs
+        self._barred: set[str] = set()
+        """Relations whose change reaches rules that have no program."""
+        self._lay_out_strata()
 
     def reach(self, names: Iterable[str]) -> bool:
         """Have numbers for relations and all that a change of them can reach.
@@ -110,44 +195,15 @@ class Wiring:
             self._add(found)
         return True
 
-    def is_apt(self) -> bool:
-        """Whether relations are about as large as they were when plans were made."""
-        for relation, size in self._sizes:
-            count = relation.count + 16
-            if not size <= GROWTH * count <= GROWTH * GROWTH * size:
-                return False
-        return True
-
     def describe(self) -> None:
         """Have all numbers up to date: layouts of relations and indexes, too."""
         if self.arrays[0].size < len(self.names):
-            self._lay_out()
-        for index, relation in self._uses.items():
-            if index.described != relation.count:
-                relation.describe(index)
-
-    def make_directories(self) -> None:
-        """Have directories for all look-ups to come."""
-        for index, relation in self._uses.items():
-            index.make_directories()
-            relation.describe(index)
+            self._lay_out_strata()
+        super().describe()
 
     def raised(self) -> list[Relation]:
         """The relations that want to know whose counts were raised."""
         return [relation for relation, _ in self._sizes if relation.raised]
-
-    def note_work(self) -> None:
-        """Tell programs of look-ups, when there were enough, if anybody cares."""
-        if not any(index.wants_directories for index in self._uses):
-            return
-        searches = self.work.sum(axis=1)
-        if searches.sum() < self._many:
-            return
-        self._many *= GROWTH
-        for program, times in zip(self.programs, searches.tolist(), strict=True):
-            if times:
-                program.note_searches(times)
-        self.work[:] = 0
 
     # -- what a change reaches
 
@@ -215,46 +271,20 @@ class Wiring:
     def _add(self, found: Reached) -> None:
         relations = self._plans.relations
         for name in found:
-            self.numbers[name] = len(self.names)
-            self.names.append(name)
             positions = self.strata.holders.get(name, ())
-            self._holders.append(positions[0] + 1 if positions else 0)
-            relation = relations[name]
-            self._uses[relation.primary] = relation
-            self._sizes.append((relation, relation.count + 16))
+            self._number(name, positions[0] + 1 if positions else 0)
         for name, readers in found.items():
             for slot, some in groupby(readers, key=itemgetter(0)):
-                first = len(self.programs)
-                for _, program in some:
-                    self.programs.append(program)
-                    self._uses.update(program.uses)
-                    if not self._proofs:
+                programs = [program for _, program in some]
+                self._connect(name, slot, programs)
+                if not self._proofs:
+                    for program in programs:
                         relations[program.target].counter(slot // 2 % SORTS)
-                entry = self.numbers[name], first, len(self.programs)
-                self._entries.setdefault(slot, []).append(entry)
 
-    # -- as numbers
-
-    def _lay_out(self) -> None:
-        relations = self._plans.relations
-        addresses = [relations[name].address for name in self.names]
+    def _lay_out_strata(self) -> None:
         strata = self.strata.strata
-        slots = range(_slot(len(strata), NONRECURSIVE))
-        entries = [self._entries.get(slot, []) for slot in slots]
-        every = [entry for some in entries for entry in some]
-        programs = [
-            (program.address, self.numbers[program.target]) for program in self.programs
-        ]
-        self.work: Numbers = np.zeros((len(programs), 2), np.int64)
-        self.arrays: Wired = (
-            np.array(addresses, np.int64),
-            np.array(self._holders, np.int64),
-            np.cumsum([0, *map(len, entries)], dtype=np.int64),
-            np.array(every, np.int64).reshape(-1, 3),
-            np.array(programs, np.int64).reshape(-1, 2),
-            self.work,
-            np.array([0, *(bool(each.recursive.rules) for each in strata)], np.int64),
-        )
+        recursive = [0, *(bool(each.recursive.rules) for each in strata)]
+        self._lay_out(_slot(len(strata), NONRECURSIVE), recursive)
 
 
 def _slot(position: int, sort: int) -> int:

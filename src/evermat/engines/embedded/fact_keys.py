@@ -1,0 +1,44 @@
+"""Facts as keys for compiled code: the number of a relation, and a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engines.embedded.arrays import NO_KEYS
+from evermat.engines.embedded.flat import Flat
+from evermat.engines.embedded.kernels_changes import split_keys
+from evermat.engines.embedded.settled import Settled
+
+if TYPE_CHECKING:
+    from evermat.engines.embedded.arrays import Keys
+    from evermat.engines.embedded.store import Store
+    from evermat.engines.embedded.wiring import Wires
+
+_HALF = np.uint64(32)
+
+
+def keys_of(facts: Settled, store: Store, wires: Wires) -> Keys:
+    """The keys of facts."""
+    if facts.is_empty():
+        return NO_KEYS
+    flat = facts.flat(store.relations)
+    known = wires.numbers
+    numbers = np.array([known[name] for name in flat.names], np.uint64)
+    sizes = flat.lines[:, 2] - flat.lines[:, 1]
+    keys: Keys = np.repeat(numbers << _HALF, sizes)
+    keys |= flat.rows.astype(np.uint64)
+    return keys
+
+
+def facts_of(keys: Keys, wires: Wires, spare: Keys) -> Settled:
+    """The facts of keys, which may be put in order; there is as much room to spare."""
+    if not keys.size:
+        return Settled({})
+    rows = np.empty(keys.size, np.int32)
+    names = wires.names
+    lines = np.empty((len(names), 4), np.int64)
+    count = split_keys(wires.arrays[0], keys, keys.size, spare, rows, lines)
+    lines = lines[:count]
+    return Settled(Flat([names[at] for at in lines[:, 3].tolist()], rows, lines))

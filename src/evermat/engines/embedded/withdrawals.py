@@ -1,0 +1,345 @@
+"""Takes few given facts back where names are equal, in compiled code.
+
+What `evermat.maintenance.equality` does in some hundred steps on sets of a few facts,
+two calls do here: the search for facts and cliques that no longer hold
+(`kernels_doubts`), and the new normal form of given facts (`kernels_marks`). Between
+them, cliques are taken apart. A withdrawal that turns out not to be small is given up,
+and carried out step by step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engine_abilities import Withdrawal
+from evermat.engines.embedded import at_once
+from evermat.engines.embedded.at_once import by_number
+from evermat.engines.embedded.component import ComponentWires
+from evermat.engines.embedded.fact_keys import facts_of, keys_of
+from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.kernels_changes import (
+    CHANGED,
+    DELETED,
+    DONE,
+    FRESH,
+    HAS_FRESH,
+    IN_ADDED,
+    IN_DELETED,
+    IN_SPARE,
+    LOWER,
+    MATCHES,
+    NUMBER_LISTS,
+    PATIENCE,
+    PROVED,
+    mark_keys,
+)
+from evermat.engines.embedded.kernels_doubts import (
+    GROWN,
+    IMAGED,
+    LISTS_OF_NAMES,
+    search_doubts,
+)
+from evermat.engines.embedded.kernels_marks import (
+    IN_CLEARED,
+    IN_GIVEN,
+    IN_IMPLIED,
+    IN_NEW,
+    IN_NOT_IMPLIED,
+    IN_WITHDRAWN,
+    mark_given,
+)
+from evermat.engines.embedded.kernels_names import (
+    ALL_LISTS,
+    ARE_PROVED,
+    BACKWARDS,
+    BIT_COUNT,
+    BITS,
+    CONSTANT_COUNT,
+    CONSTANTS,
+    FORWARDS,
+    FRESH_IDS,
+    KINDS,
+    LISTED,
+    NAMED,
+    NEW,
+    NUMBER_LISTED,
+    OLD,
+    RANKS,
+    ROOM_OF_LIST,
+    ROUNDS,
+    SEEN_BY,
+    SIZES,
+    SPARE_IDS,
+    TASK_SIZE,
+    UNITED,
+    WITHDRAWAL_COUNT,
+    WITHDRAWALS,
+)
+from evermat.engines.embedded.kernels_programs import MOST_SLOTS
+from evermat.engines.embedded.layout import address
+from evermat.engines.embedded.relation import MATERIALISED
+from evermat.engines.embedded.representatives import ranks_of
+
+if TYPE_CHECKING:
+    from evermat.engine_abilities import ComponentRules
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
+    from evermat.engines.embedded.at_once import AtOnce
+    from evermat.engines.embedded.bits import Growing
+    from evermat.engines.embedded.codes import Code
+    from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.plans import Plans
+    from evermat.engines.embedded.representatives import Cliques
+    from evermat.engines.embedded.settled import Settled
+    from evermat.engines.embedded.store import Store
+    from evermat.values import Kind
+
+MOST_FACTS = 1 << 16
+"""How many facts there is room for in a list."""
+
+PATIENCE_FOR_ALL = 1 << 17
+"""How many rows may be looked at."""
+
+MOST_TRIES = 8
+"""How often a search may begin anew because facts need rows."""
+
+
+@dataclass(slots=True)
+class Room:
+    """Lists that are used again by every withdrawal; see `kernels_names`."""
+
+    keys: Keys = field(
+        default_factory=lambda: np.empty((ALL_LISTS, MOST_FACTS), np.uint64)
+    )
+    numbers: Rows = field(
+        default_factory=lambda: np.empty((NUMBER_LISTS, MOST_FACTS), np.int32)
+    )
+    fresh: Ids = field(default_factory=lambda: np.empty(MOST_FACTS, np.uint32))
+    names: Ids = field(
+        default_factory=lambda: np.empty((LISTS_OF_NAMES, MOST_FACTS), np.uint32)
+    )
+    spare: Ids = field(default_factory=lambda: np.empty((3, MOST_SLOTS), np.uint32))
+
+
+class Withdrawals:
+    """Carries out withdrawals.
+
+    Args:
+        plans: plans and programs of queries.
+        queries: knows what may be seen.
+    """
+
+    def __init__(self, plans: Plans, queries: AtOnce) -> None:
+        self._plans = plans
+        self._at_once = queries
+        self._wires: ComponentWires | None = None
+        self._room = Room()
+        self._tables: dict[tuple[int, ...], Flags] = {}
+
+    def forget(self) -> None:
+        """Look at the rules anew: relations may be others, or no more."""
+        self._wires = None
+
+    def run(
+        self,
+        rules: ComponentRules,
+        store: Store,
+        deletions: Settled,
+        cliques: Cliques,
+        sets: tuple[Growing, Growing],
+        values: frozenset[Kind],
+    ) -> tuple[Withdrawal, int] | None:
+        """What it comes to, and the number of all matches.
+
+        None if it has to be carried out step by step.
+        """
+        if not 0 < deletions.size() <= at_once.MOST_CHANGED or cliques.has_integers:
+            return None
+        wires = self._wired(rules)
+        if not wires.is_whole or not store.sets.has_bits(_TAKEN):
+            return None
+        wires.describe()
+        free = [store.sets.take_bit() for _ in range(_TAKEN)]
+        try:
+            bits = (sets[0].bit, sets[1].bit, free[0], 0, *free[1:])
+            one = _OneWithdrawal(wires, store, self._room, bits, self._table(bits))
+            found = one.carry_out(deletions, cliques, values)
+        finally:
+            for bit in free:
+                store.sets.give_back(bit)
+        if found is None:
+            return None
+        for growing, which in zip(sets, (IN_DELETED, IN_ADDED), strict=True):
+            growing.take_over(one.facts(which))
+        return found, int(one.task[MATCHES])
+
+    def _wired(self, rules: ComponentRules) -> ComponentWires:
+        wires = self._wires
+        if wires is None or wires.rules is not rules or not wires.is_apt():
+            wires = self._wires = ComponentWires(rules, self._plans)
+        return wires
+
+    def _table(self, bits: tuple[int, ...]) -> Flags:
+        """What queries may see of each status, in the order of `kernels_doubts`."""
+        known = self._tables.get(bits)
+        if known is None:
+            deleted, changed = bits[DELETED], bits[CHANGED]
+            remaining: Code = ("-", MATERIALISED, deleted)
+            possible: Code = ("-", MATERIALISED, ("-", deleted, bits[IMAGED]))
+            known = self._tables[bits] = np.stack(
+                [
+                    self._at_once.table(seen, seen, changed, 0)
+                    for seen in (remaining, possible, bits[PROVED])
+                ]
+            )
+        return known
+
+
+_TAKEN = BIT_COUNT - 3
+"""How many status bits are taken for the time of a withdrawal: not those of the two
+sets, nor one for changes that negation reads."""
+
+
+class _OneWithdrawal:
+    """A withdrawal that is carried out.
+
+    Attributes:
+        task: all that compiled code works on; see `kernels_names`.
+    """
+
+    def __init__(
+        self,
+        wires: ComponentWires,
+        store: Store,
+        room: Room,
+        bits: tuple[int, ...],
+        table: Flags,
+    ) -> None:
+        self.wires = wires
+        self.store = store
+        self.room = room
+        self.table = table
+        task: Numbers = np.zeros(TASK_SIZE, np.int64)
+        task[BITS : BITS + BIT_COUNT] = bits
+        task[LISTED], task[ROOM_OF_LIST] = address(room.keys), MOST_FACTS
+        task[NUMBER_LISTED], task[FRESH_IDS] = address(room.numbers), address(room.fresh)
+        task[NAMED], task[SPARE_IDS] = address(room.names), address(room.spare)
+        task[SEEN_BY] = address(table)
+        wires.write(task)
+        self.task = task
+
+    def carry_out(
+        self, deletions: Settled, cliques: Cliques, values: frozenset[Kind]
+    ) -> Withdrawal | None:
+        """Do the work; None if it is too much, when nothing has changed."""
+        task, wires = self.task, self.wires
+        keys = keys_of(deletions, self.store, wires)
+        task[WITHDRAWALS], task[WITHDRAWAL_COUNT] = address(keys), keys.size
+        constants = cliques.ids_of(wires.rules.constants)
+        task[CONSTANTS], task[CONSTANT_COUNT] = address(constants), constants.size
+        kinds, ranks = cliques.kinds, ranks_of(values)
+        task[KINDS], task[RANKS] = address(kinds), address(ranks)
+        proved = cliques.without_any_like()
+        self._write_names(OLD, cliques)
+        if not self._search(proved):
+            return None
+        try:
+            after = self._mark(cliques, proved)
+        except BaseException:
+            self._take_back()
+            raise
+        if after is None:
+            self._take_back()
+            return None
+        wires.note_work()
+        return self._found(after)
+
+    def _write_names(self, at: int, cliques: Cliques) -> None:
+        """Tell the task which names are equal."""
+        links = cliques.links
+        arrays = address(links), address(cliques.ring), address(cliques.others)
+        self.task[at : at + 4] = (*arrays, links.size)
+
+    def _search(self, proved: Cliques) -> bool:
+        """Find out what no longer holds; whether it could be found out."""
+        task, names = self.task, self.room.names
+
+        def search() -> Ids:
+            self._write_names(NEW, proved)
+            for _ in range(MOST_TRIES):
+                task[:BITS] = 0
+                task[PATIENCE] = PATIENCE_FOR_ALL
+                ends = search_doubts(address(task))
+                if ends != HAS_FRESH:
+                    break
+                self._give_rows()
+            is_done.append(ends == DONE)
+            return names[GROWN, : task[UNITED] if ends == DONE else 0]
+
+        is_done: list[bool] = []
+        proved.unite_by(search)
+        return is_done[0]
+
+    def _mark(self, cliques: Cliques, proved: Cliques) -> Cliques | None:
+        """Bring given facts into their new normal form; returns the cliques then."""
+        task, after = self.task, cliques
+        nodes = self._nodes()
+        if nodes.size:
+            after = cliques.copy()
+            after.assign(cliques.members(nodes)[1], proved)
+            self.wires.look_everywhere(task)
+        self._write_names(NEW, after)
+        for _ in range(MOST_TRIES):
+            task[FRESH] = 0
+            ends = mark_given(address(task), bool(nodes.size))
+            if ends != HAS_FRESH:
+                break
+            self._give_rows()
+        return after if ends == DONE else None
+
+    def _nodes(self) -> Ids:
+        """What stood for cliques that fall apart."""
+        keys = self._keys(IN_DELETED)
+        rows = keys[keys <= LOWER].astype(np.int64)
+        return self.store.relations[self.wires.rules.same].table[0, rows]
+
+    def _keys(self, which: int) -> Keys:
+        return self.room.keys[which, : self.task[SIZES + which]]
+
+    def facts(self, which: int) -> Settled:
+        """The facts of a list."""
+        return facts_of(self._keys(which), self.wires, self.room.keys[IN_SPARE])
+
+    def _give_rows(self) -> None:
+        """Give rows to facts that have none."""
+        wires, relations = self.wires, self.store.relations
+        arities = np.array([relations[name].arity for name in wires.names], np.int64)
+        fresh = self.room.fresh[: self.task[FRESH]]
+        for number, table in by_number(fresh, arities).items():
+            intern_rows(relations[wires.names[number]], table)
+        wires.describe()
+
+    def _take_back(self) -> None:
+        keys = self._keys(IN_DELETED)
+        deleted = int(self.task[BITS + DELETED])
+        mark_keys(self.wires.arrays[0], keys, keys.size, 0, deleted, 0)
+
+    def _found(self, after: Cliques) -> Withdrawal:
+        task = self.task
+        return Withdrawal(
+            representatives=after,
+            withdrawn=self.facts(IN_WITHDRAWN),
+            given=self.facts(IN_GIVEN),
+            cleared=self.facts(IN_CLEARED),
+            set=self.facts(IN_NEW),
+            implied=self.facts(IN_IMPLIED),
+            not_implied=self.facts(IN_NOT_IMPLIED),
+            rounds=int(task[ROUNDS]),
+            forward_instances=int(task[FORWARDS]),
+            backward_instances=int(task[BACKWARDS]),
+            proved=int(task[ARE_PROVED]),
+            deleted=int(task[SIZES + IN_DELETED]),
+            added=int(task[SIZES + IN_ADDED]),
+        )
