@@ -83,12 +83,10 @@ class Maintained:
         if moved.is_empty():
             return CliqueChange(before, after, *self._facts)
         lost, gained = run.changes()
-        ours = engine.settle(moved | engine.rewrite(moved, after))
-        theirs = engine.settle(moved | engine.rewrite(moved, before))
-        old_marks = engine.rewrite(ours, before)
-        new_marks = engine.rewrite(theirs, after)
+        # Facts before mention what stood for the names, and facts after what does now.
         # All at once, because looking through all relations costs most.
-        marks = engine.settle(old_marks | new_marks)
+        old_marks = engine.rewrite(moved, before)
+        marks = engine.settle(old_marks | engine.rewrite(moved, after))
         found = engine.mentioning(marks, run.possible)
         old = engine.settle(lost | (found & engine.materialised))
         new = engine.settle(gained | (found & run.updated))

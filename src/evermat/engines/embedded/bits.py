@@ -166,5 +166,5 @@ class Marker:
             self._sets.relations[name].flip(settled.rows[name], bit, present=False)
         for settled in self._whole:
             self._sets.mark(settled, self._bits[settled], present=False)
-        for bit in reversed(self._bits.values()):
-            self._sets.give_back(bit)
+        if self._bits:
+            self._sets.give_back(*self._bits.values())

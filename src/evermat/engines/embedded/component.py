@@ -1,4 +1,4 @@
-"""The component of equality as numbers for compiled code: its rules, and all relations."""
+"""The component of equality as numbers for compiled code: rules and relations."""
 
 from __future__ import annotations
 
@@ -54,10 +54,13 @@ class ComponentWires(Wires):
             PROVING: rules.proving.delta,
         }
         found = {slot: self._programs(each) for slot, each in by_slot.items()}
-        self.is_whole = all(
-            region.names == region.relations
-            for region in (rules.region, rules.derivable, rules.read_alone)
-        ) and None not in found.values()
+        self.is_whole = (
+            all(
+                region.names == region.relations
+                for region in (rules.region, rules.derivable, rules.read_alone)
+            )
+            and None not in found.values()
+        )
         if not self.is_whole:
             return
         relations = plans.relations
@@ -81,7 +84,7 @@ class ComponentWires(Wires):
         return len(self._plans.relations) == len(self.names) and super().is_apt()
 
     def _programs(self, queries: QuerySet) -> dict[str, list[Program]] | None:
-        """The programs that a change of each relation sets off; None if one has none."""
+        """The programs that changes of relations set off; None if one is missing."""
         found: dict[str, list[Program]] = {}
         for change, some in queries.by_change.items():
             programs = [self._plans.program(query) for query in some]

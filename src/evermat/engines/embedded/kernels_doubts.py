@@ -87,6 +87,7 @@ from evermat.engines.embedded.kernels_names import (
     WITHDRAWALS,
     clear_bit,
     clear_list,
+    fetch_names,
     give_up,
     has,
     image_of,
@@ -114,6 +115,7 @@ from evermat.engines.embedded.kernels_names import (
     spend,
     status_of,
 )
+from evermat.engines.embedded.kernels_programs import BLOCK
 from evermat.engines.embedded.kernels_proofs import derive_from
 from evermat.engines.embedded.layout import ARITY
 from evermat.engines.embedded.raw import (
@@ -126,7 +128,6 @@ from evermat.engines.embedded.raw import (
     read_id,
     read_key,
     read_number,
-    read_row,
     row_lines_at,
     rows_at,
     write_id,
@@ -136,7 +137,7 @@ from evermat.engines.embedded.raw import (
 from evermat.engines.embedded.relation import EXPLICIT, MATERIALISED
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Ids, Rows
+    from evermat.engines.embedded.arrays import Ids
 
 DOUBTFUL, EXPLORED, IMAGED, WHOLE, CROWDED, SEEN, WITHDRAWN = range(7, BIT_COUNT)
 """Status bits beside those of `kernels_changes`. Facts are *crowded* if two given facts
@@ -579,10 +580,11 @@ def _find_hints(task: int) -> None:
     kept = int64(0)
     for i in range(size_of(IN_MENTIONED, task)):
         image = image_of(key_at(IN_MENTIONED, i, task), OLD, ids, task)
-        if image != NONE and status_of(image, task) & MATERIALISED:
-            if not has(DELETED, image, task):
-                set_key(IN_MENTIONED, kept, image, task)
-                kept += 1
+        if image == NONE or has(DELETED, image, task):
+            continue
+        if status_of(image, task) & MATERIALISED:
+            set_key(IN_MENTIONED, kept, image, task)
+            kept += 1
     set_size(IN_MENTIONED, kept, task)
 
 
@@ -623,11 +625,13 @@ def _find_reasons(task: int) -> int:
         if not has(IMAGED, key, task) and not _is_derivable(key, task):
             continue
         for at in range(read_names(key, ids, task)):
-            if others_of(int64(ids[at]), OLD, task) != 0:
-                node = node_of(int64(ids[at]), task)
-                if node != NONE and _is_possible(node, task):
-                    if not has(EXPLORED, node, task):
-                        put_once(IN_REST, node, SEEN, task)
+            if others_of(int64(ids[at]), OLD, task) == 0:
+                continue
+            node = node_of(int64(ids[at]), task)
+            if node == NONE or has(EXPLORED, node, task):
+                continue
+            if _is_possible(node, task):
+                put_once(IN_REST, node, SEEN, task)
     clear_list(IN_REST, SEEN, task)
     _copy(IN_REST, IN_TODO, task)
     return how_it_stands(task)
@@ -762,9 +766,10 @@ def _delete(task: int) -> int:
         set_size(IN_BATCH, 0, task)
         for i in range(size_of(IN_CANDIDATES, task)):
             key = key_at(IN_CANDIDATES, i, task)
-            if not has(DELETED, key, task):
-                if put_once(IN_DOUBTFUL, key, DOUBTFUL, task):
-                    put(IN_BATCH, key, task)
+            if has(DELETED, key, task):
+                continue
+            if put_once(IN_DOUBTFUL, key, DOUBTFUL, task):
+                put(IN_BATCH, key, task)
         set_size(IN_CANDIDATES, 0, task)
         if size_of(IN_BATCH, task) == 0:
             return how_it_stands(task)
@@ -788,7 +793,10 @@ def _sort_deletions(task: int) -> None:
     """Divide given facts that go, and find those that stood for them."""
     component = read_number(task, COMPONENT)
     deletions = read_number(task, WITHDRAWALS)
-    for i in range(read_number(task, WITHDRAWAL_COUNT)):
+    count = read_number(task, WITHDRAWAL_COUNT)
+    for i in range(count):
+        if i % BLOCK == 0:
+            fetch_names(deletions, i, min(i + BLOCK, count), task)
         key = read_key(deletions, i)
         if is_shared(key, task):
             put_once(IN_SHARED, key, WITHDRAWN, task)

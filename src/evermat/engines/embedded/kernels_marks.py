@@ -8,7 +8,7 @@ search, in which `NEW` is now what names are equal after the update.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from evermat.engines.embedded.kernels import int64, kernel
 from evermat.engines.embedded.kernels_changes import (
@@ -74,6 +74,9 @@ from evermat.engines.embedded.kernels_names import (
 )
 from evermat.engines.embedded.raw import read_number, read_row
 from evermat.engines.embedded.relation import EXPLICIT, MATERIALISED
+
+if TYPE_CHECKING:
+    import numpy as np
 
 IS_OLD, IS_NEW, IS_STILL = CHECKED, PROVED, DELAYED
 """Status bits that the search has cleared: facts that stood for affected given facts,

@@ -43,6 +43,7 @@ from evermat.engines.embedded.layout import KEYS as KEYS_OF_RUN
 from evermat.engines.embedded.layout import TABLE as TABLE_OF_RELATION
 from evermat.engines.embedded.raw import (
     ids_at,
+    prefetch,
     read_id,
     read_key,
     read_number,
@@ -127,6 +128,7 @@ IS_DERIVABLE, IS_READ_ALONE = 1, 2
 
 _WORD = 8
 _ID = 4
+_STATUS = 2
 
 
 # --------------------------------------------------------------------------- lists
@@ -341,6 +343,31 @@ def name_of(node: np.uint64, task: int) -> int:
 
 
 @part
+def fetch_names(keys: int, low: int, high: int, task: int) -> None:
+    """Have what is known of some facts at hand: what is read for many comes at once."""
+    others = read_number(task, OLD + OTHERS)
+    size = read_number(task, OLD + NAMES)
+    for i in range(low, high):
+        key = read_key(keys, i)
+        relation = relation_of(key, task)
+        row = int64(key & LOWER)
+        prefetch(read_number(relation, STATUS) + _STATUS * row)
+        table = read_number(relation, TABLE_OF_RELATION) + _ID * row
+        room = _ID * read_number(relation, ROOM)
+        for at in range(read_number(relation, ARITY)):
+            prefetch(table + at * room)
+    for i in range(low, high):
+        key = read_key(keys, i)
+        relation = relation_of(key, task)
+        table = read_number(relation, TABLE_OF_RELATION)
+        room = read_number(relation, ROOM)
+        for at in range(read_number(relation, ARITY)):
+            name = int64(read_id(table, at * room + int64(key & LOWER)))
+            if name < size:
+                prefetch(others + _ID * name)
+
+
+@part
 def is_shared(key: np.uint64, task: int) -> bool:
     """Whether a fact mentions a name that had others."""
     ids = room_for_names(0, task)
@@ -401,11 +428,11 @@ def list_given(key: np.uint64, without: int, which: int, names: int, task: int) 
     count = int64(0)
     one = key
     while True:
-        if one != NONE and is_given(one, task):
-            if without < 0 or not has(without, one, task):
-                count += 1
-                if which >= 0:
-                    put(which, one, task)
+        is_one = one != NONE and is_given(one, task)
+        if is_one and (without < 0 or not has(without, one, task)):
+            count += 1
+            if which >= 0:
+                put(which, one, task)
         if weight == 1 or not go_on(arity, ring, first, ids):
             return count
         one = find_fact(int64(key >> HALF), ids, arity, task)

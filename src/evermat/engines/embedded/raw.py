@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite.ir import Constant, FunctionType, VoidType
-from numba import carray, njit
 from numba.extending import intrinsic
 
 from evermat.engines.embedded.kernels import (
@@ -90,22 +90,30 @@ def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
     return fetch
 
 
-@intrinsic
-def _pointer(_context: Any, _address: Any) -> Any:  # noqa: ANN401  Numba's types have none
+def _pointer_maker() -> Any:  # noqa: ANN401  Numba's types have none
     """Takes a number for what it is."""
 
-    def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
-        return builder.inttoptr(given[0], context.get_value_type(_types.voidptr))
+    @intrinsic
+    def point(_context: Any, _address: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            return builder.inttoptr(given[0], context.get_value_type(_types.voidptr))
 
-    return _types.voidptr(int64), generate
+        return _types.voidptr(int64), generate
+
+    return point
+
+
+_pointer = _pointer_maker()
+_numba: Any = numba  # its own stubs do not list all
+_carray = _numba.carray
 
 
 def _array_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
     """Makes an array of what begins at an address: so many elements."""
 
-    @njit(nogil=True)
+    @_numba.njit(nogil=True)
     def array(address: int, size: int) -> Any:  # noqa: ANN401
-        return carray(_pointer(address), (size,), kind)
+        return _carray(_pointer(address), (size,), kind)
 
     return array
 
@@ -113,9 +121,9 @@ def _array_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
 def _table_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
     """The same for lines of as many elements."""
 
-    @njit(nogil=True)
+    @_numba.njit(nogil=True)
     def table(address: int, lines: int, size: int) -> Any:  # noqa: ANN401
-        return carray(_pointer(address), (lines, size), kind)
+        return _carray(_pointer(address), (lines, size), kind)
 
     return table
 

@@ -385,10 +385,10 @@ class Cliques:
                 del self._roots[self._integers.pop(int(root))]
         if not names.size:
             return
-        roots = _followed(names, source.links)
-        self._arrange(names, roots)
+        self._held.arrays.correct(source._held.arrays, names)
+        self._held.arrays.note(names)
         for root, integer in source._integers.items():
-            if root in roots:
+            if root in names:
                 self._integers[root] = integer
                 self._roots[integer] = root
 

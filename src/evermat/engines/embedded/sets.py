@@ -92,10 +92,10 @@ class Sets:
             growing.release()
         self._growing.clear()
 
-    def give_back(self, bit: int) -> None:
-        """Make a bit, which no row has any more, free for other sets."""
+    def give_back(self, *bits: int) -> None:
+        """Make bits, which no row has any more, free for other sets."""
         # In order, so that updates take the same bits, and find tables made for them.
-        self._free.append(bit)
+        self._free += bits
         self._free.sort(reverse=True)
 
     def has_bits(self, count: int) -> bool:
@@ -110,6 +110,10 @@ class Sets:
                 help="end the transaction, which gives them back",
             )
         return self._free.pop()
+
+    def take_bits(self, count: int) -> list[int]:
+        """So many bits that no row has: ask first whether there are any."""
+        return [self._free.pop() for _ in range(count)]
 
     @property
     def spare_bit(self) -> int:

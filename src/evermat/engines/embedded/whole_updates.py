@@ -129,23 +129,21 @@ class WholeUpdates:
         needed = BITS_FOR_PROOFS if self._proofs else BITS_FOR_COUNTS
         if not store.sets.has_bits(needed + BITS_FOR_GIVEN):
             return None
-        free: list[int] = []
         with Marker(store.sets) as marker:
             given: Code | None = 0
             if explicit is not None:
                 given = store.sets.common_code(explicit, marker)
             if given is None:
                 return None
+            free = store.sets.take_bits(needed)
             try:
-                free += (store.sets.take_bit() for _ in range(needed))
                 bits = (sets[0].bit, sets[1].bit, *free)
                 kind = ProvedUpdate if self._proofs else CountedUpdate
                 table = self._table(bits, given)
                 update = kind(wiring, store, self._room, bits, table)
                 found = update.carry_out(changes)
             finally:
-                for bit in free:
-                    store.sets.give_back(bit)
+                store.sets.give_back(*free)
         if found is None:
             return None
         for growing, facts in zip(sets, found, strict=True):

@@ -89,9 +89,13 @@ class Wires:
         self._uses: dict[Index, Relation] = {}
         self._sizes: list[tuple[Relation, int]] = []
         self._many = MANY_SEARCHES
+        self._time = -1
+        """When everything was described for the last time."""
 
     def is_apt(self) -> bool:
         """Whether relations are about as large as they were when plans were made."""
+        if self._time == self._plans.time:
+            return True
         for relation, size in self._sizes:
             count = relation.count + 16
             if not size <= GROWTH * count <= GROWTH * GROWTH * size:
@@ -100,9 +104,12 @@ class Wires:
 
     def describe(self) -> None:
         """Have layouts of relations and indexes up to date."""
+        if self._time == self._plans.time:
+            return
         for index, relation in self._uses.items():
             if index.described != relation.count:
                 relation.describe(index)
+        self._time = self._plans.time
 
     def make_directories(self) -> None:
         """Have directories for all look-ups to come."""
@@ -130,6 +137,7 @@ class Wires:
         self._holders.append(holder)
         relation = self._plans.relations[name]
         self._uses[relation.primary] = relation
+        self._time = -1
         self._sizes.append((relation, relation.count + 16))
 
     def _connect(self, name: str, slot: int, programs: Iterable[Program]) -> None:
@@ -138,6 +146,7 @@ class Wires:
         for program in programs:
             self.programs.append(program)
             self._uses.update(program.uses)
+            self._time = -1
         entry = self.numbers[name], first, len(self.programs)
         self._entries.setdefault(slot, []).append(entry)
 

@@ -21,6 +21,7 @@ from evermat.engines.embedded.component import ComponentWires
 from evermat.engines.embedded.fact_keys import facts_of, keys_of
 from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.kernels_changes import (
+    ADDED,
     CHANGED,
     DELETED,
     DONE,
@@ -161,19 +162,19 @@ class Withdrawals:
         if not wires.is_whole or not store.sets.has_bits(_TAKEN):
             return None
         wires.describe()
-        free = [store.sets.take_bit() for _ in range(_TAKEN)]
+        free = store.sets.take_bits(_TAKEN)
         try:
             bits = (sets[0].bit, sets[1].bit, free[0], 0, *free[1:])
             one = _OneWithdrawal(wires, store, self._room, bits, self._table(bits))
             found = one.carry_out(deletions, cliques, values)
         finally:
-            for bit in free:
-                store.sets.give_back(bit)
+            store.sets.give_back(*free)
         if found is None:
             return None
-        for growing, which in zip(sets, (IN_DELETED, IN_ADDED), strict=True):
-            growing.take_over(one.facts(which))
-        return found, int(one.task[MATCHES])
+        withdrawal, *changed = found
+        for growing, facts in zip(sets, changed, strict=True):
+            growing.take_over(facts)
+        return withdrawal, int(one.task[MATCHES])
 
     def _wired(self, rules: ComponentRules) -> ComponentWires:
         wires = self._wires
@@ -224,7 +225,10 @@ class _OneWithdrawal:
         task: Numbers = np.zeros(TASK_SIZE, np.int64)
         task[BITS : BITS + BIT_COUNT] = bits
         task[LISTED], task[ROOM_OF_LIST] = address(room.keys), MOST_FACTS
-        task[NUMBER_LISTED], task[FRESH_IDS] = address(room.numbers), address(room.fresh)
+        task[NUMBER_LISTED], task[FRESH_IDS] = (
+            address(room.numbers),
+            address(room.fresh),
+        )
         task[NAMED], task[SPARE_IDS] = address(room.names), address(room.spare)
         task[SEEN_BY] = address(table)
         wires.write(task)
@@ -232,8 +236,11 @@ class _OneWithdrawal:
 
     def carry_out(
         self, deletions: Settled, cliques: Cliques, values: frozenset[Kind]
-    ) -> Withdrawal | None:
-        """Do the work; None if it is too much, when nothing has changed."""
+    ) -> tuple[Withdrawal, Settled, Settled] | None:
+        """What it comes to, and what is deleted and added; None if it is too much.
+
+        In that case nothing has changed, nor has it after an error.
+        """
         task, wires = self.task, self.wires
         keys = keys_of(deletions, self.store, wires)
         task[WITHDRAWALS], task[WITHDRAWAL_COUNT] = address(keys), keys.size
@@ -247,14 +254,15 @@ class _OneWithdrawal:
             return None
         try:
             after = self._mark(cliques, proved)
+            if after is not None:
+                wires.note_work()
+                found = self._found(after)
+                return found, self._facts(IN_DELETED), self._facts(IN_ADDED)
         except BaseException:
             self._take_back()
             raise
-        if after is None:
-            self._take_back()
-            return None
-        wires.note_work()
-        return self._found(after)
+        self._take_back()
+        return None
 
     def _write_names(self, at: int, cliques: Cliques) -> None:
         """Tell the task which names are equal."""
@@ -303,12 +311,13 @@ class _OneWithdrawal:
         """What stood for cliques that fall apart."""
         keys = self._keys(IN_DELETED)
         rows = keys[keys <= LOWER].astype(np.int64)
-        return self.store.relations[self.wires.rules.same].table[0, rows]
+        names: Ids = self.store.relations[self.wires.rules.same].table[0, rows]
+        return names
 
     def _keys(self, which: int) -> Keys:
         return self.room.keys[which, : self.task[SIZES + which]]
 
-    def facts(self, which: int) -> Settled:
+    def _facts(self, which: int) -> Settled:
         """The facts of a list."""
         return facts_of(self._keys(which), self.wires, self.room.keys[IN_SPARE])
 
@@ -322,20 +331,22 @@ class _OneWithdrawal:
         wires.describe()
 
     def _take_back(self) -> None:
-        keys = self._keys(IN_DELETED)
-        deleted = int(self.task[BITS + DELETED])
-        mark_keys(self.wires.arrays[0], keys, keys.size, 0, deleted, 0)
+        """Have neither of the two sets changed."""
+        for which, bit in ((IN_DELETED, DELETED), (IN_ADDED, ADDED)):
+            keys = self._keys(which)
+            zeros = int(self.task[BITS + bit])
+            mark_keys(self.wires.arrays[0], keys, keys.size, 0, zeros, 0)
 
     def _found(self, after: Cliques) -> Withdrawal:
         task = self.task
         return Withdrawal(
             representatives=after,
-            withdrawn=self.facts(IN_WITHDRAWN),
-            given=self.facts(IN_GIVEN),
-            cleared=self.facts(IN_CLEARED),
-            set=self.facts(IN_NEW),
-            implied=self.facts(IN_IMPLIED),
-            not_implied=self.facts(IN_NOT_IMPLIED),
+            withdrawn=self._facts(IN_WITHDRAWN),
+            given=self._facts(IN_GIVEN),
+            cleared=self._facts(IN_CLEARED),
+            set=self._facts(IN_NEW),
+            implied=self._facts(IN_IMPLIED),
+            not_implied=self._facts(IN_NOT_IMPLIED),
             rounds=int(task[ROUNDS]),
             forward_instances=int(task[FORWARDS]),
             backward_instances=int(task[BACKWARDS]),

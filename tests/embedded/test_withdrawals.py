@@ -1,0 +1,227 @@
+"""Given facts that go where names are equal: compiled code ends like the steps do."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+import equality_skeletons
+import evermat.engines.embedded.whole_updates  # noqa: F401  else it is too early
+from equality_scenarios import NAMES, Scenario, TrackedEquality, scenario_of
+from evermat.engine_abilities import UnequalValuesError
+from evermat.engines.embedded import withdrawals
+from evermat.engines.embedded.engine import EmbeddedEngine
+from evermat.engines.embedded.withdrawals import Withdrawals
+from evermat.errors import StratificationError
+from evermat.lang.equality import EqualityError
+from evermat.lang.parser import parse_rules
+from evermat.lang.syntax import TRIPLE
+from mutants import Mutant, fails, plant
+from strategies import Update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evermat.engine_abilities import Withdrawal
+
+REFUSED = (EqualityError, StratificationError, UnequalValuesError)
+
+
+@pytest.fixture(autouse=True)
+def done(monkeypatch: pytest.MonkeyPatch) -> list[Withdrawal | None]:
+    """What compiled code was asked for and has done."""
+    found: list[Withdrawal | None] = []
+    run = Withdrawals.run
+
+    def noted(self: Withdrawals, *args: object) -> object:
+        done = run(self, *args)  # type: ignore[arg-type]
+        found.append(None if done is None else done[0])
+        return done
+
+    monkeypatch.setattr(Withdrawals, "run", noted)
+    return found
+
+
+def stories(seed: int) -> Iterator[Scenario]:
+    """Programs with equality that do not speak of triples."""
+    for story in (scenario_of(seed), equality_skeletons.scenario_of(seed)):
+        atoms = {
+            atom.predicate
+            for rule in story.rules
+            for atom in (rule.head, *rule.positive_atoms())
+        }
+        if TRIPLE not in atoms:
+            yield story
+
+
+def play(seed: int) -> None:
+    """Delete facts, put some of them back, and compare with the axioms each time."""
+    random = Random(seed)  # noqa: S311  tests are to be repeatable
+    for story in stories(seed):
+        tracked = TrackedEquality(EmbeddedEngine())
+        facts = frozenset(fact for fact in story.facts if fact[0] != TRIPLE)
+        try:
+            tracked.apply(Update(insert=facts, add_rules=story.rules), "remat")
+            for _ in range(5):
+                there = sorted(tracked.explicit, key=repr)
+                count = min(len(there), random.choice([1, 1, 2, 3, 5]))
+                gone = frozenset(random.sample(there, count))
+                tracked.apply(Update(delete=gone), "bf")
+                require_no_marks(tracked)
+                back = frozenset(f for f in gone if random.random() < 0.6)
+                tracked.apply(Update(insert=back), "bf")
+        except REFUSED:
+            continue
+
+
+def require_no_marks(tracked: TrackedEquality) -> None:
+    """Status bits that were taken for a time have left nothing behind."""
+    engine = tracked.engine
+    assert isinstance(engine, EmbeddedEngine)
+    for relation in engine.store.relations.values():
+        assert (relation.status[: relation.count] < 4).all(), relation.name
+
+
+@pytest.mark.parametrize("first", range(0, 30, 6))
+def test_oracle_withdrawals(first: int, done: list[Withdrawal | None]) -> None:
+    for seed in range(first, first + 6):
+        play(seed)
+    assert sum(each is not None for each in done) > 10
+
+
+def test_the_random_stories_reach_every_part(done: list[Withdrawal | None]) -> None:
+    for seed in range(12):
+        play(seed)
+    ours = [each for each in done if each is not None]
+    assert any(each.proved for each in ours)
+    assert any(each.added for each in ours)
+    assert any(not each.given.is_empty() for each in ours)
+    assert any(not each.implied.is_empty() for each in ours)
+    assert any(not each.not_implied.is_empty() for each in ours)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        *[("MOST_FACTS", value) for value in (1, 3, 6, 12)],
+        *[("PATIENCE_FOR_ALL", value) for value in (0, 3, 10, 30, 60)],
+        ("MOST_TRIES", 1),
+    ],
+)
+def test_what_is_given_up_leaves_no_trace(
+    limit: str,
+    value: int,
+    monkeypatch: pytest.MonkeyPatch,
+    done: list[Withdrawal | None],
+) -> None:
+    monkeypatch.setattr(withdrawals, limit, value)
+    for seed in range(5):
+        play(seed)
+    assert None in done
+
+
+def _merged() -> TrackedEquality:
+    """Two names for the same, by a rule, and facts about both."""
+    a, b, c = NAMES[:3]
+    rules = parse_rules("?x ≈ ?y :- r(?z, ?x), r(?z, ?y) .  p(?x) :- q(?x) .")
+    tracked = TrackedEquality(EmbeddedEngine())
+    facts = {("r", (c, a)), ("r", (c, b)), ("q", (a,)), ("q", (b,))}
+    first = Update(insert=frozenset(facts), add_rules=tuple(rules))
+    tracked.apply(first, "bf")
+    return tracked
+
+
+_SPLIT = Update(delete=frozenset({("r", (NAMES[2], NAMES[1]))}))
+
+
+def test_a_clique_is_split(done: list[Withdrawal | None]) -> None:
+    tracked = _merged()
+    assert tracked.pairs()
+    tracked.apply(_SPLIT, "bf")
+    assert not tracked.pairs()
+    assert len(done) == 1
+    assert done[0] is not None
+
+
+@pytest.mark.parametrize("name", ["mark_given", "search_doubts", "facts_of"])
+def test_an_error_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tracked = _merged()
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(withdrawals, name, fail)
+        with pytest.raises(MemoryError):
+            tracked.apply(_SPLIT, "bf")
+    require_no_marks(tracked)
+    tracked.check()
+    tracked.apply(_SPLIT, "bf")
+
+
+MUTANTS = (
+    Mutant(
+        "cliques stay what they were",
+        "embedded.withdrawals",
+        "            after.assign(cliques.members(nodes)[1], proved)\n",
+        "",
+        "bf",
+    ),
+    Mutant(
+        "names are looked up in the component only",
+        "embedded.withdrawals",
+        "            self.wires.look_everywhere(task)\n",
+        "",
+        "bf",
+    ),
+    Mutant(
+        "facts that nothing proves may prove others",
+        "embedded.withdrawals",
+        "for seen in (remaining, possible, bits[PROVED])",
+        "for seen in (remaining, possible, possible)",
+        "bf",
+    ),
+    Mutant(
+        "what was deleted still counts where rules go on from it",
+        "embedded.withdrawals",
+        'remaining: Code = ("-", MATERIALISED, deleted)',
+        "remaining: Code = deleted",
+        "bf",
+    ),
+    Mutant(
+        "nobody asks what facts may follow from",
+        "embedded.component",
+        "BACKWARD: rules.checking.backward,",
+        "BACKWARD: rules.checking_alone.rederive,",
+        "bf",
+    ),
+    Mutant(
+        "derived facts are taken for told ones",
+        "embedded.component",
+        "derivable = name in rules.derivable.relations",
+        "derivable = False",
+        "bf",
+    ),
+    Mutant(
+        "facts that follow from one given fact are overlooked",
+        "embedded.component",
+        "CHECKING_ALONE: rules.checking_alone.delta,",
+        "CHECKING_ALONE: rules.checking_alone.rederive,",
+        "bf",
+    ),
+    Mutant(
+        "nobody takes note of implied facts",
+        "equality_update",
+        "        self._change_implied(done.not_implied, done.implied)\n",
+        "",
+        "bf",
+    ),
+)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_planted_bug_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(mutant, monkeypatch)
+    assert any(fails(play, seed) for seed in range(60))
