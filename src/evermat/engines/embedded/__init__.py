@@ -14,11 +14,13 @@ Where to look, from the outside inwards:
 | how a plan is run in batches   | `evaluate`, `stages`, `expressions`, `solving`      |
 | what rules derive, put in rows | `heads`, `in_order`, `wide`, `sorting`, `merging`   |
 | small rounds in one call       | `at_once`, `programs`, `proving`                    |
-| whole small updates in one     | `whole_updates`, `one_update`, `wiring`             |
+| whole small updates in one     | `whole_updates`, `one_update`, `wiring`,            |
+|                                | `fact_keys`                                         |
 | closures as graphs             | `closure_graphs`, `closure_pairs`,                  |
 |                                | `closure_comparison`, `captured`                    |
 | equal constants                | `representatives`, `clique_arrays`, `rewriting`,    |
 |                                | `images`                                            |
+| few facts that go, in two      | `withdrawals`, `component`, `kernels_names`         |
 | threads, memory, arrays        | `cores`, `memory`, `large_arrays`, `arrays`         |
 
 The loops are compiled: each `kernels_….py` belongs to the module of the same name, or
