@@ -49,6 +49,11 @@ class Plans:
         self._clock = store.clock
         self.forget_programs()
 
+    @property
+    def time(self) -> int:
+        """Goes on whenever a relation has other rows, or other arrays."""
+        return self._clock.time
+
     def forget_programs(self) -> None:
         """Make programs anew: they may mention relations that are no more."""
         self._programs.clear()

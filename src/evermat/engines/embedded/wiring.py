@@ -92,6 +92,8 @@ class Wiring:
         self._uses: dict[Index, Relation] = {}
         self._sizes: list[tuple[Relation, int]] = []
         self._many = MANY_SEARCHES
+        self._apt_at = self._described_at = -1
+        """When relations were last looked at, and described."""
         self._lay_out()
 
     def reach(self, names: Iterable[str]) -> bool:
@@ -112,19 +114,24 @@ class Wiring:
 
     def is_apt(self) -> bool:
         """Whether relations are about as large as they were when plans were made."""
-        for relation, size in self._sizes:
-            count = relation.count + 16
-            if not size <= GROWTH * count <= GROWTH * GROWTH * size:
-                return False
+        if self._apt_at != self._plans.time:
+            for relation, size in self._sizes:
+                count = relation.count + 16
+                if not size <= GROWTH * count <= GROWTH * GROWTH * size:
+                    return False
+            self._apt_at = self._plans.time
         return True
 
     def describe(self) -> None:
         """Have all numbers up to date: layouts of relations and indexes, too."""
         if self.arrays[0].size < len(self.names):
             self._lay_out()
+        elif self._described_at == self._plans.time:
+            return
         for index, relation in self._uses.items():
             if index.described != relation.count:
                 relation.describe(index)
+        self._described_at = self._plans.time
 
     def make_directories(self) -> None:
         """Have directories for all look-ups to come."""
@@ -138,12 +145,12 @@ class Wiring:
 
     def note_work(self) -> None:
         """Tell programs of look-ups, when there were enough, if anybody cares."""
+        if self.work.sum() < self._many:
+            return
         if not any(index.wants_directories for index in self._uses):
             return
-        searches = self.work.sum(axis=1)
-        if searches.sum() < self._many:
-            return
         self._many *= GROWTH
+        searches = self.work.sum(axis=1)
         for program, times in zip(self.programs, searches.tolist(), strict=True):
             if times:
                 program.note_searches(times)
