@@ -122,8 +122,8 @@ def _plain_tables(
             return None
         if table.num_columns != known.arity:
             return None
-        for column in table.itercolumns():
-            if column.null_count:
+        for at in range(known.arity):
+            if table.column(at).null_count:
                 return None
         tables[name] = table
     return tables

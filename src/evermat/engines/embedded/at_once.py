@@ -24,8 +24,7 @@ from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import new_rows
 from evermat.engines.embedded.kernels_heads import find_records
 from evermat.engines.embedded.kernels_programs import (
-    HIGH,
-    LOW,
+    MATCHED,
     MOST_SLOTS,
     TOO_MUCH,
     find_facts,
@@ -229,7 +228,7 @@ class AtOnce:
 
         None if it is too much, or if views cannot be told by the status of rows.
         """
-        matches = np.empty(len(work.jobs), np.int64)
+        done = np.empty((len(work.jobs), 2), np.int64)
         ends = np.empty(len(work.targets) + 1, np.int64)
         shares = min(max(len(work.jobs), LEAST_SHARES), SHARES)
         room = MOST_FOUND * shares // SHARES
@@ -257,23 +256,26 @@ class AtOnce:
                 self._spare,
                 self._counts,
                 self._fresh[:room],
-                matches,
+                done,
                 ends,
                 PATIENCE * shares // SHARES,
             )
         if size == TOO_MUCH:
             return None
-        work.matches = matches.tolist()
-        for program, job, found in zip(
-            work.programs, work.jobs, work.matches, strict=True
+        work.matches = done[:, MATCHED].tolist()
+        for program, searches in zip(
+            work.programs, done.sum(axis=1).tolist(), strict=True
         ):
-            program.note_searches(job[HIGH] - job[LOW] + found)
+            program.note_searches(searches)
         return ends
 
     def can_find(self, tables: Mapping[str, pa.Table]) -> bool:
         """Whether there are so few facts that they can be looked up in one call."""
-        widest = max((table.num_columns for table in tables.values()), default=0)
-        ids = sum(table.num_rows * (table.num_columns + 1) for table in tables.values())
+        widest = ids = 0
+        for table in tables.values():
+            arity = table.num_columns
+            widest = max(widest, arity)
+            ids += table.num_rows * (arity + 1)
         room = min(MOST_FACTS, self._found.size)
         return 0 < widest <= MOST_SLOTS and ids <= room
 

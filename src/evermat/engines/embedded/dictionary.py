@@ -106,7 +106,9 @@ class Dictionary:
 
     def _translate_all(self, columns: Sequence[pa.ChunkedArray], mode: int) -> Ids:
         """Columns of the commonest sort are translated together."""
-        chunks = [chunk for column in columns for chunk in column.iterchunks()]
+        chunks = [
+            column.chunk(at) for column in columns for at in range(column.num_chunks)
+        ]
         if chunks and all(isinstance(chunk, pa.StringArray) for chunk in chunks):
             together = pa.concat_arrays(chunks)
             if not together.null_count:

@@ -302,12 +302,11 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def find(self, relation: str, table: pa.Table) -> Settled:
         """Those of the rows that are known facts of a relation."""
-        self._require_arity(relation, table)
-        known = self.store.relations.get(relation)
-        if known is None:
+        if not self._require_arity(relation, table):
             return self.no_facts()
         ids = self._ids(table, self._dictionary.look_up)
         seen = (ids != UNKNOWN).all(axis=0)
+        known = self.store.relations[relation]
         return Settled({relation: find_known(known, ids[:, seen])})
 
     def intern_all(self, tables: Mapping[str, pa.Table]) -> Settled:
@@ -321,10 +320,11 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def find_all(self, tables: Mapping[str, pa.Table]) -> Settled:
         """Those of the rows that are known facts of relations."""
-        for name, table in tables.items():
-            self._require_arity(name, table)
-        relations = self.store.relations
-        known = {name: tables[name] for name in tables if name in relations}
+        known = {
+            name: table
+            for name, table in tables.items()
+            if self._require_arity(name, table)
+        }
         if not self._at_once.can_find(known):
             return self._union(self.find(*each) for each in known.items())
         ids = self._dictionary.look_up_all(_columns(known))
@@ -335,10 +335,12 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             {name: rows for part in parts for name, rows in part.rows.items()}
         )
 
-    def _require_arity(self, relation: str, table: pa.Table) -> None:
+    def _require_arity(self, relation: str, table: pa.Table) -> bool:
+        """Refuse rows of another length; whether the relation is known."""
         known = self.store.relations.get(relation)
         if known is not None and known.arity != table.num_columns:
             raise ArityMismatchError(known.arity, table.num_columns, name=relation)
+        return known is not None
 
     def _ids(self, table: pa.Table, translate: Callable[[pa.ChunkedArray], Ids]) -> Ids:
         ids = np.empty((table.num_columns, table.num_rows), np.uint32)
@@ -532,4 +534,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
 
 def _columns(tables: Mapping[str, pa.Table]) -> list[pa.ChunkedArray]:
-    return [column for table in tables.values() for column in table.itercolumns()]
+    # Arrow's own iterators take twice as long.
+    return [
+        table.column(at) for table in tables.values() for at in range(table.num_columns)
+    ]

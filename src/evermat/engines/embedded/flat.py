@@ -14,7 +14,7 @@ import numpy as np
 from evermat.engines.embedded import kernels_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from evermat.engines.embedded.arrays import Flags, Rows
     from evermat.engines.embedded.layout import Numbers
@@ -52,12 +52,10 @@ class Flat:
         rows = self.rows
         return {name: rows[low:high] for name, low, high in self.parts()}
 
-    def parts(self) -> Iterator[tuple[str, int, int]]:
+    def parts(self) -> Iterable[tuple[str, int, int]]:
         """Each relation, and where its rows are."""
-        for name, (low, high) in zip(
-            self.names, self.lines[:, 1:3].tolist(), strict=True
-        ):
-            yield name, low, high
+        _, lows, highs, *_ = self.lines.T.tolist()
+        return zip(self.names, lows, highs, strict=True)
 
     def mark(self, bit: int, *, present: bool) -> Numbers:
         """Set a status bit of all rows, or clear it; how many of each are changed."""

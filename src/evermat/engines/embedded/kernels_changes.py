@@ -17,8 +17,13 @@ import numpy as np
 from numba import njit
 from numba.core.types import unliteral
 
-from evermat.engines.embedded.kernels import int64, kernel, sort_keys
-from evermat.engines.embedded.kernels_programs import match_programs, tally
+from evermat.engines.embedded.kernels import inner_kernel, int64, kernel, sort_keys
+from evermat.engines.embedded.kernels_programs import (
+    MATCHED,
+    READ,
+    match_programs,
+    tally,
+)
 from evermat.engines.embedded.layout import STATUS
 from evermat.engines.embedded.raw import read_number, read_status, write_status
 
@@ -119,6 +124,7 @@ the roles that may see it, by what queries may see; E⁻ and E⁺."""
 
 HALF = np.uint64(32)
 LOWER = np.uint64(0xFFFFFFFF)
+ONE = np.uint64(1)
 
 KEYS = "uint64[::1]"
 NUMBERS = "int64[::1]"
@@ -154,14 +160,14 @@ def part(function: _Function) -> _Function:
 # --------------------------------------------------------------------------- facts
 
 
-@kernel(f"int64({NUMBERS}, uint64)")
+@inner_kernel(f"int64({NUMBERS}, uint64)")
 def status_of(relations: Numbers, key: np.uint64) -> int:
     """The status of a fact."""
     status = read_number(relations[int64(key >> HALF)], STATUS)
     return int64(read_status(status, int64(key & LOWER)))
 
 
-@kernel(f"void({NUMBERS}, uint64, int64, int64)")
+@inner_kernel(f"void({NUMBERS}, uint64, int64, int64)")
 def set_status(relations: Numbers, key: np.uint64, ones: int, zeros: int) -> None:
     """Set some bits of the status of a fact and clear others."""
     status = read_number(relations[int64(key >> HALF)], STATUS)
@@ -180,22 +186,12 @@ def mark_keys(
 
 
 @part
-def group_rows(
-    relations: Numbers,
-    keys: Keys,
-    size: int,
-    unless: int,
-    first: int,
-    starts: Numbers,
-    rows: Rows,
-) -> int:
+def group_rows(keys: Keys, size: int, first: int, starts: Numbers, rows: Rows) -> int:
     """Put rows of one relation after those of another, from a place on.
 
     Args:
-        relations: addresses by number.
         keys: facts.
         size: how many.
-        unless: facts with this status bit are left out.
         first: the place.
         starts: is given the places where relations begin, and the end.
         rows: is given the rows.
@@ -203,23 +199,20 @@ def group_rows(
     Returns:
         The end.
     """
-    count = relations.size
     starts[:] = 0
     for i in range(size):
-        if not status_of(relations, keys[i]) & unless:
-            starts[int64(keys[i] >> HALF) + 1] += 1
+        starts[(keys[i] >> HALF) + ONE] += 1
     starts[0] = first
-    for number in range(count):
+    for number in range(starts.size - 1):
         starts[number + 1] += starts[number]
     for i in range(size):
-        if not status_of(relations, keys[i]) & unless:
-            number = int64(keys[i] >> HALF)
-            rows[starts[number]] = int64(keys[i] & LOWER)
-            starts[number] += 1
-    for number in range(count, 0, -1):
+        number = keys[i] >> HALF
+        rows[starts[number]] = int64(keys[i] & LOWER)
+        starts[number] += 1
+    for number in range(starts.size - 1, 0, -1):
         starts[number] = starts[number - 1]
     starts[0] = first
-    return starts[count]
+    return starts[starts.size - 1]
 
 
 @kernel(f"int64({NUMBERS}, {KEYS}, int64, {KEYS}, int32[::1], {TABLE})")
@@ -275,6 +268,29 @@ def _list_jobs(
 
 
 @part
+def _order_jobs(jobs: Numbers, origins: Numbers, work: Numbers) -> None:
+    """Have those jobs first, of all for the same rows, that are likely to match.
+
+    A program that has not run yet is neither likely nor unlikely to.
+    """
+    chances = np.empty(origins.size)
+    for job in range(origins.size):
+        read, matched = work[origins[job], READ], work[origins[job], MATCHED]
+        chance = (matched + 1.0) / (read + 2.0)
+        line = jobs[job].copy()
+        origin = origins[job]
+        at = job
+        while at > 0 and jobs[at - 1, 1] == line[1] and chances[at - 1] < chance:
+            jobs[at] = jobs[at - 1]
+            origins[at] = origins[at - 1]
+            chances[at] = chances[at - 1]
+            at -= 1
+        jobs[at] = line
+        origins[at] = origin
+        chances[at] = chance
+
+
+@part
 def _run_jobs(
     jobs: Numbers,
     origins: Numbers,
@@ -287,7 +303,7 @@ def _run_jobs(
     """Run programs; how many heads that have a row were found, or -1: no room."""
     work = wiring[5]
     keys, numbers, fresh, _, _ = lists
-    matches = np.empty(origins.size, np.int64)
+    done = np.empty((origins.size, 2), np.int64)
     known, written, patience = match_programs(
         jobs,
         numbers[IN_ROWS],
@@ -296,7 +312,7 @@ def _run_jobs(
         keys[IN_FOUND],
         fresh,
         state[FRESH],
-        matches,
+        done,
         state[PATIENCE],
     )
     if known < 0:
@@ -304,9 +320,9 @@ def _run_jobs(
     state[FRESH] = written
     state[PATIENCE] = patience
     for job in range(origins.size):
-        work[origins[job], 0] += jobs[job, 2] - jobs[job, 1]
-        work[origins[job], 1] += matches[job]
-        state[MATCHES] += matches[job]
+        work[origins[job], READ] += done[job, READ]
+        work[origins[job], MATCHED] += done[job, MATCHED]
+        state[MATCHES] += done[job, MATCHED]
     return known
 
 
@@ -370,42 +386,92 @@ def prove(
     jobs, origins = _list_jobs(slot, starts, nothing, wiring)
     if origins.size == 0:
         return True
+    _order_jobs(jobs, origins, wiring[5])
     return _run_jobs(jobs, origins, visible, proved, wiring, lists, state) >= 0
+
+
+@part
+def find_read(stratum: int, wiring: Wired, is_read: Flags) -> None:
+    """Mark the relations whose change rules of a stratum read.
+
+    They are all whose change matters to the stratum: where a rule reads what has not
+    changed of a relation, another of its queries reads what has.
+    """
+    _, _, entry_starts, entries, _, _, _ = wiring
+    first = 2 * SORTS * stratum
+    is_read[:] = 0
+    for entry in range(entry_starts[first], entry_starts[first + 2 * REDERIVE]):
+        is_read[entries[entry, 0]] = 1
+
+
+@part
+def _group_change(
+    source: int,
+    size: int,
+    unless: int,
+    first: int,
+    starts: Numbers,
+    is_read: Flags,
+    wiring: Wired,
+    lists: Lists,
+) -> int:
+    """Group those facts of a list that matter and do not have a status bit."""
+    relations = wiring[0]
+    keys, numbers = lists[0], lists[1]
+    found = int64(0)
+    for i in range(size):
+        key = keys[source, i]
+        if is_read[key >> HALF] and not status_of(relations, key) & unless:
+            keys[IN_SPARE, found] = key
+            found += 1
+    return group_rows(keys[IN_SPARE], found, first, starts, numbers[IN_ROWS])
 
 
 @part
 def group_changes(
     lost: Numbers,
     gained: Numbers,
+    is_read: Flags,
     wiring: Wired,
     lists: Lists,
     given: Given,
     state: Numbers,
 ) -> bool:
-    """What lower strata have lost and gained, net: rows by relation.
+    """What lower strata have lost and gained, net: rows of relations that are read.
 
     That is what was deleted and not added until the stratum began, and the other way
     round. Returns whether there is room for it.
     """
-    relations = wiring[0]
-    keys, numbers, _, _, _ = lists
     deleted, added = given[0][DELETED], given[0][ADDED]
-    rows = numbers[IN_ROWS]
     deletions, additions = state[OLD_DELETIONS], state[OLD_ADDITIONS]
-    if deletions + additions > rows.size:
+    if deletions + additions > lists[1].shape[1]:
         return False
-    end = group_rows(relations, keys[IN_DELETED], deletions, added, 0, lost, rows)
-    group_rows(relations, keys[IN_ADDED], additions, deleted, end, gained, rows)
+    end = _group_change(IN_DELETED, deletions, added, 0, lost, is_read, wiring, lists)
+    _group_change(IN_ADDED, additions, deleted, end, gained, is_read, wiring, lists)
     return True
 
 
 @part
-def reads(stratum: int, lost: Numbers, gained: Numbers, wiring: Wired) -> bool:
-    """Whether rules of a stratum read something that has changed."""
+def mark_grouped(
+    relations: Numbers, starts: Numbers, rows: Rows, ones: int, zeros: int
+) -> None:
+    """Set and clear bits of facts that are grouped by relation."""
+    for number in range(relations.size):
+        status = read_number(relations[number], STATUS)
+        for i in range(starts[number], starts[number + 1]):
+            row = int64(rows[i])
+            new = (read_status(status, row) | ones) & ~zeros
+            write_status(status, row, np.uint16(new))
+
+
+@part
+def sets_off(slot: int, positive: Numbers, negative: Numbers, wiring: Wired) -> bool:
+    """Whether some queries read what changed; see `derive`."""
     _, _, entry_starts, entries, _, _, _ = wiring
-    first = 2 * SORTS * stratum
-    for entry in range(entry_starts[first], entry_starts[first + 2 * REDERIVE]):
+    first, middle, last = entry_starts[2 * slot : 2 * slot + 3]
+    for entry in range(first, last):
+        starts = positive if entry < middle else negative
         number = entries[entry, 0]
-        if lost[number + 1] > lost[number] or gained[number + 1] > gained[number]:
+        if starts[number + 1] > starts[number]:
             return True
     return False

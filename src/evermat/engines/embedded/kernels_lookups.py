@@ -13,6 +13,7 @@ from evermat.engines.embedded.kernels import (
     HASH_OF_NOTHING,
     inner_kernel,
     int64,
+    kernel,
     mixed,
     uint8,
     uint64,
@@ -40,11 +41,14 @@ from evermat.engines.embedded.raw import (
 )
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Ids
+    from evermat.engines.embedded.arrays import Ids, Keys, Places
 
 _HALF = np.uint64(32)
 _WORD = 8
 _ROW = 4
+_SIGN = 63
+_NARROW = 4
+"""So many keys are compared without further decisions."""
 
 
 @inner_kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
@@ -94,6 +98,35 @@ def key_of(ids: Ids, start: int, size: int) -> np.uint64:
     return h
 
 
+@inner_kernel("int64(int64, int64, uint64, int64, int64, int64, uint32[::1], int64)")
+def row_in_run(
+    relation: int,
+    run: int,
+    goal: np.uint64,
+    place: int,
+    end: int,
+    arity: int,
+    ids: Ids,
+    start: int,
+) -> int:
+    """The row of a fact in a part of a run, or -1; see `find_row`."""
+    keys = read_number(run, KEYS)
+    while place < end and read_key(keys, place) == goal:
+        row = int64(read_row(read_number(run, ROWS), place))
+        same = True
+        if arity > 2:  # noqa: PLR2004  the key is a hash
+            table = read_number(relation, TABLE)
+            room = read_number(relation, ROOM)
+            for at in range(arity):
+                if read_id(table, at * room + row) != ids[start + at]:
+                    same = False
+                    break
+        if same:
+            return row
+        place += 1
+    return int64(-1)
+
+
 @inner_kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
 def find_row(
     relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
@@ -102,41 +135,155 @@ def find_row(
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
         place, end = part_of_run(run, goal, uint8(0))
-        keys = read_number(run, KEYS)
-        while place < end and read_key(keys, place) == goal:
-            row = int64(read_row(read_number(run, ROWS), place))
-            same = True
-            if arity > 2:  # noqa: PLR2004  the key is a hash
-                table = read_number(relation, TABLE)
-                room = read_number(relation, ROOM)
-                for at in range(arity):
-                    if read_id(table, at * room + row) != ids[start + at]:
-                        same = False
-                        break
-            if same:
-                return row
-            place += 1
+        row = row_in_run(relation, run, goal, place, end, arity, ids, start)
+        if row >= 0:
+            return row
         run += _WORD * ARITY_OF_RUN
     return int64(-1)
 
 
-@inner_kernel("int64(int64, uint64)")
-def directory_entry(index: int, goal: np.uint64) -> int:
-    """Where the directory of the longest run tells of keys like the goal, or 0."""
-    run = index + _WORD * FIRST_RUN
+# ----------------------------------------------------------------------- many at once
+
+
+@inner_kernel("int64(uint64, uint64)")
+def _all_ones_if_less(one: np.uint64, other: np.uint64) -> int:
+    """-1 if a key is less than another, else 0.
+
+    A comparison would become a branch, however it is written.
+    """
+    borrow = (~one & other) | ((~one | other) & (one - other))
+    return int64(borrow) >> _SIGN
+
+
+@kernel(
+    "void(int64, uint8, uint64[::1], uint32[::1], int64, int64[::1], int64[::1], "
+    "int64[::1])"
+)
+def find_places(
+    run: int,
+    by_half: int,
+    goals: Keys,
+    which: Ids,
+    size: int,
+    firsts: Places,
+    lasts: Places,
+    room: Places,
+) -> None:
+    """Do for many goals what `part_of_run` does for one.
+
+    Runs are larger than the cache, and each read decides where the next one is. So all
+    goals take a step, and what their next ones read is fetched meanwhile. So are the
+    rows of what is found.
+
+    Args:
+        run: where to look.
+        by_half: see `part_of_run`.
+        goals: keys.
+        which: which of them to look for.
+        size: how many.
+        firsts: is given where the keys begin, in the place of each goal.
+        lasts: is given an end, likewise.
+        room: as much room again.
+    """
     buckets = read_number(run, BUCKETS)
-    if read_number(index, RUNS) == 0 or buckets == 0:
-        return int64(0)
-    bucket = (int64(goal >> _HALF) - read_number(run, BASE)) >> read_number(run, SHIFT)
-    if bucket < 0 or bucket >= buckets:
-        return int64(0)
-    return read_number(run, DIRECTORY) + _ROW * bucket
+    shift = read_number(run, SHIFT)
+    base = read_number(run, BASE)
+    directory = read_number(run, DIRECTORY)
+    keys = read_number(run, KEYS)
+    rows = read_number(run, ROWS)
+    is_exact = by_half and buckets > 0 and shift == 0
+    for i in range(size if buckets > 0 else 0):
+        bucket = (int64(goals[which[i]] >> _HALF) - base) >> shift
+        prefetch(directory + _ROW * bucket)
+    widest = int64(0)
+    for i in range(size):
+        at = which[i]
+        low = int64(0)
+        high = read_number(run, SIZE)
+        if buckets > 0:
+            bucket = (int64(goals[at] >> _HALF) - base) >> shift
+            if bucket < 0 or bucket >= buckets:
+                high = int64(0)
+            else:
+                low = int64(read_row(directory, bucket))
+                high = int64(read_row(directory, bucket + 1))
+        firsts[at] = low
+        lasts[at] = high
+        room[at] = high - low
+        widest = max(widest, high - low)
+        middle = low if is_exact else (low + high) >> 1
+        prefetch(keys + _WORD * middle)
+        prefetch(rows + _ROW * low)
+    if is_exact:
+        return
+    # No branch depends on what is read, because half of all guesses would be wrong.
+    last = read_number(run, SIZE) - 1
+    while widest > _NARROW:
+        for i in range(size):
+            at = which[i]
+            low, width = firsts[at], room[at]
+            half = width >> 1
+            key = read_key(keys, min(low + half, last))
+            after = _all_ones_if_less(key, goals[at]) & (-width >> _SIGN)
+            low += (half + 1) & after
+            width = half + ((width - 2 * half - 1) & after)
+            firsts[at] = low
+            room[at] = width
+            prefetch(keys + _WORD * (low + (width >> 1)))
+        widest >>= 1
+    for i in range(size):
+        at = which[i]
+        low, width = firsts[at], room[at]
+        before = int64(0)
+        for step in range(_NARROW):
+            key = read_key(keys, min(low + step, last))
+            before += int64(key < goals[at]) & int64(step < width)
+        firsts[at] = low + before
+        prefetch(rows + _ROW * (low + before))
 
 
-@inner_kernel("void(int64, int64)")
-def fetch_keys(index: int, entry: int) -> None:
-    """Fetch what a look-up is likely to read, by an entry of the directory."""
+@kernel(
+    "void(int64, int64, int64, uint32[::1], int64, uint64[::1], uint32[::1], "
+    "int64[:, ::1])"
+)
+def find_rows(
+    relation: int,
+    index: int,
+    arity: int,
+    ids: Ids,
+    size: int,
+    goals: Keys,
+    missing: Ids,
+    room: Places,
+) -> None:
+    """Do for many facts what `find_row` does for one.
+
+    Args:
+        relation: of the facts.
+        index: its primary one.
+        arity: how many columns it has.
+        ids: of one fact after the other.
+        size: how many they are.
+        goals: is given their keys.
+        missing: is given those that have no row.
+        room: four lines to work with; the first is given the row of each fact, or -1.
+    """
+    rows, firsts, lasts = room[0], room[1], room[2]
+    for i in range(size):
+        goals[i] = key_of(ids, arity * i, arity)
+        rows[i] = -1
+        missing[i] = i
     run = index + _WORD * FIRST_RUN
-    place = int64(read_row(entry, 0))
-    prefetch(read_number(run, KEYS) + _WORD * place)
-    prefetch(read_number(run, ROWS) + _ROW * place)
+    for _ in range(read_number(index, RUNS)):
+        find_places(run, uint8(0), goals, missing, size, firsts, lasts, room[3])
+        left = int64(0)
+        for i in range(size):
+            at = missing[i]
+            rows[at] = row_in_run(
+                relation, run, goals[at], firsts[at], lasts[at], arity, ids, arity * at
+            )
+            if rows[at] < 0:
+                missing[left] = at
+                left += 1
+        size = left
+        run += _WORD * ARITY_OF_RUN

@@ -93,7 +93,7 @@ def derive_from(
     changed = given[0][CHANGED]
     starts = np.empty(relations.size + 1, np.int64)
     nothing = np.zeros(relations.size + 1, np.int64)
-    group_rows(relations, keys[source], size, 0, 0, starts, numbers[IN_ROWS])
+    group_rows(keys[source], size, 0, starts, numbers[IN_ROWS])
     slot = SORTS * state[STRATUM] + sort
     mark_keys(relations, keys[source], size, changed, 0, 0)
     found = derive(slot, starts, nothing, given[1][seen], wiring, lists, state)
@@ -113,8 +113,8 @@ def _find_sure(
 ) -> int:
     """Make those facts of a list candidates that hold by themselves.
 
-    They are given, or nonrecursive rules derive them from what remains. Returns how
-    many they are, or -1: there was no patience.
+    They are given, or nonrecursive rules derive them from what remains. The others are
+    found. Returns how many candidates there are, or -1: there was no patience.
     """
     relations = wiring[0]
     keys, numbers = lists[0], lists[1]
@@ -133,20 +133,24 @@ def _find_sure(
         return sure
     rows = numbers[IN_ROWS]
     starts = np.empty(relations.size + 1, np.int64)
-    group_rows(relations, keys[IN_FOUND], unsure, 0, 0, starts, rows)
+    group_rows(keys[IN_FOUND], unsure, 0, starts, rows)
     proved = np.zeros(unsure, np.uint8)
     slot = SORTS * state[STRATUM] + REDERIVE
     before = state[MATCHES]
     if not prove(slot, starts, given[1][REMAINING], proved, wiring, lists, state):
         return int64(-1)
     report[SEARCHING] += state[MATCHES] - before
+    unsure = int64(0)
     for number in range(relations.size):
+        upper = np.uint64(number) << HALF
         for i in range(starts[number], starts[number + 1]):
+            key = upper | np.uint64(rows[i])
             if proved[i]:
-                keys[IN_CANDIDATES, sure] = (np.uint64(number) << HALF) | np.uint64(
-                    rows[i]
-                )
+                keys[IN_CANDIDATES, sure] = key
                 sure += 1
+            else:
+                keys[IN_FOUND, unsure] = key
+                unsure += 1
     return sure
 
 
@@ -319,18 +323,15 @@ def _leave_unsure(
 
     Returns how many they are, or -1: there was no patience.
     """
-    relations = wiring[0]
-    candidates = lists[0][IN_CANDIDATES]
-    changed = given[0][CHANGED]
+    keys = lists[0]
     sure = _find_sure(IN_BATCH, size, wiring, lists, given, state, report)
     if sure < 0:
         return sure
     # What no rule derives is given or not, and nothing is proved.
     report[ARE_PROVED] += sure if state[STRATUM] > 0 else 0
     report[ROUNDS] += state[STRATUM] > 0
-    mark_keys(relations, candidates, sure, changed, 0, 0)
-    left = _keep_without(changed, IN_BATCH, size, wiring, lists)
-    mark_keys(relations, candidates, sure, 0, changed, 0)
+    left = size - sure
+    keys[IN_BATCH, :left] = keys[IN_FOUND, :left]
     return left
 
 

@@ -126,9 +126,13 @@ def intern_texts(
             marks[k] = _mark(h, kind)
             prefetch(table + _WORD * int64(h & mask))
         for k in range(size):
-            near = slots[asked[k] & mask]
-            is_likely = near != uint64(EMPTY) and (near ^ marks[k]) >> _HALF == 0
-            likely[k] = int64(near & _ID) if is_likely else int64(-1)
+            # A third of all texts are not in the first slot that they could be in, but
+            # the next ones have come along with it.
+            slot = asked[k] & mask
+            while slots[slot] != uint64(EMPTY) and (slots[slot] ^ marks[k]) >> _HALF:
+                slot = (slot + uint64(1)) & mask
+            is_likely = slots[slot] != uint64(EMPTY)
+            likely[k] = int64(slots[slot] & _ID) if is_likely else int64(-1)
             if is_likely:
                 prefetch(starts + _WORD * likely[k])
         for k in range(size):

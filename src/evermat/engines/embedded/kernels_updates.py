@@ -69,12 +69,14 @@ from evermat.engines.embedded.kernels_changes import (
     UPDATED,
     WIRED,
     derive,
+    find_read,
     group_changes,
     group_rows,
+    mark_grouped,
     mark_keys,
     part,
-    reads,
     set_status,
+    sets_off,
     status_of,
 )
 from evermat.engines.embedded.kernels_proofs import delete_unproved
@@ -82,7 +84,7 @@ from evermat.engines.embedded.layout import COUNTERS
 from evermat.engines.embedded.raw import read_number, read_row, write_row
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Keys
+    from evermat.engines.embedded.arrays import Flags, Keys
     from evermat.engines.embedded.kernels_changes import Given, Lists, Wired
     from evermat.engines.embedded.layout import Numbers
 
@@ -171,20 +173,25 @@ def _count_affected(
     Their heads become candidates. Returns how the call ends, or `DONE`.
     """
     relations = wiring[0]
-    keys = lists[0]
+    rows = lists[1][IN_ROWS]
     bits, tables, _, _ = given
-    deleted, added = bits[DELETED], bits[ADDED]
-    deletions, additions = state[OLD_DELETIONS], state[OLD_ADDITIONS]
-    bit_of_lost = bits[CHANGED if sign < 0 else CHANGED_ABSENT]
-    bit_of_gained = bits[CHANGED_ABSENT if sign < 0 else CHANGED]
-    mark_keys(relations, keys[IN_DELETED], deletions, bit_of_lost, 0, added)
-    mark_keys(relations, keys[IN_ADDED], additions, bit_of_gained, 0, deleted)
+    positive, negative = (lost, gained) if sign < 0 else (gained, lost)
+    nonrecursive, recursive = (
+        SORTS * stratum + NONRECURSIVE,
+        SORTS * stratum + RECURSIVE,
+    )
+    if not sets_off(nonrecursive, positive, negative, wiring) and not sets_off(
+        recursive, positive, negative, wiring
+    ):
+        return int64(DONE)
+    mark_grouped(relations, positive, rows, bits[CHANGED], 0)
+    mark_grouped(relations, negative, rows, bits[CHANGED_ABSENT], 0)
     ends = int64(DONE)
     for which in range(2):
         size = derive(
             SORTS * stratum + which,
-            lost if sign < 0 else gained,
-            gained if sign < 0 else lost,
+            positive,
+            negative,
             tables[BEFORE if sign < 0 else UPDATED],
             wiring,
             lists,
@@ -195,8 +202,8 @@ def _count_affected(
             break
         if which == NONRECURSIVE:
             state[FRESH_NONRECURSIVE] = state[FRESH]
-    mark_keys(relations, keys[IN_DELETED], deletions, 0, bit_of_lost, 0)
-    mark_keys(relations, keys[IN_ADDED], additions, 0, bit_of_gained, 0)
+    mark_grouped(relations, positive, rows, 0, bits[CHANGED])
+    mark_grouped(relations, negative, rows, 0, bits[CHANGED_ABSENT])
     return ends
 
 
@@ -219,7 +226,7 @@ def _count_round(
     keys, numbers, _, _, _ = lists
     starts = np.empty(relations.size + 1, np.int64)
     nothing = np.zeros(relations.size + 1, np.int64)
-    group_rows(relations, keys[IN_DELTA], size, 0, 0, starts, numbers[IN_ROWS])
+    group_rows(keys[IN_DELTA], size, 0, starts, numbers[IN_ROWS])
     state[CANDIDATES] = 0
     slot = SORTS * stratum + RECURSIVE
     found = derive(slot, starts, nothing, given[1][seen], wiring, lists, state)
@@ -342,6 +349,7 @@ def _insert(
 def _change(
     lost: Numbers,
     gained: Numbers,
+    read: Flags,
     wiring: Wired,
     lists: Lists,
     given: Given,
@@ -350,7 +358,8 @@ def _change(
 ) -> int:
     """Begin with a stratum: all but adding facts.
 
-    `lost` and `gained` are room for what `group_changes` finds.
+    `lost` and `gained` are room for what `group_changes` finds, and `read` for which
+    relations matter.
     """
     _, _, withdrawn, inserted = given
     stratum = state[STRATUM]
@@ -358,9 +367,10 @@ def _change(
     state[OLD_DELETIONS] = state[DELETIONS]
     state[OLD_ADDITIONS] = state[ADDITIONS]
     state[CANDIDATES] = 0
-    if not group_changes(lost, gained, wiring, lists, given, state):
+    find_read(stratum, wiring, read)
+    if not group_changes(lost, gained, read, wiring, lists, given, state):
         return int64(GAVE_UP)
-    is_read = reads(stratum, lost, gained, wiring)
+    is_read = lost[0] < lost[-1] or gained[0] < gained[-1]
     own = _add_own(stratum, withdrawn, wiring, lists, state)
     if own < 0:
         return int64(GAVE_UP)
@@ -384,7 +394,7 @@ def _change(
     state[FRESH] = 0
     if is_read:
         # Deleting facts has used the room.
-        group_changes(lost, gained, wiring, lists, given, state)
+        group_changes(lost, gained, read, wiring, lists, given, state)
         ends = _count_affected(stratum, 1, lost, gained, wiring, lists, given, state)
         report[GAINING] += state[MATCHES] - before
         if state[FRESH] > 0 and ends == DONE:
@@ -412,11 +422,12 @@ def maintain(
     """
     lost = np.empty(wiring[0].size + 1, np.int64)
     gained = np.empty(wiring[0].size + 1, np.int64)
+    read = np.empty(wiring[0].size, np.uint8)
     while state[STRATUM] < report.shape[0]:
         stratum = state[STRATUM]
         line = report[stratum]
         if state[PHASE] == LOSE:
-            ends = _change(lost, gained, wiring, lists, given, state, line)
+            ends = _change(lost, gained, read, wiring, lists, given, state, line)
             if ends != DONE:
                 return ends
         ends = _insert(wiring, lists, given, state, line)

@@ -51,7 +51,7 @@ class Plans:
 
     @property
     def time(self) -> int:
-        """Goes on whenever a relation has other rows."""
+        """Goes on whenever a relation has other rows, or other arrays."""
         return self._clock.time
 
     def forget_programs(self) -> None:

@@ -35,8 +35,10 @@ class Copy:
 
     def relations(self) -> Mapping[str, int]:
         """The number of facts of each relation that has any."""
-        sizes = {name: ids.shape[1] for name, ids in self._tables.items()}
-        return sizes if self._facts is None else sizes | self._facts.sizes()
+        chosen = {} if self._facts is None else self._facts.sizes()
+        if len(chosen) == len(self._tables):
+            return chosen
+        return {name: ids.shape[1] for name, ids in self._tables.items()} | chosen
 
     def read(self, relation: str) -> pa.Table:
         """The rows of a relation."""

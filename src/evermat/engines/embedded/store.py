@@ -76,6 +76,8 @@ class Store:
         self, facts: Settled, bit: int, *, present: bool
     ) -> list[tuple[Relation, int]]:
         """Set a bit or clear it; for how many rows of each relation is it a change."""
+        if facts.is_empty():
+            return []
         relations = [self.relations[name] for name in facts.names()]
         if self.sets.is_flat(facts):
             self.sets.describe()

@@ -119,12 +119,12 @@ class Wires:
 
     def note_work(self) -> None:
         """Tell programs of look-ups, when there were enough, if anybody cares."""
+        if self.work.sum() < self._many:
+            return
         if not any(index.wants_directories for index in self._uses):
             return
-        searches = self.work.sum(axis=1)
-        if searches.sum() < self._many:
-            return
         self._many *= GROWTH
+        searches = self.work.sum(axis=1)
         for program, times in zip(self.programs, searches.tolist(), strict=True):
             if times:
                 program.note_searches(times)
