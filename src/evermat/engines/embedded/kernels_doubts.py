@@ -59,10 +59,14 @@ from evermat.engines.embedded.kernels_names import (
     FORWARDS,
     FRESH_IDS,
     GAINS,
+    GROWN,
     IS_DERIVABLE,
     IS_READ_ALONE,
     KINDS,
+    LATER_LEFT,
     LATER_PAIRS,
+    LATER_RIGHT,
+    LEFT,
     LINKS,
     LISTED,
     MORE_LISTS,
@@ -75,6 +79,7 @@ from evermat.engines.embedded.kernels_names import (
     OTHERS,
     PAIRS,
     RANKS,
+    RIGHT,
     RING,
     ROOM_OF_LIST,
     ROUNDS,
@@ -108,6 +113,7 @@ from evermat.engines.embedded.kernels_names import (
     read_names,
     relation_of,
     room_for_names,
+    seek,
     set_bit,
     set_key,
     set_size,
@@ -181,10 +187,6 @@ a constant that is equal to another, those of the component that are alone, and 
 Behind the facts of `IN_BEHIND` given facts go; `IN_STILL` is how many stay."""
 
 IN_STILL = IN_OLD_COUNTS
-
-LEFT, RIGHT, LATER_LEFT, LATER_RIGHT, GROWN, LISTS_OF_NAMES = range(6)
-"""Lists of names: pairs that are equal, pairs that nobody has asked about so far, and
-a name of each clique that grew."""
 
 
 @part
@@ -566,6 +568,7 @@ def _find_hints(task: int) -> None:
     often that is a given fact about the other name.
     """
     set_size(IN_MENTIONED, 0, task)
+    sought = int64(0)
     for i in range(size_of(IN_TODO, task)):
         node = key_at(IN_TODO, i, task)
         if int64(node >> HALF) != SAME or has(WHOLE, node, task):
@@ -573,9 +576,9 @@ def _find_hints(task: int) -> None:
         first = name_of(node, task)
         one = next_of(first, OLD, task)
         while one != first:
-            list_mentioning(one, EXPLICIT, -1, SEEN, IN_MENTIONED, task)
+            sought = seek(one, sought, task)
             one = next_of(one, OLD, task)
-    clear_list(IN_MENTIONED, SEEN, task)
+    list_mentioning(sought, EXPLICIT, -1, SEEN, IN_MENTIONED, task)
     ids = room_for_names(0, task)
     kept = int64(0)
     for i in range(size_of(IN_MENTIONED, task)):
@@ -726,12 +729,12 @@ def _split(task: int) -> int:
     What has to be checked becomes candidates. Returns how the call ends, or `DONE`.
     """
     set_size(IN_MENTIONED, 0, task)
+    sought = int64(0)
     for i in range(size_of(IN_OPEN, task)):
         node = key_at(IN_OPEN, i, task)
         if int64(node >> HALF) == SAME:
-            name = name_of(node, task)
-            list_mentioning(name, MATERIALISED, DELETED, SEEN, IN_MENTIONED, task)
-    clear_list(IN_MENTIONED, SEEN, task)
+            sought = seek(name_of(node, task), sought, task)
+    list_mentioning(sought, MATERIALISED, DELETED, SEEN, IN_MENTIONED, task)
     # What is to be checked waits until told facts are proved.
     _copy(IN_CANDIDATES, IN_SAFE, task)
     set_size(IN_CANDIDATES, 0, task)

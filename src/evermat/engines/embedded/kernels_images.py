@@ -21,7 +21,7 @@ from evermat.engines.embedded.kernels import (
     uint16,
     uint64,
 )
-from evermat.engines.embedded.kernels_lookups import find_row, key_of, part_of_run
+from evermat.engines.embedded.kernels_lookups import find_places, find_row, key_of
 from evermat.engines.embedded.kernels_sets import (
     HIGH,
     LOW,
@@ -367,6 +367,13 @@ def list_mentioning(
         How many lines there are, or TOO_MANY.
     """
     least, greatest = uint64(ids[0]) << _HALF, (uint64(ids[-1]) + uint64(1)) << _HALF
+    goals = np.empty(ids.size, np.uint64)
+    every = np.empty(ids.size, np.uint32)
+    firsts, lasts = np.empty(ids.size, np.int64), np.empty(ids.size, np.int64)
+    room = np.empty(ids.size, np.int64)
+    for i in range(ids.size):
+        goals[i] = uint64(ids[i]) << _HALF
+        every[i] = i
     size = int64(0)
     count = int64(0)
     start = int64(0)
@@ -380,9 +387,10 @@ def list_mentioning(
             its_rows = read_number(run, ROWS)
             last = read_number(run, SIZE) - 1
             if read_key(keys, last) >= least and read_key(keys, 0) < greatest:
+                find_places(run, uint8(1), goals, every, ids.size, firsts, lasts, room)
                 for i in range(ids.size):
-                    goal = uint64(ids[i]) << _HALF
-                    place, end = part_of_run(run, goal, uint8(1))
+                    place = firsts[i]
+                    end = lasts[i]
                     while place < end and read_key(keys, place) >> _HALF == ids[i]:
                         row = int64(read_row(its_rows, place))
                         place += 1

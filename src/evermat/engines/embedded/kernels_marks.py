@@ -67,6 +67,7 @@ from evermat.engines.embedded.kernels_names import (
     put,
     put_once,
     room_for_names,
+    seek,
     set_bit,
     set_size,
     size_of,
@@ -134,6 +135,7 @@ def _list_affected(task: int) -> None:
     """Given facts that go, or that mention a name for which something else stands."""
     for i in range(size_of(IN_SHARED, task)):
         put_once(IN_AFFECTED, key_at(IN_SHARED, i, task), SEEN, task)
+    sought = int64(0)
     for i in range(size_of(IN_DELETED, task)):
         node = key_at(IN_DELETED, i, task)
         if int64(node >> HALF) != SAME:
@@ -142,8 +144,9 @@ def _list_affected(task: int) -> None:
         one = next_of(first, OLD, task)
         while one != first:
             if link_of(one, OLD, task) != link_of(one, NEW, task):
-                list_mentioning(one, EXPLICIT, -1, SEEN, IN_AFFECTED, task)
+                sought = seek(one, sought, task)
             one = next_of(one, OLD, task)
+    list_mentioning(sought, EXPLICIT, -1, SEEN, IN_AFFECTED, task)
     clear_list(IN_AFFECTED, SEEN, task)
 
 

@@ -26,7 +26,7 @@ from evermat.engines.embedded.kernels_changes import (
     part,
 )
 from evermat.engines.embedded.kernels_images import go_on
-from evermat.engines.embedded.kernels_lookups import find_row, key_of, part_of_run
+from evermat.engines.embedded.kernels_lookups import find_places, find_row, key_of
 from evermat.engines.embedded.kernels_programs import MOST_SLOTS
 from evermat.engines.embedded.layout import (
     ARITY,
@@ -113,6 +113,10 @@ are of what was equal before; those that follow, of what is proved to be, or is.
 
 NEW = OLD + 4
 TASK_SIZE = NEW + 4
+
+LEFT, RIGHT, LATER_LEFT, LATER_RIGHT, GROWN, SOUGHT, LISTS_OF_NAMES = range(7)
+"""Lists of names: pairs that are equal, pairs that nobody has asked about so far, a
+name of each clique that grew, and names that are looked for."""
 
 SAME = 0
 """The number of the relation of cliques."""
@@ -439,17 +443,32 @@ def list_given(key: np.uint64, without: int, which: int, names: int, task: int) 
 
 
 @part
+def seek(name: int, size: int, task: int) -> int:
+    """Put a name on the list of those to be looked for; how many there are then."""
+    put_name(SOUGHT, size, name, task)
+    return size + 1
+
+
+@part
 def list_mentioning(
-    name: int, ones: int, zeros: int, seen: int, which: int, task: int
+    sought: int, ones: int, zeros: int, seen: int, which: int, task: int
 ) -> None:
-    """Put facts that mention a name on a list, each once.
+    """Put facts that mention one of the names that are sought on a list, each once.
 
     They have all of `ones` in their status, not the bit `zeros`, and have the bit
-    `seen` when they are on the list.
+    `seen` until this is done.
     """
+    if sought == 0 or read_number(task, PATIENCE) < 0:
+        return
     columns = read_number(task, COLUMNS)
     without = read_number(task, BITS + zeros) if zeros >= 0 else int64(0)
-    goal = uint64(name) << HALF
+    goals = np.empty(sought, np.uint64)
+    every = np.empty(sought, np.uint32)
+    firsts, lasts = np.empty(sought, np.int64), np.empty(sought, np.int64)
+    room = np.empty(sought, np.int64)
+    for i in range(sought):
+        goals[i] = uint64(name_at(SOUGHT, i, task)) << HALF
+        every[i] = i
     for column in range(read_number(task, COLUMN_COUNT)):
         status = read_number(read_number(columns, 3 * column), STATUS)
         index = read_number(columns, 3 * column + 1)
@@ -458,14 +477,19 @@ def list_mentioning(
         for _ in range(read_number(index, RUNS)):
             keys = read_number(run, KEYS_OF_RUN)
             rows = read_number(run, ROWS)
-            place, end = part_of_run(run, goal, uint8(1))
-            while place < end and int64(read_key(keys, place) >> HALF) == name:
-                row = int64(read_row(rows, place))
-                place += 1
-                spend(1, task)
-                its = int64(read_status(status, row))
-                if its & ones == ones and not its & without:
-                    put_once(which, (number << HALF) | uint64(row), seen, task)
+            find_places(run, uint8(1), goals, every, sought, firsts, lasts, room)
+            for i in range(sought):
+                place = firsts[i]
+                while place < lasts[i] and read_key(keys, place) >> HALF == (
+                    goals[i] >> HALF
+                ):
+                    row = int64(read_row(rows, place))
+                    place += 1
+                    spend(1, task)
+                    its = int64(read_status(status, row))
+                    if its & ones == ones and not its & without:
+                        put_once(which, (number << HALF) | uint64(row), seen, task)
             if read_number(task, PATIENCE) < 0:
-                return
+                break
             run += _WORD * ARITY_OF_RUN
+    clear_list(which, seen, task)

@@ -37,12 +37,7 @@ from evermat.engines.embedded.kernels_changes import (
     PROVED,
     mark_keys,
 )
-from evermat.engines.embedded.kernels_doubts import (
-    GROWN,
-    IMAGED,
-    LISTS_OF_NAMES,
-    search_doubts,
-)
+from evermat.engines.embedded.kernels_doubts import IMAGED, search_doubts
 from evermat.engines.embedded.kernels_marks import (
     IN_CLEARED,
     IN_GIVEN,
@@ -62,8 +57,10 @@ from evermat.engines.embedded.kernels_names import (
     CONSTANTS,
     FORWARDS,
     FRESH_IDS,
+    GROWN,
     KINDS,
     LISTED,
+    LISTS_OF_NAMES,
     NAMED,
     NEW,
     NUMBER_LISTED,
