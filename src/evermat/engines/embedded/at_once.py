@@ -25,11 +25,11 @@ from evermat.engines.embedded.heads import new_rows
 from evermat.engines.embedded.kernels_heads import find_records
 from evermat.engines.embedded.kernels_programs import (
     MATCHED,
-    MOST_SLOTS,
     TOO_MUCH,
     find_facts,
     run_programs,
 )
+from evermat.engines.embedded.kernels_steps import MOST_SLOTS
 from evermat.engines.embedded.programs import ROLES, fact_line
 from evermat.engines.embedded.settled import RowCounts, Settled
 

@@ -1,6 +1,6 @@
 """Plans as programs for the compiled loop that runs small queries.
 
-A program is an array of numbers; `kernels_programs` says what they mean. Every variable
+A program is an array of numbers; `kernels_steps` says what they mean. Every variable
 of the query has a slot, and so has every constant, so that a step need not tell them
 apart. Queries that compute something, or that have to form all pairs of bindings and
 rows that are not few, have no program.
@@ -14,7 +14,7 @@ import numpy as np
 
 from evermat.algebra import Apply, Column, Role
 from evermat.engines.embedded.index import SPREAD, WIDEST_EXACT_KEY
-from evermat.engines.embedded.kernels_programs import (
+from evermat.engines.embedded.kernels_steps import (
     AGREE,
     BY_HALF,
     BY_KEY,
