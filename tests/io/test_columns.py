@@ -367,3 +367,32 @@ def test_integers_of_any_size_go_there_and_back() -> None:
 )
 def test_digits_of_literals_are_plain(lexical: str, datatype: str) -> None:
     assert literal(lexical, XSD + datatype).kind is Kind.TYPED
+
+
+@pytest.mark.parametrize(
+    ("datatype", "least", "greatest"),
+    [
+        ("byte", -128, 127),
+        ("short", -32768, 32767),
+        ("int", -2147483648, 2147483647),
+        ("long", -9223372036854775808, 9223372036854775807),
+        ("unsignedByte", 0, 255),
+        ("unsignedShort", 0, 65535),
+        ("unsignedInt", 0, 4294967295),
+        ("unsignedLong", 0, 18446744073709551615),
+        ("nonNegativeInteger", 0, None),
+        ("positiveInteger", 1, None),
+        ("nonPositiveInteger", None, 0),
+        ("negativeInteger", None, -1),
+    ],
+)
+def test_integers_within_bounds_are_integers(
+    datatype: str, least: int | None, greatest: int | None
+) -> None:
+    if least is not None:
+        assert literal(str(least), XSD + datatype) == constant(least)
+        assert literal(str(least - 1), XSD + datatype).kind is Kind.TYPED
+    if greatest is not None:
+        assert literal(str(greatest), XSD + datatype) == constant(greatest)
+        assert literal(str(greatest + 1), XSD + datatype).kind is Kind.TYPED
+    assert literal("1.0", XSD + datatype).kind is Kind.TYPED

@@ -78,6 +78,10 @@ LATER = TypedLiteral("2024-02-01", XSD + "date")
         ("int", (-1.7,), -1),
         ("double", ("1e3",), 1000.0),
         ("double", (2,), 2.0),
+        ("double", (TypedLiteral("0.5", XSD + "float"),), 0.5),
+        ("+", (TypedLiteral("0.5", XSD + "float"), 1), 1.5),
+        ("max", (TypedLiteral("9", XSD + "float"), 10), 10),
+        ("datatype", (TypedLiteral("9", XSD + "float"),), IRI(XSD + "float")),
         ("datatype", ("a",), IRI(XSD + "string")),
         ("datatype", (1,), IRI(XSD + "integer")),
         ("datatype", (Decimal("1.5"),), IRI(XSD + "decimal")),
@@ -122,6 +126,13 @@ def test_functions_have_the_value(
         (LangString("a", "en"), LangString("b", "en"), -1),
         (LangString("a", "en"), LangString("b", "de"), None),
         (BlankNode("a"), BlankNode("b"), None),
+        (TypedLiteral("9", XSD + "float"), TypedLiteral("10.0", XSD + "float"), -1),
+        (TypedLiteral("1.50", XSD + "float"), 1.5, 0),
+        (TypedLiteral("1.5", XSD + "float"), 2, -1),
+        (Decimal("0.1"), TypedLiteral("0.1", XSD + "float"), -1),  # in 24 bits
+        (TypedLiteral("-INF", XSD + "float"), 10**400, -1),
+        (TypedLiteral("NaN", XSD + "float"), 1, None),
+        (TypedLiteral("much", XSD + "float"), 1, None),
     ],
 )
 def test_constants_compare(left: object, right: object, order: int | None) -> None:
@@ -152,6 +163,7 @@ def test_equality_is_identity() -> None:
         ("+", ("a", 1), '`+` needs a number, but got "a"'),
         ("+", (10**400, 1.0), "is too big for a double"),
         ("abs", ("a",), "`abs` needs a number"),
+        ("abs", (TypedLiteral("much", XSD + "float"),), "`abs` needs a number"),
         ("min", (1, "a"), "are in no order"),
         ("length", (3,), "`length` needs a text, but got 3"),
         ("substr", ("a", 1.5), "`substr` needs an integer"),

@@ -15,7 +15,7 @@ from evermat import IRI, KnowledgeBase
 from evermat.columns import TERM, term_texts
 from evermat.io import DamagedFileError, NotUnicodeError, UnknownFormatError, data_file
 from evermat.rdf import RdfSyntaxError, rdf_batches, read_rdf
-from evermat.values import language_string, literal, term_text
+from evermat.values import TypedLiteral, language_string, literal, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -376,3 +376,36 @@ def test_directions_are_the_end_of_language_tags(write: Write, name: str) -> Non
     assert kb.query('[?x, ?p, "a"@en--ltr]').to_list() == [(IRI("u:a"), IRI("u:p"))]
     assert len(kb.query('[?x, ?p, "a\\t"@ar--rtl]')) == 1
     assert len(kb.query('[?x, ?p, "a"@en]')) == 0
+
+
+@pytest.mark.parametrize("name", ["t.nt", "t.ttl"])
+def test_numbers_of_derived_datatypes_join_compare_and_compute(
+    write: Write, name: str, engine_name: str
+) -> None:
+    ages = {"ann": '"017"^^<{}int>', "bob": '"21"^^<{}long>', "cem": '"300"^^<{}byte>'}
+    heights = {"ann": '"9.5"^^<{}float>', "bob": '"10.5"^^<{}float>'}
+    lines = [
+        f"<u:{who}> <u:{what}> {value.format(XSD)} .\n"
+        for what, values in (("age", ages), ("height", heights))
+        for who, value in values.items()
+    ]
+    kb = KnowledgeBase(
+        """
+        grown(?x) :- [?x, <u:age>, ?n], ?n > 18 .
+        aged(?x) :- [?x, <u:age>, ?n], age(?n) .
+        tall(?x, ?h * 2) :- [?x, <u:height>, ?h], ?h > 10 .
+        taller(?x, ?y) :- [?x, <u:height>, ?h], [?y, <u:height>, ?g], ?h > ?g .
+        """,
+        engine=engine_name,
+    )
+    kb.load({"age": [(17,)]}, rdf=write(name, "".join(lines).encode()))
+    assert kb.facts("grown").to_list() == [(IRI("u:bob"),)]
+    assert kb.facts("aged").to_list() == [(IRI("u:ann"),)]
+    assert kb.facts("tall").to_list() == [(IRI("u:bob"), 21.0)]
+    assert kb.facts("taller").to_list() == [(IRI("u:bob"), IRI("u:ann"))]
+    assert kb.contains("triple", (IRI("u:cem"), IRI("u:age"), _of("300", "byte")))
+    assert kb.contains("triple", (IRI("u:bob"), IRI("u:height"), _of("10.5", "float")))
+
+
+def _of(lexical: str, datatype: str) -> TypedLiteral:
+    return TypedLiteral(lexical, XSD + datatype)
