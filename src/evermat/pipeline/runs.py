@@ -22,6 +22,7 @@ from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
 from evermat.pipeline.files import is_empty_folder, line_number
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.knowledge import open_knowledge_base, state_versions, version_of
+from evermat.pipeline.locking import alone
 from evermat.pipeline.output_checks import check_feeds, check_outputs
 from evermat.pipeline.outputs import Publisher
 from evermat.pipeline.problems import (
@@ -135,7 +136,7 @@ class Pipeline:
         steps = Steps(self.watcher)
         start = perf_counter()
         try:
-            with ExitStack() as stack:
+            with alone(self.config), ExitStack() as stack:
                 work = _Work(self, command, report, steps, stack)
                 if command == "stream":
                     work.follow()
