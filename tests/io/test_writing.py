@@ -91,8 +91,10 @@ def test_facts_without_arguments_are_written(tmp_path: Path) -> None:
     write_table(rows_without_columns(1), tmp_path / "t.facts")
     assert (tmp_path / "t.facts").read_text() == "()\n"
     assert read_table(tmp_path / "t.facts", arity=0).num_rows == 1
-    write_table(rows_without_columns(1), tmp_path / "t.arrow")
-    assert read_table(tmp_path / "t.arrow", arity=0).num_rows == 1
+    for name in ["t.arrow", "t.parquet", "t.parquet.gz"]:
+        for count in (0, 1):
+            write_table(rows_without_columns(count), tmp_path / name)
+            assert read_table(tmp_path / name).shape == (count, 0)
 
 
 def test_no_rows_are_written(tmp_path: Path) -> None:

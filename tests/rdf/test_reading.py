@@ -378,6 +378,42 @@ def test_directions_are_the_end_of_language_tags(write: Write, name: str) -> Non
     assert len(kb.query('[?x, ?p, "a"@en]')) == 0
 
 
+XML = """<?xml version="1.0" encoding="{}"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://x/">
+  <rdf:Description rdf:about="http://x/a"><p>\xe9t\xe9 \u0431</p></rdf:Description>
+</rdf:RDF>"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding"),
+    [
+        ("UTF-16", "utf-16"),
+        ("utf-16", "utf-16-be"),
+        ("UTF-8", "utf-16"),
+        ("UTF-16", "utf-8"),  # as programs write that change the encoding afterwards
+        ("ISO-8859-1", "utf-8-sig"),
+    ],
+)
+def test_marks_tell_the_encoding_of_xml(
+    write: Write, declared: str, encoding: str
+) -> None:
+    data = XML.format(declared).encode(encoding)
+    if encoding == "utf-16-be":
+        data = b"\xfe\xff" + data
+    expected = {("<http://x/a>", "<http://x/p>", '"\xe9t\xe9 \u0431"')}
+    assert triples(read_rdf(write("t.rdf", data))) == expected
+
+
+def test_errors_in_utf_16_have_places(write: Write) -> None:
+    data = XML.format("UTF-16").replace("</p>", "</q>").encode("utf-16")
+    with pytest.raises(RdfSyntaxError) as caught:
+        read_rdf(write("t.rdf", data))
+    assert caught.value.span is not None
+    assert caught.value.span.line == 3
+    with pytest.raises(RdfSyntaxError):
+        read_rdf(write("t.rdf", data[:-1]))
+
+
 @pytest.mark.parametrize("name", ["t.nt", "t.ttl"])
 def test_numbers_of_derived_datatypes_join_compare_and_compute(
     write: Write, name: str, engine_name: str
