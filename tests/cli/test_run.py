@@ -103,6 +103,16 @@ def test_souffle_programs_run(folder: Path, capsys: Shown) -> None:
     assert "reach\t3\n" in capsys.readouterr().out
 
 
+def test_tables_of_updates_count_what_people_know(folder: Path, capsys: Shown) -> None:
+    """Auxiliary facts, here those of a projection below `not`, are not among them."""
+    (folder / "rules.dl").write_text("sink(?x) :- edge(_, ?x), not edge(?x, _) .")
+    (folder / "more.toml").write_text('[insert]\nedge = [["x", "y"]]\n')
+    then = ["--then", "more.toml"]
+    assert run(["run", "rules.dl", "-f", "facts", *then, *ON_REFERENCE]) == OK
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.split("\t")[2:6] == ["1", "0", "2", "0"]
+
+
 def test_updates_from_a_folder(folder: Path, capsys: Shown) -> None:
     update = folder / "tuesday.2"
     for part in ("insert", "delete"):
@@ -165,6 +175,8 @@ def test_answers_as_json_and_as_files(folder: Path, capsys: Shown) -> None:
     assert len(document["rows"]) == 1
     assert run([*base, "--out", "answer.tsv"]) == OK
     assert sorted((folder / "answer.tsv").read_text().split()) == ["b", "c"]
+    assert run([*base, "--limit", "1", "--out", "answer.tsv"]) == OK
+    assert len((folder / "answer.tsv").read_text().split()) == 1
 
 
 @pytest.mark.usefixtures("folder")

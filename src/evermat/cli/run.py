@@ -45,9 +45,10 @@ def answer(
     kb = load(job, Output(is_json=True), question=question).kb
     result = kb.query(question)
     if out is not None:
-        result.write(out)
-        output.document.update(file=str(out), count=len(result))
-        output.say(f"wrote {counted(len(result), 'row')} to {out}")
+        written = result.first(limit)
+        written.write(out)
+        output.document.update(file=str(out), count=len(written))
+        output.say(f"wrote {counted(len(written), 'row')} to {out}")
         return
     output.result(result, limit)
 

@@ -326,7 +326,7 @@ class _Work:
             change = request.carried_out(kb)
             self.report.add_change(kb, change)
             self.report.version = version_of(kb)
-            came, left = map(sum, zip(*change.sizes.values(), (0, 0), strict=True))
+            came, left = change.total
             step.note = f"+{came:,} −{left:,} facts"
         return change
 
