@@ -132,9 +132,9 @@ def test_old_versions_can_be_asked_and_not_changed(tmp_path: Path) -> None:
         old.insert("edge", [(1, 1)])
     assert contents(old) == before
     opened(tmp_path, version=3).insert("edge", [(1, 1)])
-    for wrong in (-1, 9):
-        with pytest.raises(MissingVersionError, match="has no version"):
-            opened(tmp_path, version=wrong)
+    for wrong in (-1, 9, "1"):
+        with pytest.raises(MissingVersionError, match=f"has no version {wrong!r}"):
+            opened(tmp_path, version=wrong)  # type: ignore[arg-type]
 
 
 def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:

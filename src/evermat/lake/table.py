@@ -70,9 +70,9 @@ def require_version(version: int, latest: int, place: str | Path) -> None:
     Raises:
         MissingVersionError: says which versions there are.
     """
-    if not 0 <= version <= latest:
+    if not isinstance(version, int) or not 0 <= version <= latest:
         raise MissingVersionError(
-            f"the state at `{place}` has no version {version}",
+            f"the state at `{place}` has no version {version!r}",
             help=f"versions go from 0 to {latest}",
         )
 
