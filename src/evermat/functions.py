@@ -391,10 +391,17 @@ def _regex(
 # ------------------------------------------------------------------ conversions
 
 
+def _digits(argument: Constant) -> str:
+    """The text of a number; Python also reads `1_0`, and digits of other scripts."""
+    if "_" in argument.text or not argument.text.isascii():
+        raise ValueError(argument.text)
+    return argument.text
+
+
 def _to_integer(argument: Constant) -> Constant:
     try:
         if argument.kind is Kind.STRING:
-            return integer_constant(int(argument.text))
+            return integer_constant(int(_digits(argument)))
         return _integer_result("int", int(_number("int", argument)))
     except (ValueError, OverflowError):
         raise FunctionError(f"`int`: {argument} is not an integer") from None
@@ -404,7 +411,7 @@ def _to_double(argument: Constant) -> Constant:
     if argument.kind is not Kind.STRING:
         return double_constant(_float("double", _number("double", argument)))
     try:
-        return double_constant(float(argument.text))
+        return double_constant(float(_digits(argument)))
     except ValueError:
         raise FunctionError(f"`double`: {argument} is not a number") from None
 

@@ -134,7 +134,7 @@ def test_old_versions_can_be_asked_and_not_changed(tmp_path: Path) -> None:
     opened(tmp_path, version=3).insert("edge", [(1, 1)])
     for wrong in (-1, 9, "1"):
         with pytest.raises(MissingVersionError, match=f"has no version {wrong!r}"):
-            opened(tmp_path, version=wrong)  # type: ignore[arg-type]
+            opened(tmp_path, version=wrong)
 
 
 def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:

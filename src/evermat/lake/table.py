@@ -64,7 +64,7 @@ class DataFile:
     is_change: bool = True
 
 
-def require_version(version: int, latest: int, place: str | Path) -> None:
+def require_version(version: object, latest: int, place: str | Path) -> None:
     """Refuse a version that a state has not reached.
 
     Raises:
