@@ -136,7 +136,8 @@ def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
         ":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 2 ], :C ."
         ":C rdfs:subClassOf owl:Nothing . :x a [ owl:onProperty :p ; owl:hasValue :y ]."
         "[] a owl:NegativePropertyAssertion . [] a owl:AllDisjointClasses ."
-        ":p rdfs:range rdfs:Literal . :q rdfs:range :Age . :Age a rdfs:Datatype .",
+        ":p rdfs:range rdfs:Literal . :q rdfs:range :Age . :Age a rdfs:Datatype ."
+        "<http://e/> owl:imports <http://f/> .",
         encoding="utf-8",
     )
     ontology = read_ontology(tmp_path / "o.ttl")
@@ -150,6 +151,7 @@ def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
         "owl:NegativePropertyAssertion": 1,
         "owl:Nothing": 1,
         "owl:disjointWith": 1,
+        "owl:imports": 1,
     }
 
 

@@ -160,7 +160,7 @@ def _rules(graph: _Graph) -> Iterator[Rule]:
 _NO_RULES = (
     "disjointWith", "propertyDisjointWith", "complementOf", "oneOf",
     "minCardinality", "cardinality", "qualifiedCardinality", "minQualifiedCardinality",
-    "differentFrom", "disjointUnionOf", "hasSelf",
+    "differentFrom", "disjointUnionOf", "hasSelf", "imports",
 )  # fmt: skip
 
 _NO_RULE_TYPES = frozenset({
