@@ -122,6 +122,10 @@ COLUMNS = '[[source]]\npath = "x.csv"\npredicate = "p"\n[source.columns]\n'
         ("source = 3\n", "`source` is not a list of tables"),
         ("[output]\n", "write [[output]] on a line of its own"),
         ("source = [3]\n", "`source` is not a list of tables"),
+        (
+            '[[source]]\npath = ["a.nt", "b.ttl.gz", "c.nt"]\n',
+            "the paths of source 1 are of several formats: nt, ttl",
+        ),
         ('[stream]\nfeed = "x"\n', "stream has no `format`"),
         ('[engine]\nalgorithm = "dredd"\n', "did you mean `dred`?"),
         ('[[source]]\npath = "x.nt"\narguments = ["s"]\n', "entry `arguments`"),
