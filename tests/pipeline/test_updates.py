@@ -448,6 +448,7 @@ def test_a_pipeline_is_run_once_at_a_time(tmp_path: Path) -> None:
     watcher = InTheWay(config)
     Pipeline(config, watcher=watcher).run()
     assert {"read rules", "materialise", "write output reach"} <= set(watcher.refused)
+    assert len(list(Path(config.reports).glob("*.json"))) == 1
     assert run(config).report.status == "ok"
     assert rows(tmp_path / "out/reach") == [("a", "b"), ("a", "c"), ("b", "c")]
 

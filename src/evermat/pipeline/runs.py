@@ -124,6 +124,11 @@ class Pipeline:
         return self._reported("stream")
 
     def _reported(self, command: Command) -> Finished:
+        # One that is refused is no run, and has no report.
+        with alone(self.config):
+            return self._carried_out(command)
+
+    def _carried_out(self, command: Command) -> Finished:
         now = datetime.datetime.now(datetime.UTC)
         report = RunReport(
             pipeline=self.config.name,
@@ -136,7 +141,7 @@ class Pipeline:
         steps = Steps(self.watcher)
         start = perf_counter()
         try:
-            with alone(self.config), ExitStack() as stack:
+            with ExitStack() as stack:
                 work = _Work(self, command, report, steps, stack)
                 if command == "stream":
                     work.follow()
