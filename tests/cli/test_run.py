@@ -86,6 +86,14 @@ def test_outputs_are_written(folder: Path, capsys: Shown) -> None:
     assert (folder / "out" / "reach.parquet").exists()
 
 
+def test_exports_without_a_folder_are_told(folder: Path, capsys: Shown) -> None:
+    text = (folder / "rules.dl").read_text()
+    (folder / "rules.dl").write_text(text + '\n@export reach "reach.csv" .')
+    assert run(["run", "rules.dl", "-f", "facts", *ON_REFERENCE]) == OK
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "not written: 1 file to export (give --out DIR)"
+
+
 def test_souffle_programs_run(folder: Path, capsys: Shown) -> None:
     (folder / "facts" / "edge.facts").write_text("1\t2\n2\t3\n")
     (folder / "prog.dl").write_text(

@@ -82,6 +82,10 @@ def _write(job: Job, loaded: Loaded, output: Output) -> None:
     if job.out is None:
         # Without a folder, only what goes to standard output is wanted.
         printed = tuple(sink for sink in program.sinks if sink.path == "-")
+        unwritten = len(program.sinks) - len(printed)
+        if unwritten:
+            waiting = f"{counted(unwritten, 'file')} to export"
+            output.say(f"not written: {waiting} (give --out DIR)")
         program = replace(program, sinks=printed)
     stream = sys.stderr if output.is_json else sys.stdout
     folder = job.out or Path()
