@@ -104,8 +104,7 @@ def rows_from(given: object, arity: int | None = None, *, name: str = "") -> pa.
             raise ArityMismatchError(arity, table.num_columns, name=name)
         table = table_of_rows([], arity)
     for at, column in enumerate(table.columns):
-        if column.null_count:
-            require_values(column, table.column_names[at])
+        require_values(column, table.column_names[at])
     return table
 
 
