@@ -22,6 +22,7 @@ constants on the way in and back on the way out:
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -327,7 +328,7 @@ def _recognise_boolean(lexical: str) -> Constant:
     return boolean_constant(value=value)
 
 
-_BOUNDS: dict[str, tuple[int | None, int | None]] = {
+_BOUNDS: dict[str, tuple[float, float]] = {
     "long": (-(1 << 63), (1 << 63) - 1),
     "int": (-(1 << 31), (1 << 31) - 1),
     "short": (-(1 << 15), (1 << 15) - 1),
@@ -336,23 +337,18 @@ _BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "unsignedInt": (0, (1 << 32) - 1),
     "unsignedShort": (0, (1 << 16) - 1),
     "unsignedByte": (0, (1 << 8) - 1),
-    "nonNegativeInteger": (0, None),
-    "positiveInteger": (1, None),
-    "nonPositiveInteger": (None, 0),
-    "negativeInteger": (None, -1),
+    "nonNegativeInteger": (0, math.inf),
+    "positiveInteger": (1, math.inf),
+    "nonPositiveInteger": (-math.inf, 0),
+    "negativeInteger": (-math.inf, -1),
 }
 """The datatypes whose values are integers, with the least and the greatest of them."""
 
 
-def _recognise_bounded(
-    least: int | None, greatest: int | None
-) -> Callable[[str], Constant]:
+def _recognise_bounded(least: float, greatest: float) -> Callable[[str], Constant]:
     def recognise(lexical: str) -> Constant:
         known = _recognise_integer(lexical)
-        value = _integer(known.text)
-        if (least is not None and value < least) or (
-            greatest is not None and value > greatest
-        ):
+        if not least <= _integer(known.text) <= greatest:
             raise ValueError(lexical)
         return known
 
