@@ -110,6 +110,12 @@ class Change:
         names = sorted(name for name in {*came, *left} if name in self._catalogue)
         return {name: (came.get(name, 0), left.get(name, 0)) for name in names}
 
+    @property
+    def total(self) -> tuple[int, int]:
+        """How many facts came and left, of all predicates together."""
+        came, left = map(sum, zip(*self.sizes.values(), (0, 0), strict=True))
+        return came, left
+
     def is_empty(self) -> bool:
         """Whether no fact came or left."""
         return not self.sizes

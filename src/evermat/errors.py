@@ -287,7 +287,7 @@ class ArgumentCountError(ProgramError):
 
 
 class DeclarationError(ProgramError):
-    """A declaration that names a type that does not exist."""
+    """A declaration with a type that does not exist, or that contradicts another."""
 
     code = "EM205"
 

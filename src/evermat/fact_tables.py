@@ -110,7 +110,7 @@ def _any_tables(
 def _plain_tables(
     data: Mapping[str, Sequence[object]], catalogue: Catalogue
 ) -> dict[str, pa.Table | StagedRows] | None:
-    """Data that is fit as it is: one table for each predicate, and no nulls.
+    """Data that is fit as it is: one table for each predicate, no nulls, no moments.
 
     None if there is anything to be done, or to be said, about some of it.
     """
@@ -123,7 +123,8 @@ def _plain_tables(
         if table.num_columns != known.arity:
             return None
         for at in range(known.arity):
-            if table.column(at).null_count:
+            column = table.column(at)
+            if column.null_count or pa.types.is_temporal(column.type):
                 return None
         tables[name] = table
     return tables

@@ -10,10 +10,14 @@ towards zero and `%` has the sign of the dividend, so `(a / b) * b + a % b` is `
 false. The order comparisons compare numbers of all kinds by value; other constants
 compare only with their own kind, and are otherwise in no order, so that both `1 < "a"`
 and `"a" < 1` are false.
+
+Literals of type `xsd:float` are kept as they are written, because they are no doubles;
+where a number is needed they are the double of the same value.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import math
 import operator
@@ -35,6 +39,7 @@ from evermat.values import (
     decimal_constant,
     double_constant,
     integer_constant,
+    literal,
 )
 
 if TYPE_CHECKING:
@@ -125,7 +130,27 @@ def _number(name: str, argument: Constant) -> int | Decimal | float:
         case Kind.DOUBLE:
             return float(argument.text)
         case _:
-            raise _wrong_type(name, argument, "a number")
+            value = _single_precision(argument)
+            if value is None:
+                raise _wrong_type(name, argument, "a number")
+            return value
+
+
+_FLOAT = f"{XSD}float\0"
+
+
+def _single_precision(argument: Constant) -> float | None:
+    """The value of a literal of type `xsd:float`; None for all else."""
+    if argument.kind is not Kind.TYPED or not argument.text.startswith(_FLOAT):
+        return None
+    known = literal(argument.text.removeprefix(_FLOAT), XSD + "double")
+    return (
+        ctypes.c_float(float(known.text)).value if known.kind is Kind.DOUBLE else None
+    )
+
+
+def _is_number(argument: Constant) -> bool:
+    return argument.kind in NUMERIC_KINDS or _single_precision(argument) is not None
 
 
 def _parsed_integer(name: str, argument: Constant) -> int:
@@ -248,7 +273,7 @@ def compare(left: Constant, right: Constant) -> int | None:
     code points, literals of the same datatype by their lexical forms, and false is
     before true. All else is unordered.
     """
-    if left.kind in NUMERIC_KINDS and right.kind in NUMERIC_KINDS:
+    if _is_number(left) and _is_number(right):
         return _compare_numbers(left, right)
     if left.kind is not right.kind or left.kind is Kind.BLANK:
         return None
@@ -366,10 +391,17 @@ def _regex(
 # ------------------------------------------------------------------ conversions
 
 
+def _digits(argument: Constant) -> str:
+    """The text of a number; Python also reads `1_0`, and digits of other scripts."""
+    if "_" in argument.text or not argument.text.isascii():
+        raise ValueError(argument.text)
+    return argument.text
+
+
 def _to_integer(argument: Constant) -> Constant:
     try:
         if argument.kind is Kind.STRING:
-            return integer_constant(int(argument.text))
+            return integer_constant(int(_digits(argument)))
         return _integer_result("int", int(_number("int", argument)))
     except (ValueError, OverflowError):
         raise FunctionError(f"`int`: {argument} is not an integer") from None
@@ -379,7 +411,7 @@ def _to_double(argument: Constant) -> Constant:
     if argument.kind is not Kind.STRING:
         return double_constant(_float("double", _number("double", argument)))
     try:
-        return double_constant(float(argument.text))
+        return double_constant(float(_digits(argument)))
     except ValueError:
         raise FunctionError(f"`double`: {argument} is not a number") from None
 

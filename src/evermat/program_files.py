@@ -204,9 +204,13 @@ class _Source:
         return self._read_own(path, options)
 
     def _place(self) -> Path:
-        path = self.folder / self.source.path
-        beside = self.folder / "facts" / self.source.path
-        return beside if not path.exists() and beside.exists() else path
+        """Beside the file that says so, which may be one that the program includes."""
+        span, path = self.source.span, self.source.path
+        own = self.folder
+        if span is not None and not span.source.name.startswith("<"):
+            own = Path(span.source.name).parent
+        places = [own / path, self.folder / path, self.folder / "facts" / path]
+        return next((place for place in places if place.exists()), places[0])
 
     def _read_rdf(self, file: DataFile) -> pa.Table:
         if self.read_rdf is None:

@@ -22,6 +22,7 @@ constants on the way in and back on the way out:
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -184,8 +185,10 @@ def value_of(kind: Kind, text: str) -> Value:
 def literal(lexical: str, datatype: str) -> Constant:
     """The constant for an RDF literal with a datatype IRI.
 
-    Datatypes with a Python counterpart are recognised and made canonical; a lexical
-    form that does not fit its datatype is kept as written, as a TYPED constant.
+    Datatypes with a Python counterpart are recognised and made canonical, also those
+    that are integers within bounds: `"5"^^xsd:int` is the integer 5, because RDF takes
+    both for the same value. A lexical form that does not fit its datatype is kept as
+    written, as a TYPED constant.
     """
     recognise = _RECOGNISED.get(datatype)
     if recognise is not None:
@@ -325,7 +328,35 @@ def _recognise_boolean(lexical: str) -> Constant:
     return boolean_constant(value=value)
 
 
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "short": (-(1 << 15), (1 << 15) - 1),
+    "byte": (-(1 << 7), (1 << 7) - 1),
+    "unsignedLong": (0, (1 << 64) - 1),
+    "unsignedInt": (0, (1 << 32) - 1),
+    "unsignedShort": (0, (1 << 16) - 1),
+    "unsignedByte": (0, (1 << 8) - 1),
+    "nonNegativeInteger": (0, math.inf),
+    "positiveInteger": (1, math.inf),
+    "nonPositiveInteger": (-math.inf, 0),
+    "negativeInteger": (-math.inf, -1),
+}
+"""The datatypes whose values are integers, with the least and the greatest of them."""
+
+
+def _recognise_bounded(least: float, greatest: float) -> Callable[[str], Constant]:
+    def recognise(lexical: str) -> Constant:
+        known = _recognise_integer(lexical)
+        if not least <= _integer(known.text) <= greatest:
+            raise ValueError(lexical)
+        return known
+
+    return recognise
+
+
 _RECOGNISED: dict[str, Callable[[str], Constant]] = {
+    **{XSD + name: _recognise_bounded(*bounds) for name, bounds in _BOUNDS.items()},
     XSD + "string": lambda lexical: Constant(Kind.STRING, lexical),
     XSD + "integer": _recognise_integer,
     XSD + "decimal": _recognise_decimal,

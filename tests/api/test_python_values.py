@@ -110,6 +110,15 @@ def test_no_row_is_lost_without_a_word(rows: list[Any], code: str) -> None:
         kb.insert("p", rows)
 
 
+def test_moments_beyond_the_calendar_are_refused_with_their_column() -> None:
+    kb = KnowledgeBase(engine="reference")
+    kb.insert("seen", pa.table({"at": pa.array([0], pa.timestamp("s"))}))
+    wrong = pa.table({"at": pa.array([0, 1 << 50], pa.timestamp("s"))})
+    with pytest.raises(ValueConversionError, match=r"row 2 has .* in column `at`"):
+        kb.insert("seen", wrong)
+    assert kb.count("seen") == 1
+
+
 def test_a_column_of_arrow_is_a_table_of_one_column() -> None:
     kb = KnowledgeBase()
     kb.insert("p", pa.array([1, 2]))

@@ -86,6 +86,14 @@ def test_outputs_are_written(folder: Path, capsys: Shown) -> None:
     assert (folder / "out" / "reach.parquet").exists()
 
 
+def test_exports_without_a_folder_are_told(folder: Path, capsys: Shown) -> None:
+    text = (folder / "rules.dl").read_text()
+    (folder / "rules.dl").write_text(text + '\n@export reach "reach.csv" .')
+    assert run(["run", "rules.dl", "-f", "facts", *ON_REFERENCE]) == OK
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "not written: 1 file to export (give --out DIR)"
+
+
 def test_souffle_programs_run(folder: Path, capsys: Shown) -> None:
     (folder / "facts" / "edge.facts").write_text("1\t2\n2\t3\n")
     (folder / "prog.dl").write_text(
@@ -101,6 +109,16 @@ def test_souffle_programs_run(folder: Path, capsys: Shown) -> None:
     lines = (folder / "out" / "reach.csv").read_text().splitlines()
     assert sorted(lines) == ["1\t2", "1\t3", "2\t3"]
     assert "reach\t3\n" in capsys.readouterr().out
+
+
+def test_tables_of_updates_count_what_people_know(folder: Path, capsys: Shown) -> None:
+    """Auxiliary facts, here those of a projection below `not`, are not among them."""
+    (folder / "rules.dl").write_text("sink(?x) :- edge(_, ?x), not edge(?x, _) .")
+    (folder / "more.toml").write_text('[insert]\nedge = [["x", "y"]]\n')
+    then = ["--then", "more.toml"]
+    assert run(["run", "rules.dl", "-f", "facts", *then, *ON_REFERENCE]) == OK
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.split("\t")[2:6] == ["1", "0", "2", "0"]
 
 
 def test_updates_from_a_folder(folder: Path, capsys: Shown) -> None:
@@ -165,6 +183,8 @@ def test_answers_as_json_and_as_files(folder: Path, capsys: Shown) -> None:
     assert len(document["rows"]) == 1
     assert run([*base, "--out", "answer.tsv"]) == OK
     assert sorted((folder / "answer.tsv").read_text().split()) == ["b", "c"]
+    assert run([*base, "--limit", "1", "--out", "answer.tsv"]) == OK
+    assert len((folder / "answer.tsv").read_text().split()) == 1
 
 
 @pytest.mark.usefixtures("folder")

@@ -145,6 +145,19 @@ def test_a_clique_is_split(done: list[Withdrawal | None]) -> None:
     assert done[0] is not None
 
 
+def test_a_split_clique_splits_another(done: list[Withdrawal | None]) -> None:
+    """Only while c and d are the same, one thing has two values of a function."""
+    a, b, c, d = NAMES[:4]
+    tracked = TrackedEquality(EmbeddedEngine())
+    facts = {("r", (c, a)), ("r", (d, b)), ("same_as", (c, d)), ("q", (a,))}
+    rules = parse_rules("?x ≈ ?y :- r(?z, ?x), r(?z, ?y) .  p(?x) :- q(?x) .")
+    tracked.apply(Update(insert=frozenset(facts), add_rules=tuple(rules)), "bf")
+    assert (a, b) in tracked.pairs()
+    tracked.apply(Update(delete=frozenset({("same_as", (c, d))})), "bf")
+    assert not tracked.pairs()
+    assert done[-1] is not None
+
+
 @pytest.mark.parametrize("name", ["mark_given", "search_doubts", "facts_of"])
 def test_an_error_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tracked = _merged()

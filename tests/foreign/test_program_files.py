@@ -132,6 +132,21 @@ def test_facts_of_souffle_lie_beside_the_program_or_in_facts(tmp_path: Path) -> 
     assert rows(tables["q"]) == [(1.5,)]
 
 
+def test_files_lie_beside_the_file_that_asks_for_them(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "main.dl").write_text('@include "sub/more.dl" . @import p "p.csv" .')
+    (tmp_path / "sub" / "more.dl").write_text('@import q "p.csv" . @import r "r.csv" .')
+    (tmp_path / "p.csv").write_text("1\n")
+    (tmp_path / "sub" / "p.csv").write_text("2\n")
+    (tmp_path / "r.csv").write_text("3\n")
+    tables = load_sources(read_program(tmp_path / "main.dl"), tmp_path)
+    assert {name: rows(table) for name, table in tables.items()} == {
+        "p": [(1,)],
+        "q": [(2,)],
+        "r": [(3,)],
+    }
+
+
 def test_columns_of_souffle_are_typed(tmp_path: Path) -> None:
     program = read_program(".decl p(x:number)\n.input p", "souffle")
     (tmp_path / "p.facts").write_text("1\ntwo\n")

@@ -367,3 +367,75 @@ def test_integers_of_any_size_go_there_and_back() -> None:
 )
 def test_digits_of_literals_are_plain(lexical: str, datatype: str) -> None:
     assert literal(lexical, XSD + datatype).kind is Kind.TYPED
+
+
+@pytest.mark.parametrize(
+    ("datatype", "least", "greatest"),
+    [
+        ("byte", -128, 127),
+        ("short", -32768, 32767),
+        ("int", -2147483648, 2147483647),
+        ("long", -9223372036854775808, 9223372036854775807),
+        ("unsignedByte", 0, 255),
+        ("unsignedShort", 0, 65535),
+        ("unsignedInt", 0, 4294967295),
+        ("unsignedLong", 0, 18446744073709551615),
+        ("nonNegativeInteger", 0, None),
+        ("positiveInteger", 1, None),
+        ("nonPositiveInteger", None, 0),
+        ("negativeInteger", None, -1),
+    ],
+)
+def test_integers_within_bounds_are_integers(
+    datatype: str, least: int | None, greatest: int | None
+) -> None:
+    if least is not None:
+        assert literal(str(least), XSD + datatype) == constant(least)
+        assert literal(str(least - 1), XSD + datatype).kind is Kind.TYPED
+    if greatest is not None:
+        assert literal(str(greatest), XSD + datatype) == constant(greatest)
+        assert literal(str(greatest + 1), XSD + datatype).kind is Kind.TYPED
+    assert literal("1.0", XSD + datatype).kind is Kind.TYPED
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "number"),
+    [
+        (pa.timestamp("s"), 1 << 40),
+        (pa.timestamp("s", "UTC"), 1 << 41),  # Arrow writes this as another year
+        (pa.timestamp("ms", "Europe/Berlin"), -(1 << 52)),
+        (pa.timestamp("us"), 1 << 62),
+        (pa.date32(), 11_248_373),
+        (pa.date32(), -12_687_064),
+        (pa.date64(), 86_400_000 << 24),
+        (pa.time32("s"), 86_400),
+        (pa.time64("us"), -1),
+    ],
+)
+def test_moments_beyond_the_calendar_are_refused(
+    arrow_type: pa.DataType, number: int
+) -> None:
+    column = pa.chunked_array([[0], [number]], arrow_type)
+    with pytest.raises(ValueConversionError, match="in column `at`") as caught:
+        term_table(pa.table({"at": column}))
+    assert caught.value.message.startswith("row 2 ")
+    assert str(number) in caught.value.message
+    assert caught.value.help is not None
+
+
+def test_the_first_and_the_last_day_of_the_calendar() -> None:
+    (column,) = term_table(
+        pa.table({"day": pa.array([-12_687_063, 11_248_372], pa.date32())})
+    ).columns
+    assert lexical_forms(column) == ["-32766-01-01", "32766-12-31"]
+    seconds = [number * 86_400 for number in (-12_687_063, 11_248_372)]
+    for zone in ("UTC", "Europe/Berlin", "America/New_York", "Pacific/Auckland"):
+        moments = pa.array(seconds, pa.timestamp("s", zone))
+        (column,) = term_table(pa.table({"at": moments})).columns
+        first, last = lexical_forms(column)
+        assert first.startswith(("-32766-01-01T", "-32767-12-31T"))
+        assert last.startswith(("32766-12-31T", "32766-12-30T"))
+
+
+def lexical_forms(column: pa.ChunkedArray) -> list[str]:
+    return [term.text.partition("\0")[2] for term in constants(column)]

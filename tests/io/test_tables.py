@@ -315,6 +315,21 @@ MalformedFileError [EM714]: this row has 1 field, expected 2
   = rule: every row has a field for each column
   = help: the file seems to be separated by commas: say `delimiter=…`""",
     ),
+    "values without columns": (
+        "started.csv",
+        b"()\nyes\n",
+        {"arity": 0},
+        MalformedFileError,
+        """\
+MalformedFileError [EM714]: a fact without arguments has values here
+ --> started.csv:2:1
+  |
+2 | yes
+  | ^
+  |
+  = rule: a fact without arguments is a line `()`
+  = help: correct the file, or the number of arguments in the rules""",
+    ),
     "open quote": (
         "edge.csv",
         b'a,b\nc,"d\ne,f\n',

@@ -23,6 +23,7 @@ from evermat.io import (
     write_table,
 )
 from evermat.io.delimited import Dialect
+from evermat.io.files import UnwritablePlaceError
 from evermat.values import IRI, BlankNode, LangString, TypedLiteral
 
 if TYPE_CHECKING:
@@ -91,8 +92,10 @@ def test_facts_without_arguments_are_written(tmp_path: Path) -> None:
     write_table(rows_without_columns(1), tmp_path / "t.facts")
     assert (tmp_path / "t.facts").read_text() == "()\n"
     assert read_table(tmp_path / "t.facts", arity=0).num_rows == 1
-    write_table(rows_without_columns(1), tmp_path / "t.arrow")
-    assert read_table(tmp_path / "t.arrow", arity=0).num_rows == 1
+    for name in ["t.arrow", "t.parquet", "t.parquet.gz"]:
+        for count in (0, 1):
+            write_table(rows_without_columns(count), tmp_path / name)
+            assert read_table(tmp_path / name).shape == (count, 0)
 
 
 def test_no_rows_are_written(tmp_path: Path) -> None:
@@ -159,6 +162,15 @@ def test_formats_that_are_only_read_are_refused(tmp_path: Path) -> None:
         write_table(table_of_rows([(1,)], 1), tmp_path / "t.jsonl")
     with pytest.raises(UnknownFormatError):
         write_table(table_of_rows([(1,)], 1), tmp_path / "t.txt")
+
+
+def test_places_without_room_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").touch()
+    for name in ("folder.csv", "file/t.csv"):
+        with pytest.raises(UnwritablePlaceError):
+            write_table(table_of_rows([(1,)], 1), tmp_path / name)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["file", "folder.csv"]
 
 
 def test_many_rows_are_written(tmp_path: Path) -> None:

@@ -89,6 +89,15 @@ def test_rules_come_and_go(tmp_path: Path, engine_name: str) -> None:
     assert contents(again) == contents(kb) == from_scratch(kb)
 
 
+def test_rules_of_a_state_are_on_no_line_of_a_file(tmp_path: Path) -> None:
+    rules = "\n\np(?x) :- q(?x) ."
+    kb = evermat.KnowledgeBase(rules, engine="reference", state=tmp_path / "state")
+    kb.insert("q", [(1,)])
+    assert "(line 3)" in str(kb.explain("p(1)"))
+    kb = evermat.KnowledgeBase.open(tmp_path / "state", engine="reference")
+    assert "(line" not in str(kb.explain("p(1)"))
+
+
 def test_given_rules_are_what_the_program_becomes(tmp_path: Path) -> None:
     made(tmp_path).insert("edge", EDGES)
     same = evermat.KnowledgeBase(RULES, state=tmp_path)
@@ -123,8 +132,8 @@ def test_old_versions_can_be_asked_and_not_changed(tmp_path: Path) -> None:
         old.insert("edge", [(1, 1)])
     assert contents(old) == before
     opened(tmp_path, version=3).insert("edge", [(1, 1)])
-    for wrong in (-1, 9):
-        with pytest.raises(MissingVersionError, match="has no version"):
+    for wrong in (-1, 9, "1"):
+        with pytest.raises(MissingVersionError, match=f"has no version {wrong!r}"):
             opened(tmp_path, version=wrong)
 
 

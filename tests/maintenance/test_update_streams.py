@@ -24,16 +24,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine
 
-RHO_DF = """
-    @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-    [?a, rdfs:subPropertyOf, ?c] :-
-        [?a, rdfs:subPropertyOf, ?b], [?b, rdfs:subPropertyOf, ?c] .
-    [?a, rdfs:subClassOf, ?c] :- [?a, rdfs:subClassOf, ?b], [?b, rdfs:subClassOf, ?c] .
-    [?x, ?b, ?y] :- [?a, rdfs:subPropertyOf, ?b], [?x, ?a, ?y] .
-    [?x, a, ?b] :- [?a, rdfs:subClassOf, ?b], [?x, a, ?a] .
-    [?x, a, ?c] :- [?p, rdfs:domain, ?c], [?x, ?p, ?y] .
-    [?y, a, ?c] :- [?p, rdfs:range, ?c], [?x, ?p, ?y] .
-"""
+RHO_DF = "@include rdfs ."
 """The six rules; no graph here has a literal where they would make it a subject."""
 
 BASE = "http://example.org/"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from engine_facts import make_facts
 from evermat.engines import make_engine
 from evermat.lang.parser import parse_rules
-from evermat.maintenance.modules import register_module, unregister_module
+from evermat.maintenance.modules import (
+    NotAFinderError,
+    register_module,
+    unregister_module,
+)
 from strategies import Update
 from tracked import ALGORITHMS, Tracked
 
@@ -65,3 +69,10 @@ def test_the_module_is_used() -> None:
     tracked.load(parse_rules("s(?y, ?x) :- s(?x, ?y) ."), make_facts(s=[(1, 2)]))
     names = [module.name for module in tracked.materialisation.modules]
     assert names == ["symmetric relation"]
+
+
+@pytest.mark.parametrize("finder", [3, None, "find_symmetric"])
+def test_what_finds_nothing_is_refused_at_once(finder: Any) -> None:
+    with pytest.raises(NotAFinderError, match="finds no modules") as caught:
+        register_module(finder)
+    assert caught.value.help is not None

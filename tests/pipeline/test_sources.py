@@ -82,6 +82,20 @@ def test_parquet_rows_have_numbers(tmp_path: Path) -> None:
     assert json.loads(str(row["row"])) == {"from": None, "to": "x"}
 
 
+def test_moments_that_no_calendar_has_are_set_aside(tmp_path: Path) -> None:
+    moments = pa.array([0, 1 << 59, 253_402_300_800_000], pa.timestamp("ms"))
+    table = pa.table({"x": [1, 2, 3], "at": moments})
+    pq.write_table(table, tmp_path / "edge.parquet")
+    config = source(
+        tmp_path, 'predicate = "edge"', 'path = "edge.parquet"', "max_rejected = 1"
+    )
+    finished = run(config)
+    (row,) = rejected(config, finished, "edge")
+    assert (row["position"], row["column"]) == (1, "at")
+    assert "value out of range" in str(row["reason"])
+    assert finished.report.predicates["edge"] == {"facts": 2, "given": 2}
+
+
 def test_json_lines(tmp_path: Path) -> None:
     lines = ['{"from": "a", "to": "b"}', '{"to": "c", "from": "b", "more": [1]}',
              "{", "7", '{"from": "z"}']  # fmt: skip

@@ -16,7 +16,8 @@ from evermat import KnowledgeBase
 from evermat.cli import OK, WRONG_INPUT, WRONG_USAGE
 from evermat.cli import run as evermat
 from evermat.errors import EvermatError
-from evermat.pipeline import Pipeline
+from evermat.pipeline import Config, Pipeline
+from evermat.pipeline.locking import PipelineBusyError
 from evermat.pipeline.problems import (
     OutputError,
     PipelineStateError,
@@ -24,7 +25,7 @@ from evermat.pipeline.problems import (
     SourceError,
 )
 from evermat.pipeline.status import read_status
-from evermat.pipeline.steps import Silent
+from evermat.pipeline.steps import Silent, Step
 from pipelines import PROGRAM, configured, rows, run
 
 STATE = '[state]\npath = "state"\n'
@@ -426,6 +427,30 @@ def test_a_second_interrupt_ends_a_stream_at_once(tmp_path: Path) -> None:
     stream = replace(config.stream, trigger="once") if config.stream else None
     report = Pipeline(replace(config, stream=stream)).stream().report
     assert report.changes["edge"] == {"added": 1, "removed": 0}
+
+
+class InTheWay(Silent):
+    """Runs the pipeline once more before each step, which has to be refused."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.refused: list[str] = []
+
+    def begin(self, step: Step) -> None:
+        with pytest.raises(PipelineBusyError, match="another run of"):
+            run(self._config)
+        self.refused.append(step.name)
+
+
+def test_a_pipeline_is_run_once_at_a_time(tmp_path: Path) -> None:
+    edges(tmp_path, "ab", "bc")
+    config = configured(tmp_path, *PARTS)
+    watcher = InTheWay(config)
+    Pipeline(config, watcher=watcher).run()
+    assert {"read rules", "materialise", "write output reach"} <= set(watcher.refused)
+    assert len(list(Path(config.reports).glob("*.json"))) == 1
+    assert run(config).report.status == "ok"
+    assert rows(tmp_path / "out/reach") == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
 # ---------------------------------------------------------------- commands and reports

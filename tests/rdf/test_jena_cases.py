@@ -70,7 +70,7 @@ FORBIDDEN = """
     clash(?x) :- [?x, a, ?c], [?x, ?p, _], at_most(?c, ?p, 0) .
     clash(?x) :- [?x, ?p, ?y], [?p, a, owl:DatatypeProperty],
                  datatype(?y) = rdfs:Resource .
-    clash(?y) :- [?x, ?p, ?y], [?p, rdfs:range, xsd:int], datatype(?y) != xsd:int .
+    clash(?y) :- [?x, ?p, ?y], [?p, rdfs:range, xsd:int], datatype(?y) != xsd:integer .
     clash(?x) :- different(?x, ?y), [?x, owl:sameAs, ?y] .
 
     at_most(?c, ?p, int(str(?n))) :- [?c, rdfs:subClassOf, ?e],

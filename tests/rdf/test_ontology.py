@@ -135,19 +135,23 @@ def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
         PREFIXES + ":C owl:disjointWith :D . :p a owl:AsymmetricProperty ."
         ":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 2 ], :C ."
         ":C rdfs:subClassOf owl:Nothing . :x a [ owl:onProperty :p ; owl:hasValue :y ]."
-        "[] a owl:NegativePropertyAssertion . [] a owl:AllDisjointClasses .",
+        "[] a owl:NegativePropertyAssertion . [] a owl:AllDisjointClasses ."
+        ":p rdfs:range rdfs:Literal . :q rdfs:range :Age . :Age a rdfs:Datatype ."
+        "<http://e/> owl:imports <http://f/> .",
         encoding="utf-8",
     )
     ontology = read_ontology(tmp_path / "o.ttl")
     assert ontology.rules == ()
     assert ontology.ignored == {
         "class expression on the right": 1,
+        "datatype": 2,
         "member of a class without a name": 1,
         "owl:AllDisjointClasses": 1,
         "owl:AsymmetricProperty": 1,
         "owl:NegativePropertyAssertion": 1,
         "owl:Nothing": 1,
         "owl:disjointWith": 1,
+        "owl:imports": 1,
     }
 
 

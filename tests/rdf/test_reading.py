@@ -15,7 +15,7 @@ from evermat import IRI, KnowledgeBase
 from evermat.columns import TERM, term_texts
 from evermat.io import DamagedFileError, NotUnicodeError, UnknownFormatError, data_file
 from evermat.rdf import RdfSyntaxError, rdf_batches, read_rdf
-from evermat.values import language_string, literal, term_text
+from evermat.values import TypedLiteral, language_string, literal, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -376,3 +376,72 @@ def test_directions_are_the_end_of_language_tags(write: Write, name: str) -> Non
     assert kb.query('[?x, ?p, "a"@en--ltr]').to_list() == [(IRI("u:a"), IRI("u:p"))]
     assert len(kb.query('[?x, ?p, "a\\t"@ar--rtl]')) == 1
     assert len(kb.query('[?x, ?p, "a"@en]')) == 0
+
+
+XML = """<?xml version="1.0" encoding="{}"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://x/">
+  <rdf:Description rdf:about="http://x/a"><p>\xe9t\xe9 \u0431</p></rdf:Description>
+</rdf:RDF>"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding"),
+    [
+        ("UTF-16", "utf-16"),
+        ("utf-16", "utf-16-be"),
+        ("UTF-8", "utf-16"),
+        ("UTF-16", "utf-8"),  # as programs write that change the encoding afterwards
+        ("ISO-8859-1", "utf-8-sig"),
+    ],
+)
+def test_marks_tell_the_encoding_of_xml(
+    write: Write, declared: str, encoding: str
+) -> None:
+    data = XML.format(declared).encode(encoding)
+    if encoding == "utf-16-be":
+        data = b"\xfe\xff" + data
+    expected = {("<http://x/a>", "<http://x/p>", '"\xe9t\xe9 \u0431"')}
+    assert triples(read_rdf(write("t.rdf", data))) == expected
+
+
+def test_errors_in_utf_16_have_places(write: Write) -> None:
+    data = XML.format("UTF-16").replace("</p>", "</q>").encode("utf-16")
+    with pytest.raises(RdfSyntaxError) as caught:
+        read_rdf(write("t.rdf", data))
+    assert caught.value.span is not None
+    assert caught.value.span.line == 3
+    with pytest.raises(RdfSyntaxError):
+        read_rdf(write("t.rdf", data[:-1]))
+
+
+@pytest.mark.parametrize("name", ["t.nt", "t.ttl"])
+def test_numbers_of_derived_datatypes_join_compare_and_compute(
+    write: Write, name: str, engine_name: str
+) -> None:
+    ages = {"ann": '"017"^^<{}int>', "bob": '"21"^^<{}long>', "cem": '"300"^^<{}byte>'}
+    heights = {"ann": '"9.5"^^<{}float>', "bob": '"10.5"^^<{}float>'}
+    lines = [
+        f"<u:{who}> <u:{what}> {value.format(XSD)} .\n"
+        for what, values in (("age", ages), ("height", heights))
+        for who, value in values.items()
+    ]
+    kb = KnowledgeBase(
+        """
+        grown(?x) :- [?x, <u:age>, ?n], ?n > 18 .
+        aged(?x) :- [?x, <u:age>, ?n], age(?n) .
+        tall(?x, ?h * 2) :- [?x, <u:height>, ?h], ?h > 10 .
+        taller(?x, ?y) :- [?x, <u:height>, ?h], [?y, <u:height>, ?g], ?h > ?g .
+        """,
+        engine=engine_name,
+    )
+    kb.load({"age": [(17,)]}, rdf=write(name, "".join(lines).encode()))
+    assert kb.facts("grown").to_list() == [(IRI("u:bob"),)]
+    assert kb.facts("aged").to_list() == [(IRI("u:ann"),)]
+    assert kb.facts("tall").to_list() == [(IRI("u:bob"), 21.0)]
+    assert kb.facts("taller").to_list() == [(IRI("u:bob"), IRI("u:ann"))]
+    assert kb.contains("triple", (IRI("u:cem"), IRI("u:age"), _of("300", "byte")))
+    assert kb.contains("triple", (IRI("u:bob"), IRI("u:height"), _of("10.5", "float")))
+
+
+def _of(lexical: str, datatype: str) -> TypedLiteral:
+    return TypedLiteral(lexical, XSD + datatype)

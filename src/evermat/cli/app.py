@@ -175,7 +175,7 @@ def query(
     at: Version = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(metavar="N", help="Show at most N rows.", min=0),
+        typer.Option(metavar="N", help="Show or write at most N rows.", min=0),
     ] = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045

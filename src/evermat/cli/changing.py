@@ -92,13 +92,14 @@ def _show_change(title: str, change: Change, show: int, output: Output) -> None:
 
 def _report_row(name: str, change: Change) -> list[Cell]:
     report = change.report
+    came, left = change.total
     return [
         name,
         report.algorithm,
         report.inserted,
         report.deleted,
-        report.added,
-        report.removed,
+        came,
+        left,
         report.rounds,
         report.forward_instances + report.backward_instances,
         report.seconds,

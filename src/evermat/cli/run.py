@@ -45,9 +45,10 @@ def answer(
     kb = load(job, Output(is_json=True), question=question).kb
     result = kb.query(question)
     if out is not None:
-        result.write(out)
-        output.document.update(file=str(out), count=len(result))
-        output.say(f"wrote {counted(len(result), 'row')} to {out}")
+        written = result.first(limit)
+        written.write(out)
+        output.document.update(file=str(out), count=len(written))
+        output.say(f"wrote {counted(len(written), 'row')} to {out}")
         return
     output.result(result, limit)
 
@@ -81,6 +82,10 @@ def _write(job: Job, loaded: Loaded, output: Output) -> None:
     if job.out is None:
         # Without a folder, only what goes to standard output is wanted.
         printed = tuple(sink for sink in program.sinks if sink.path == "-")
+        unwritten = len(program.sinks) - len(printed)
+        if unwritten:
+            waiting = f"{counted(unwritten, 'file')} to export"
+            output.say(f"not written: {waiting} (give --out DIR)")
         program = replace(program, sinks=printed)
     stream = sys.stderr if output.is_json else sys.stdout
     folder = job.out or Path()

@@ -12,7 +12,8 @@ Both work on whole columns. Python objects are made only where they are asked fo
 from evermat.columns.incoming import (
     MissingValueError,
     as_terms,
-    refuse_nulls,
+    beyond_calendar,
+    require_values,
     term_table,
 )
 from evermat.columns.outgoing import constants, natural, plain_texts, values
@@ -39,6 +40,7 @@ __all__ = [
     "Shape",
     "TermSyntaxError",
     "as_terms",
+    "beyond_calendar",
     "by_kind",
     "column_names",
     "column_of",
@@ -52,7 +54,7 @@ __all__ = [
     "ntriples_texts",
     "plain_texts",
     "read_terms",
-    "refuse_nulls",
+    "require_values",
     "rows_without",
     "rows_without_columns",
     "shape_of",

@@ -51,13 +51,14 @@ def as_terms(
 
     Raises:
         MissingValueError: there is a null.
-        ValueConversionError: the type has no constants.
+        ValueConversionError: the type has no constants, or a moment lies beyond the
+            calendar.
 
     >>> as_terms(pa.array([7])).to_pylist()
     [{'kind': 3, 'text': '7'}]
     """
     column = _plain_layout(column, name)
-    refuse_nulls(column, name)
+    require_values(column, name)
     if pa.types.is_dictionary(column.type):
         return _dictionary_terms(column, name)
     if pa.types.is_struct(column.type):
@@ -75,7 +76,7 @@ def term_table(table: pa.Table) -> pa.Table:
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         # Before the chunks are: rows count from the start of the table.
-        refuse_nulls(column, name)
+        require_values(column, name)
         terms = [as_terms(chunk, name=name) for chunk in column.chunks]
         columns.append(pa.chunked_array(terms, TERM))
     return pa.table(columns, names=table.column_names)
@@ -95,11 +96,78 @@ def _plain_layout(column: pa.Array | pa.ChunkedArray, name: str | None) -> pa.Ar
     return column
 
 
+def require_values(column: pa.Array | pa.ChunkedArray, name: str | None) -> None:
+    """See that every row of a column has a value, and one that can be written.
+
+    Raises:
+        MissingValueError: there is a null.
+        ValueConversionError: a moment lies beyond the calendar.
+    """
+    refuse_nulls(column, name)
+    if pa.types.is_temporal(column.type):
+        _refuse_moments_beyond(column, name)
+
+
 def refuse_nulls(column: pa.Array | pa.ChunkedArray, name: str | None) -> None:
     """Raise MissingValueError if a column has a null."""
     if column.null_count:
         row = pc.index(pc.is_null(column), value=True).as_py() + 1
         raise MissingValueError(row, name)
+
+
+_DAY = 86_400
+_FIRST_DAY = -12_687_063
+_LAST_DAY = 11_248_372
+"""From the year -32766 to 32766. Arrow writes one more, but not in all time zones."""
+
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _refuse_moments_beyond(
+    column: pa.Array | pa.ChunkedArray, name: str | None
+) -> None:
+    row = pc.index(beyond_calendar(column), value=True).as_py()
+    if row >= 0:
+        where = "" if name is None else f" in column `{name}`"
+        number = column.slice(row, 1).cast(_number_type(column.type))[0]
+        raise ValueConversionError(
+            f"row {row + 1} has a {column.type} that no calendar has{where}: {number}",
+            law="dates lie between the years -32766 and 32766, times within a day",
+            help="correct the values, or drop their rows",
+        )
+
+
+def beyond_calendar(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """For each row whether it is a moment that Arrow would write as something else.
+
+    Far beyond the years that it knows, it begins again with others.
+    """
+    limits = _limits(column.type)
+    if limits is None:
+        return pa.repeat(pa.scalar(value=False), len(column))
+    first, last = limits
+    numbers = column.cast(_number_type(column.type))
+    return pc.or_(pc.less(numbers, first), pc.greater(numbers, last))
+
+
+def _number_type(arrow_type: pa.DataType) -> pa.DataType:
+    """The integers that stand for moments of a type."""
+    return pa.int32() if arrow_type.bit_width == 32 else pa.int64()  # noqa: PLR2004
+
+
+def _limits(arrow_type: pa.DataType) -> tuple[int, int] | None:
+    """The least and the greatest number of a column of moments that can be written."""
+    types = pa.types
+    if types.is_date32(arrow_type):
+        return _FIRST_DAY, _LAST_DAY
+    if types.is_date64(arrow_type):
+        return _FIRST_DAY * _DAY * 1000, (_LAST_DAY + 1) * _DAY * 1000 - 1
+    if types.is_time(arrow_type):
+        return 0, _DAY * _TICKS[arrow_type.unit] - 1
+    if types.is_timestamp(arrow_type) and arrow_type.unit != "ns":  # which has no such
+        ticks = _TICKS[arrow_type.unit]
+        return _FIRST_DAY * _DAY * ticks, (_LAST_DAY + 1) * _DAY * ticks - 1
+    return None
 
 
 def _no_constants(arrow_type: pa.DataType, name: str | None) -> ValueConversionError:

@@ -28,6 +28,7 @@ from evermat.io.files import FileOptionError
 from evermat.io.places import (
     MalformedFileError,
     decoded,
+    label_at,
     label_between,
     records,
 )
@@ -84,7 +85,7 @@ def read_delimited(
     """Read a delimited text; see `evermat.io.read_table`."""
     data = file.read()
     if arity == 0:
-        return _rows_without_columns(data)
+        return _rows_without_columns(file, data)
     if not _has_text(data):
         names = list(columns) if columns is not None else column_names(arity or 0)
         return pa.table([pa.array([], pa.string()) for _ in names], names=names)
@@ -145,10 +146,24 @@ def whole_lines(data: pa.Buffer) -> pa.Buffer:
     return pa.py_buffer(data.to_pybytes() + b"\n")
 
 
-def _rows_without_columns(data: pa.Buffer) -> pa.Table:
+NO_ARGUMENTS = "()"
+"""What stands for a fact without arguments where there has to be something."""
+
+
+def _rows_without_columns(file: DataFile, data: pa.Buffer) -> pa.Table:
     """Facts without arguments: a line each, written `()` by Soufflé."""
-    lines = data.to_pybytes().split(b"\n")
-    return rows_without_columns(sum(1 for line in lines if line.strip()))
+    lines = decoded(file.path, data.to_pybytes()).split("\n")
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    for number in filled:
+        line = lines[number].rstrip("\r")
+        if line != NO_ARGUMENTS:
+            raise MalformedFileError(
+                "a fact without arguments has values here",
+                labels=(label_at(file.path, number + 1, 1, text=line),),
+                law="a fact without arguments is a line `()`",
+                help="correct the file, or the number of arguments in the rules",
+            )
+    return rows_without_columns(len(filled))
 
 
 @dataclass(slots=True)

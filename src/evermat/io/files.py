@@ -163,7 +163,12 @@ class DataFile:
 
     @contextlib.contextmanager
     def replace(self) -> Iterator[pa.NativeFile]:
-        """Write the file: it appears, or changes, when all has been written."""
+        """Write the file: it appears, or changes, when all has been written.
+
+        Raises:
+            UnwritablePlaceError: it cannot be written there.
+        """
+        require_place(self.path)
         partial = self.path.with_name(f".{self.path.name}.partial")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -17,7 +17,7 @@ from evermat.columns import (
     ArityMismatchError,
     column_names,
     column_of,
-    refuse_nulls,
+    require_values,
     rows_without_columns,
     table_of_rows,
 )
@@ -104,8 +104,7 @@ def rows_from(given: object, arity: int | None = None, *, name: str = "") -> pa.
             raise ArityMismatchError(arity, table.num_columns, name=name)
         table = table_of_rows([], arity)
     for at, column in enumerate(table.columns):
-        if column.null_count:
-            refuse_nulls(column, table.column_names[at])
+        require_values(column, table.column_names[at])
     return table
 
 

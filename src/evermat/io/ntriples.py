@@ -31,6 +31,16 @@ class NotTriplesError(EvermatError, ValueError):
     code = "EM721"
 
 
+_NAMES = {"subject": {Kind.IRI, Kind.BLANK}, "predicate": {Kind.IRI}}
+"""Where no literal may stand, and what may."""
+
+_OTHER_FORMAT = "write `.csv` or `.parquet` instead"
+_WITHOUT_LITERALS = (
+    "ask for `[?s, ?p, ?o], datatype(?s) = rdfs:Resource` to leave out what is said of "
+    f"literals, or {_OTHER_FORMAT}"
+)
+
+
 def ntriples_blocks(table: pa.Table, predicate: str = "") -> Iterator[pa.Buffer]:
     """The rows of term columns as lines of N-Triples, in blocks of many lines.
 
@@ -46,13 +56,14 @@ def ntriples_blocks(table: pa.Table, predicate: str = "") -> Iterator[pa.Buffer]
     if not 1 <= width <= _TRIPLE:
         raise NotTriplesError(
             f"rows with {width} columns are not triples",
-            help="write `.csv` or `.parquet` instead",
+            help=_OTHER_FORMAT,
         )
+    advice = _OTHER_FORMAT if width < _TRIPLE else _WITHOUT_LITERALS
     row = 1
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
         columns = _triple_columns(batch.columns, predicate)
-        _require_kinds(columns[0], {Kind.IRI, Kind.BLANK}, "subject", first_row=row)
-        _require_kinds(columns[1], {Kind.IRI}, "predicate", first_row=row)
+        for column, place in zip(columns, _NAMES, strict=False):
+            _require_kinds(column, place, first_row=row, advice=advice)
         _require_spelling(columns, first_row=row)
         texts = [ntriples_texts(column) for column in columns]
         yield text_block(texts, between=" ", end=" .\n")
@@ -68,7 +79,7 @@ def _require_spelling(columns: list[pa.Array], *, first_row: int) -> None:
                 f"row {first_row + row} has {text!r}, which RDF cannot hold",
                 law="an IRI has no blanks, quotes, brackets or backslashes; labels of "
                 "blank nodes and tags of languages have letters and digits",
-                help="correct the data, or write `.csv` or `.parquet` instead",
+                help=f"correct the data, or {_OTHER_FORMAT}",
             )
 
 
@@ -86,9 +97,8 @@ def _repeated(iri: str, length: int) -> pa.Array:
     return terms_of_kind(Kind.IRI, pa.repeat(pa.scalar(iri), length))
 
 
-def _require_kinds(
-    terms: pa.Array, allowed: set[Kind], place: str, *, first_row: int
-) -> None:
+def _require_kinds(terms: pa.Array, place: str, *, first_row: int, advice: str) -> None:
+    allowed = _NAMES[place]
     if kinds_in(terms) <= allowed:
         return
     numbers = pa.array([int(kind) for kind in allowed], pa.uint8())
@@ -98,5 +108,5 @@ def _require_kinds(
     raise NotTriplesError(
         f"row {first_row + row} has {text} as its {place}",
         law=f"the {place} of a triple is an IRI{what}",
-        help="write `.csv` or `.parquet` instead",
+        help=advice,
     )

@@ -17,11 +17,18 @@ from evermat.columns import (
     as_terms,
     column_of,
     plain_texts,
-    refuse_nulls,
+    require_values,
     term_table,
 )
 from evermat.io.column_types import typed, types_by_column
-from evermat.io.delimited import BLOCK, DIALECTS, Dialect, chosen, read_delimited
+from evermat.io.delimited import (
+    BLOCK,
+    DIALECTS,
+    NO_ARGUMENTS,
+    Dialect,
+    chosen,
+    read_delimited,
+)
 from evermat.io.files import FileMissingError, UnknownFormatError, data_file
 from evermat.io.places import MalformedFileError, decoded, label_at
 
@@ -88,7 +95,7 @@ def read_table(  # noqa: PLR0913  the options of one call
     if arity is not None and table.num_columns != arity:
         raise ArityMismatchError(arity, table.num_columns, name=file.path.name)
     for name, column in zip(table.column_names, table.columns, strict=True):
-        refuse_nulls(column, name)
+        require_values(column, name)
     return table
 
 
@@ -154,9 +161,10 @@ def _with_types(
 
 def _read_parquet(file: DataFile) -> pa.Table:
     try:
-        return arrow_parquet.read_table(pa.BufferReader(file.read()))
+        table = arrow_parquet.read_table(pa.BufferReader(file.read()))
     except (pa.ArrowInvalid, OSError) as error:
         raise _as_damaged(file, error) from error
+    return table.select([]) if table.column_names == [NO_ARGUMENTS] else table
 
 
 def _read_arrow(file: DataFile) -> pa.Table:

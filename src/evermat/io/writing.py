@@ -12,7 +12,7 @@ import pyarrow.parquet as arrow_parquet
 
 from evermat.columns import natural, plain_texts, term_table, term_texts
 from evermat.errors import EvermatError
-from evermat.io.delimited import DIALECTS
+from evermat.io.delimited import DIALECTS, NO_ARGUMENTS
 from evermat.io.files import UnknownFormatError, data_file
 from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.io.ntriples import ntriples_blocks
@@ -130,7 +130,7 @@ def _write_delimited(
     as_text: Callable[[pa.Table], list[pa.Array]],
 ) -> None:
     if not table.num_columns:
-        sink.write(b"()\n" * table.num_rows)
+        sink.write(f"{NO_ARGUMENTS}\n".encode() * table.num_rows)
         return
     # Whole columns first: how a value is written depends on the others in its column.
     texts = as_text(table)
@@ -169,8 +169,14 @@ def _refuse_structure(texts: pa.Array, delimiter: str) -> pa.Array:
     return texts
 
 
+def _write_parquet(table: pa.Table, sink: pa.NativeFile) -> None:
+    if not table.num_columns:  # Parquet would keep no rows without columns
+        table = pa.table({NO_ARGUMENTS: pa.repeat(True, table.num_rows)})  # noqa: FBT003
+    arrow_parquet.write_table(table, sink)
+
+
 _WRITERS: dict[str, Callable[[pa.Table, pa.NativeFile], None]] = {
-    "parquet": arrow_parquet.write_table,
+    "parquet": _write_parquet,
     "arrow": lambda table, sink: arrow_feather.write_feather(
         table, sink, compression="uncompressed"
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evermat.catalogue import Catalogue, Predicate
@@ -47,8 +47,12 @@ class StoredProgram:
     settings: Settings = Settings()
 
     def parsed_rules(self) -> tuple[Rule, ...]:
-        """The rules, as they were given."""
-        return tuple(parse_rules("\n".join(self.rules)))
+        """The rules, as they were given.
+
+        They have no places: nobody has a file in which they stand one after the other.
+        """
+        rules = parse_rules("\n".join(self.rules))
+        return tuple(replace(rule, span=None) for rule in rules)
 
     def catalogue(self) -> Catalogue:
         """The predicates."""

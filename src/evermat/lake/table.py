@@ -64,15 +64,15 @@ class DataFile:
     is_change: bool = True
 
 
-def require_version(version: int, latest: int, place: str | Path) -> None:
+def require_version(version: object, latest: int, place: str | Path) -> None:
     """Refuse a version that a state has not reached.
 
     Raises:
         MissingVersionError: says which versions there are.
     """
-    if not 0 <= version <= latest:
+    if not isinstance(version, int) or not 0 <= version <= latest:
         raise MissingVersionError(
-            f"the state at `{place}` has no version {version}",
+            f"the state at `{place}` has no version {version!r}",
             help=f"versions go from 0 to {latest}",
         )
 

@@ -14,6 +14,7 @@ from evermat.errors import (
     ArgumentCountError,
     ArityError,
     BodyLengthError,
+    DeclarationError,
     Label,
     ProgramError,
     ProgramWarning,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from evermat.errors import EvermatError, Span
     from evermat.functions import Function
+    from evermat.lang.syntax import Declaration
 
 MOST_ATOMS = 300
 """A body has no more, two conditions counting as one: its parts are run inside each
@@ -105,6 +107,7 @@ def _find_problems(
     declarations = {each.predicate: each for each in program.declarations}
     types = TypeCheck(declarations)
     errors: list[ProgramError] = list(_arity_clashes(program))
+    errors += _contradicting_declarations(program)
     warnings: list[ProgramWarning] = []
     sound: list[Rule] = []
     for rule in program.rules:
@@ -158,6 +161,22 @@ def _recursion_through_negation(rules: Sequence[Rule]) -> tuple[ProgramError, ..
 
 
 # ---------------------------------------------------------------------- arities
+
+
+def _contradicting_declarations(program: Program) -> Iterator[DeclarationError]:
+    """An error for each declaration that says something else than an earlier one."""
+    first: dict[str, Declaration] = {}
+    for each in program.declarations:
+        known = first.setdefault(each.predicate, each)
+        types = (known.column_types, each.column_types)
+        if known.arity != each.arity or (all(types) and types[0] != types[1]):
+            places = ((each.span, "here"), (known.span, "and here"))
+            yield DeclarationError(
+                f"`{each.predicate}` is declared in two ways",
+                labels=tuple(Label(at, text) for at, text in places if at is not None),
+                law="a predicate has the same columns everywhere",
+                help="leave one of the two out",
+            )
 
 
 def _arity_clashes(program: Program) -> Iterator[ArityError]:

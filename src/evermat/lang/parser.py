@@ -210,8 +210,12 @@ def _read_directive(reader: StatementReader, folder: Path, parts: _Parts) -> Non
 
 
 def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
-    token = reader.expect("string", "a file name in quotes")
-    path = folder / reader.string_text(token)
+    token = reader.token
+    if token.kind == "name":
+        path = _ready_made(reader)
+    else:
+        reader.expect("string", "a file name in quotes")
+        path = folder / reader.string_text(token)
     reader.expect(".", "`.` after the directive")
     if path.resolve() in parts.included or not parts.follow_includes:
         return
@@ -229,6 +233,25 @@ def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
         return
     _read_text(Source(str(path), text), path.parent, parts)
     reader.forget_names()
+
+
+READY_MADE = {
+    path.stem: path for path in (Path(__file__).parent / "ready_made").glob("*.dl")
+}
+"""The programs that come with Evermat, which `@include` knows by name."""
+
+
+def _ready_made(reader: StatementReader) -> Path:
+    token = reader.advance()
+    path = READY_MADE.get(token.text)
+    if path is None:
+        listed = ", ".join(f"`{name}`" for name in sorted(READY_MADE))
+        raise reader.error(
+            f"there are no ready-made rules `{token.text}`",
+            token,
+            help=f"there are {listed}; the name of a file is in quotes",
+        )
+    return path
 
 
 def program_text(path: Path) -> str:

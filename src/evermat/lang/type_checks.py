@@ -249,8 +249,13 @@ class TypeCheck:
         self._warnings.append(warning)
 
 
+_BY_VALUE = NUMBER | {Kind.TYPED}
+"""What may be compared by value: literals of type `xsd:float`, too."""
+
+
 def _comparable(left: Type, right: Type) -> bool:
-    return bool(left & right) or bool(left & NUMBER and right & NUMBER)
+    both_numbers = left & _BY_VALUE and right & _BY_VALUE
+    return bool(left & right) or bool(both_numbers)
 
 
 def _signature(declaration: Declaration) -> tuple[Type, ...]:

@@ -28,9 +28,11 @@ same facts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from reprlib import repr as short
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from evermat.algebra import Column
+from evermat.errors import EvermatError
 from evermat.maintenance.closures import find_closure_modules
 
 if TYPE_CHECKING:
@@ -38,6 +40,12 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, Facts, Region, SettledFacts
     from evermat.lang.syntax import Atom, Rule
+
+
+class NotAFinderError(EvermatError, TypeError):
+    """Something that cannot be asked for modules."""
+
+    code: ClassVar[str] = "EM564"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +181,17 @@ def register_module(finder: ModuleFinder) -> None:
 
     Finders are asked in the order in which they were registered, and before the
     closures that Evermat knows; each is asked about the rules that are still free.
+
+    Raises:
+        NotAFinderError: it cannot be asked.
     """
+    if not callable(finder):
+        raise NotAFinderError(
+            f"a value of type `{type(finder).__name__}` finds no modules: "
+            f"{short(finder)}",
+            help="give a function that takes rules, and a test which of their body "
+            "atoms are local, and returns modules",
+        )
     if finder not in _finders:
         _finders.append(finder)
 

@@ -92,7 +92,8 @@ class Report:
         reason: why this one was taken.
         strata: one report for each stratum that the update touched.
         deleted, inserted: given facts that were withdrawn and given.
-        removed, added: facts that left and that came, derived ones included.
+        removed, added: facts that left and that came as they are stored: of auxiliary
+            predicates too, and one for all that differ in equal constants.
         ignored: requests that changed nothing.
         removed_rules, added_rules: how many rules the program lost and gained.
         seconds: time for the whole update.

@@ -294,19 +294,28 @@ def _format(section: Section, paths: Sequence[str]) -> Any:  # noqa: ANN401  a F
     if "format" in section:
         return section.choice("format", FORMATS, "parquet")
     section.text("format")
-    for path in paths:
-        name = PurePosixPath(path.rstrip("*"))
-        if name.suffix.lower() in COMPRESSIONS:
-            name = name.with_suffix("")
-        known = _SUFFIXES.get(name.suffix.lower())
-        if known is not None:
-            return known
-    section.problems.add(
-        section.route,
-        f"{section.name} has no `format`, and its path does not say it",
-        advice=f"write one of {', '.join(FORMATS)}",
-    )
-    return "parquet"
+    told = dict.fromkeys(each for each in map(_told_format, paths) if each is not None)
+    if len(told) > 1:
+        section.problem(
+            "path",
+            f"the paths of {section.name} are of several formats: {', '.join(told)}",
+            "write a [[source]] for each format",
+        )
+    if not told:
+        section.problems.add(
+            section.route,
+            f"{section.name} has no `format`, and its path does not say it",
+            advice=f"write one of {', '.join(FORMATS)}",
+        )
+    return next(iter(told), "parquet")
+
+
+def _told_format(path: str) -> str | None:
+    """The format that the suffix of a path tells."""
+    name = PurePosixPath(path.rstrip("*"))
+    if name.suffix.lower() in COMPRESSIONS:
+        name = name.with_suffix("")
+    return _SUFFIXES.get(name.suffix.lower())
 
 
 def _source_name(section: Section, paths: Sequence[str]) -> str:

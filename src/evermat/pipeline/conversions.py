@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.columns import TERM, as_terms, terms_of_kind
+from evermat.columns import TERM, as_terms, beyond_calendar, terms_of_kind
 from evermat.errors import EvermatError
 from evermat.io.column_types import TYPES as TEXT_TYPES
 from evermat.values import Kind, constant
@@ -115,7 +115,10 @@ def converted(column: pa.Array, type_name: str | None) -> pa.Array:
     """The values as terms, null where there is none or where it does not fit."""
     column = _plain(column)
     given = pc.is_valid(column)
-    present = column.filter(given)
+    if pa.types.is_temporal(column.type):
+        beyond = pc.fill_null(beyond_calendar(column), fill_value=True)
+        given = pc.and_not(given, beyond)
+    present = _in_microseconds(column.filter(given))
     if type_name is not None and _is_text(column.type):
         fits, terms = _of_texts(present.cast(pa.string()), TYPES[type_name])
         return scattered(terms, _within(given, fits))
@@ -129,11 +132,15 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         column = column.dictionary_decode()
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.string())
-    if pa.types.is_timestamp(column.type):
-        # Spark hands out moments in the time zone of its session.
-        zone = None if column.type.tz is None else "UTC"
-        column = column.cast(pa.timestamp("us", zone), safe=False)
     return column
+
+
+def _in_microseconds(column: pa.Array) -> pa.Array:
+    if not pa.types.is_timestamp(column.type):
+        return column
+    # Spark hands out moments in the time zone of its session.
+    zone = None if column.type.tz is None else "UTC"
+    return column.cast(pa.timestamp("us", zone), safe=False)
 
 
 def _of_values(column: pa.Array, type_name: str | None) -> pa.Array:

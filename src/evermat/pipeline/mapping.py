@@ -137,7 +137,7 @@ class Mapper:
 
     def _row_text(self, rows: Rows, number: int) -> str:
         values = {
-            column.name: rows.columns[column.name][number].as_py()
+            column.name: _python_value(rows.columns[column.name][number])
             for column in self._columns
         }
         return json.dumps(values, ensure_ascii=False, default=str)
@@ -184,7 +184,9 @@ def _checked(column: Column, values: pa.Array, wrong: _Wrong) -> pa.Array:
     unfit = pc.and_(pc.invert(missing), pc.is_null(terms))
     expected = NAMES.get(column.type or "", "a value")
     wrong.note(
-        column.name, unfit, lambda at: f"{_shown(values[at].as_py())} is not {expected}"
+        column.name,
+        unfit,
+        lambda at: f"{_shown(_python_value(values[at]))} is not {expected}",
     )
     if _has_rules(column):
         texts = lexical(terms)
@@ -274,6 +276,14 @@ def _number(text: str | None) -> float | None:
         return None if text is None else float(text)
     except ValueError:
         return None
+
+
+def _python_value(scalar: pa.Scalar) -> object:
+    """The value for people to see; Python has no moments after the year 9999."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return scalar.cast(pa.string()).as_py()
 
 
 def _shown(value: object) -> str:

@@ -22,6 +22,7 @@ from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
 from evermat.pipeline.files import is_empty_folder, line_number
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.knowledge import open_knowledge_base, state_versions, version_of
+from evermat.pipeline.locking import alone
 from evermat.pipeline.output_checks import check_feeds, check_outputs
 from evermat.pipeline.outputs import Publisher
 from evermat.pipeline.problems import (
@@ -123,6 +124,11 @@ class Pipeline:
         return self._reported("stream")
 
     def _reported(self, command: Command) -> Finished:
+        # One that is refused is no run, and has no report.
+        with alone(self.config):
+            return self._carried_out(command)
+
+    def _carried_out(self, command: Command) -> Finished:
         now = datetime.datetime.now(datetime.UTC)
         report = RunReport(
             pipeline=self.config.name,
@@ -325,7 +331,7 @@ class _Work:
             change = request.carried_out(kb)
             self.report.add_change(kb, change)
             self.report.version = version_of(kb)
-            came, left = map(sum, zip(*change.sizes.values(), (0, 0), strict=True))
+            came, left = change.total
             step.note = f"+{came:,} −{left:,} facts"
         return change
 

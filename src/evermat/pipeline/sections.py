@@ -165,8 +165,11 @@ class Section:
 
     def tables(self, key: str) -> list[Section]:
         """A list of tables."""
-        found = self.get(key, list, [])
-        if not all(isinstance(each, dict) for each in found):
+        found = self.any(key)
+        if found is None:
+            return []
+        is_list = isinstance(found, list)
+        if not is_list or not all(isinstance(each, dict) for each in found):
             self.problem(
                 key,
                 f"`{key}` is not a list of tables",

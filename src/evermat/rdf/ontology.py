@@ -28,7 +28,7 @@ from evermat.columns import constants
 from evermat.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 from evermat.rdf.namespaces import OWL, RDF, RDFS
 from evermat.rdf.reading import read_rdf
-from evermat.values import Constant, Kind
+from evermat.values import XSD, Constant, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -160,7 +160,7 @@ def _rules(graph: _Graph) -> Iterator[Rule]:
 _NO_RULES = (
     "disjointWith", "propertyDisjointWith", "complementOf", "oneOf",
     "minCardinality", "cardinality", "qualifiedCardinality", "minQualifiedCardinality",
-    "differentFrom", "disjointUnionOf", "hasSelf",
+    "differentFrom", "disjointUnionOf", "hasSelf", "imports",
 )  # fmt: skip
 
 _NO_RULE_TYPES = frozenset({
@@ -351,8 +351,19 @@ def _heads(
         yield from _expression_heads(graph, found, subject, names)
     elif found.text == OWL + "Nothing":
         graph.ignore("owl:Nothing")
+    elif _is_datatype(graph, found):
+        graph.ignore("datatype")  # literals are subjects of no triple
     elif found.text not in {OWL + "Thing", RDFS + "Resource"}:
         yield _triple(subject, _TYPE, Term(found)), ()
+
+
+def _is_datatype(graph: _Graph, found: Constant) -> bool:
+    declared = graph.one(found, RDF + "type")
+    return (
+        found.text.startswith(XSD)
+        or found.text in {RDFS + "Literal", RDF + "langString"}
+        or (declared is not None and declared.text == RDFS + "Datatype")
+    )
 
 
 def _expression_heads(

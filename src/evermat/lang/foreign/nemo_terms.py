@@ -145,23 +145,10 @@ class TermReader:
     def expression(self) -> Expression:
         """Sums of products of terms."""
         with self.tokens.nested(self.tokens.current):
-            return self._operators(("+", "-"), self._product)
+            return self.tokens.operations(("+", "-"), self._product)
 
     def _product(self) -> Expression:
-        return self._operators(("*", "/"), self._unary)
-
-    def _operators(
-        self, symbols: tuple[str, ...], operand: Callable[[], Expression]
-    ) -> Expression:
-        tokens = self.tokens
-        first = tokens.current
-        left = operand()
-        while tokens.current.text in symbols:
-            operator = tokens.advance()
-            tokens.count_operation(operator)
-            right = operand()
-            left = Call(operator.text, (left, right), span=tokens.span_since(first))
-        return left
+        return self.tokens.operations(("*", "/"), self._unary)
 
     def _unary(self) -> Expression:
         tokens = self.tokens

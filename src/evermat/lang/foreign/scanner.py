@@ -18,11 +18,14 @@ from evermat.errors import (
     UnknownPrefixError,
 )
 from evermat.lang.lexer import Token
+from evermat.lang.syntax import Call
 from evermat.lang.terms import EscapeError, string_content
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from evermat.lang.syntax import Expression
 
 END = "end"
 _DEEPEST = 50
@@ -115,6 +118,18 @@ class Scanner:
             yield
         finally:
             self._depth -= 1
+
+    def operations(
+        self, symbols: tuple[str, ...], operand: Callable[[], Expression]
+    ) -> Expression:
+        """Operands with operators of equal rank between them, from left to right."""
+        first = self.current
+        left = operand()
+        while self.current.text in symbols:
+            operator = self.advance()
+            self.count_operation(operator)
+            left = Call(operator.text, (left, operand()), span=self.span_since(first))
+        return left
 
     def count_operation(self, operator: Token) -> None:
         """Take note of one more operator in the expression that is read."""

@@ -235,16 +235,10 @@ class ClauseReader:
         self, symbols: tuple[str, ...], operand: Callable[[], Expression]
     ) -> Expression:
         tokens = self._tokens
-        first = tokens.current
-        left = operand()
-        while tokens.current.text in symbols:
-            operator = tokens.advance()
-            tokens.count_operation(operator)
-            right = operand()
-            left = Call(operator.text, (left, right), span=tokens.span_since(first))
+        found = tokens.operations(symbols, operand)
         if tokens.current.text in BIT_OPERATORS or tokens.current.text == "^":
             raise self._no_operator(tokens.current)
-        return left
+        return found
 
     def _no_operator(self, token: Token) -> Exception:
         return self._tokens.unsupported(f"the operator `{token.text}` is", token)
