@@ -411,10 +411,14 @@ class EqualityUpdate:
 
         Growing sets, because whether they have a fact is asked again and again.
         """
-        withdrawn, given = self.engine.growing(), self.engine.growing()
+        withdrawn = self.engine.growing()
         withdrawn.add(marks.withdrawn)
+        explicit = normal_explicit(self.engine) - withdrawn
+        if marks.given.is_empty():
+            return explicit
+        given = self.engine.growing()
         given.add(marks.given)
-        return (normal_explicit(self.engine) - withdrawn) | given
+        return explicit | given
 
     def _nothing_changed(self, change: RuleChange) -> bool:
         run = self.run
@@ -425,6 +429,8 @@ class EqualityUpdate:
         )
 
     def _outside(self, facts: SettledFacts, region: Region) -> SettledFacts:
+        if facts.is_empty():
+            return facts
         return self.engine.settle(facts - facts.within(region))
 
     def commit(self) -> None:

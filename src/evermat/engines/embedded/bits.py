@@ -64,7 +64,7 @@ class Growing(GrowingFacts):
 
     def add(self, facts: Facts) -> None:
         """Add facts; what is already there is no error."""
-        new = self._sets.settled(facts - self)
+        new = self._sets.settled(facts if self.is_empty() else facts - self)
         if new.is_empty():
             return
         self._sets.mark(new, self.bit, present=True)

@@ -121,8 +121,8 @@ from evermat.engines.embedded.kernels_names import (
     spend,
     status_of,
 )
-from evermat.engines.embedded.kernels_programs import BLOCK
 from evermat.engines.embedded.kernels_proofs import derive_from
+from evermat.engines.embedded.kernels_steps import BLOCK
 from evermat.engines.embedded.layout import ARITY
 from evermat.engines.embedded.raw import (
     flag_lines_at,

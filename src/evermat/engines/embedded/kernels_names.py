@@ -27,7 +27,7 @@ from evermat.engines.embedded.kernels_changes import (
 )
 from evermat.engines.embedded.kernels_images import go_on
 from evermat.engines.embedded.kernels_lookups import find_places, find_row, key_of
-from evermat.engines.embedded.kernels_programs import MOST_SLOTS
+from evermat.engines.embedded.kernels_steps import MOST_SLOTS
 from evermat.engines.embedded.layout import (
     ARITY,
     ARITY_OF_RUN,

@@ -192,6 +192,6 @@ class WholeUpdates:
 def _net(store: Store, sets: tuple[Growing, Growing]) -> tuple[Settled, Settled]:
     """What was deleted and not added so far, and the other way round."""
     deleted, added = sets
-    if deleted.is_empty() and added.is_empty():
-        return Settled({}), Settled({})
+    if deleted.is_empty() or added.is_empty():
+        return deleted.settled(), added.settled()
     return store.sets.settled(deleted - added), store.sets.settled(added - deleted)

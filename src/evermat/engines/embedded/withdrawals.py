@@ -76,7 +76,7 @@ from evermat.engines.embedded.kernels_names import (
     WITHDRAWAL_COUNT,
     WITHDRAWALS,
 )
-from evermat.engines.embedded.kernels_programs import MOST_SLOTS
+from evermat.engines.embedded.kernels_steps import MOST_SLOTS
 from evermat.engines.embedded.layout import address
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.representatives import ranks_of
