@@ -55,8 +55,17 @@ _MANY = 1 << 60
 
 
 def _order(width: int) -> list[str]:
-    """The columns by which rows are sorted: triples by property, then by object."""
-    return ["tag", "c1", "c2"] if width >= TRIPLE else ["tag", "c0"]
+    """What rows are sorted by: triples by property, then by object.
+
+    Spark compares first terms as numbers, and looks at rows only where they are equal.
+    So the first one has a bit of each column: of ids, the bits below the highest one,
+    which all digests have.
+    """
+    if width >= TRIPLE:
+        high = (1 << 62) - (1 << 34)
+        first = f"shiftleft(tag, 56) | ((c1 & {high}L) >> 6) | ((c2 & {high}L) >> 34)"
+        return [first, "tag", "c1", "c2"]
+    return [f"shiftleft(tag, 48) | ((c0 & {(1 << 62) - (1 << 14)}L) >> 14)", "tag", "c0"]
 
 
 def united(plans: Iterable[str], read: int) -> str:

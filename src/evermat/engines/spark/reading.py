@@ -15,7 +15,7 @@ from evermat.values import Constant
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evermat.algebra import Facts, Operand, Pattern, Views
+    from evermat.algebra import Facts, Operand, Pattern, Query, Views
     from evermat.engines.spark.blocks import Cluster
 
 
@@ -51,6 +51,12 @@ class Reader:
         if key not in self._parts:
             self._parts[key] = self._find(pattern, local=local)
         return self._parts[key]
+
+    def may_match(self, query: Query) -> bool:
+        """Whether there is something to match for each pattern that has to."""
+        if query.inline is not None and not query.inline.rows:
+            return False
+        return all(self.source(pattern).bound for pattern in query.positive)
 
     def _find(self, pattern: Pattern, *, local: bool) -> Source:
         tag = self._cluster.tag(pattern.relation)
