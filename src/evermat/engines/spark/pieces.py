@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import Column, QuerySet, Role, Views
+from evermat.algebra import QuerySet, Role, Views
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.settled import Settled
 from evermat.engines.spark.blocks import width_of
@@ -24,6 +24,7 @@ from evermat.engines.spark.decomposition import constants_of, is_plain
 from evermat.engines.spark.inside_tasks import Numbering, Work, by_relation
 from evermat.engines.spark.queries import condition_on, listed_ids
 from evermat.engines.spark.row_tables import key_columns, padded_keys
+from evermat.engines.spark.rows import BROADCAST
 from evermat.engines.spark.tasks import map_in_tasks
 
 if TYPE_CHECKING:
@@ -34,16 +35,13 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Pattern, Query
     from evermat.engines.spark.blocks import Block, Cluster
-    from evermat.engines.spark.reading import Reader
+    from evermat.engines.spark.reading import FactSet, Reader
     from evermat.engines.spark.rows import Rows
 
-MOST_SENT = 300_000
+MOST_SENT = BROADCAST
 """Rows that are sent to all tasks at most, those of all queries together."""
 AT_ONCE = 500_000
 """Rows that a task joins at a time, however large its piece is."""
-
-Set = tuple[Role, bool, str]
-"""The facts of a relation that a pattern reads: its role, if it is local, its name."""
 
 
 @dataclass(eq=False)
@@ -73,8 +71,13 @@ class _Rows:
 class Pieces:
     """Those queries of a call that tasks run.
 
+    Args:
+        cluster: where the facts are.
+        reader: finds what patterns read.
+        queries: all queries of the call.
+
     Attributes:
-        rest: the other queries.
+        rest: those that tasks do not run.
         matches: about how many they have: rows of the large set that find a row of
             each small one.
     """
@@ -84,11 +87,12 @@ class Pieces:
     ) -> None:
         self._cluster = cluster
         self._reader = reader
-        self._divided: dict[Set, _Rows] = {}
-        self._sent: dict[Set, _Rows] = {}
+        self._divided: dict[FactSet, _Rows] = {}
+        self._sent: dict[FactSet, _Rows] = {}
         self._room = MOST_SENT
         self.matches = 0
         self._queries: list[Query] = []
+        self._shared: Broadcast[Work] | None = None
         self.rest: list[Query] = []
         for query in queries:
             taken = self._take(query)
@@ -96,11 +100,6 @@ class Pieces:
                 self.rest.append(query)
             else:
                 self._queries.append(taken)
-
-    @property
-    def heads(self) -> frozenset[str]:
-        """The relations that the queries derive."""
-        return frozenset(query.head.relation for query in self._queries)
 
     @property
     def width(self) -> int:
@@ -150,13 +149,13 @@ class Pieces:
         return replace(query, positive=positive, negative=negative)
 
     def _read(
-        self, sets: dict[Set, _Rows], pattern: Pattern, condition: str, role: Role
+        self, sets: dict[FactSet, _Rows], pattern: Pattern, condition: str, role: Role
     ) -> Pattern:
         """The pattern as it reads its rows in a task."""
-        key = pattern.role, pattern.local, pattern.relation
+        key = self._reader.set_of(pattern)
         if key not in sets:
             way = "divided" if sets is self._divided else "sent"
-            name = f"{way} {pattern.role.name} {pattern.local} {pattern.relation}"
+            name = f"{way} {key}"
             rows = self._reader.source(pattern).rows
             sets[key] = _Rows(name, len(pattern.operands), rows)
         sets[key].wanted[condition] = None
@@ -164,11 +163,8 @@ class Pieces:
 
     # ----------------------------------------------------------------------- frame
 
-    def frame(self) -> tuple[DataFrame, Broadcast[Work]]:
-        """What tasks derive, each fact perhaps several times: `tag`, `c0`, …, `n`.
-
-        And what was sent to them, which can go once the frame has been run.
-        """
+    def frame(self) -> DataFrame:
+        """What tasks derive, each fact perhaps several times: `tag`, `c0`, …, `n`."""
         cluster = self._cluster
         # Tasks make facts of constants that perhaps only the rules have named so far.
         constants = list(dict.fromkeys(constants_of(self._queries)))
@@ -185,11 +181,16 @@ class Pieces:
             sides=self._tables_sent(),
             width=self.width,
         )
-        shared = cluster.session.sparkContext.broadcast(work)
+        self._shared = cluster.session.sparkContext.broadcast(work)
         columns = [f"{name} bigint" for name in [*key_columns(self.width), "n"]]
         pieces = cluster.session.sql(_union(divided))
-        frame = map_in_tasks(pieces, partial(run_pieces, shared), ", ".join(columns))
-        return frame, shared
+        task = partial(run_pieces, self._shared)
+        return map_in_tasks(pieces, task, ", ".join(columns))
+
+    def clear(self) -> None:
+        """Give back what was sent to tasks, once the frame has been run."""
+        if self._shared is not None:
+            self._shared.destroy()
 
     def _tables_sent(self) -> dict[str, np.ndarray]:
         """The rows that every task reads, by relation, by column."""
@@ -213,7 +214,7 @@ def _union(parts: Sequence[_Rows]) -> str:
 def run_pieces(
     work: Broadcast[Work], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that rules read to facts that they derive; called by Spark in its workers."""
+    """Rows that rules read to facts that they derive; called by Spark in workers."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

@@ -483,6 +483,17 @@ def condition_on(
     return " AND ".join(conditions)
 
 
+def heads_condition(queries: Iterable[Query], cluster: Cluster) -> str:
+    """The condition on rows that queries derive, whatever they match."""
+    conditions = {
+        condition_on(query.head, cluster, listed_ids(query, cluster))
+        for query in queries
+    }
+    if len(conditions) > LISTED:
+        return "true"
+    return " OR ".join(f"({condition})" for condition in sorted(conditions))
+
+
 def _longs(ids: Iterable[int]) -> str:
     return ", ".join(f"{id_}L" for id_ in sorted(set(ids)))
 

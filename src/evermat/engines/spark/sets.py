@@ -245,7 +245,8 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     # do. Their table is made of the smaller side: often far more is known than found.
     for part in parts:
         side = "l" if pending.guess < part.bound else "r"
-        sql = _marked(sql, part.query(width), key_columns(width), side)
+        alike = f"SELECT * FROM ({part.query(width)}) WHERE {pending.shape}"  # noqa: S608
+        sql = _marked(sql, alike, key_columns(width), side)
     every, new = cluster.checkpoint_marked(sql, width, pending.tags)
     block.width = width
     return _new_among(block, every, new, known)
