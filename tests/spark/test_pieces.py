@@ -139,6 +139,15 @@ def test_facts_without_arguments_are_joined_by_spark(
     assert not any(taken for taken, _ in shares)
 
 
+def test_plans_tell_of_pieces() -> None:
+    rules = "two(?x) :- edge(?x, ?y), stop(?y) . three(?x) :- edge(?x, ?y), ?y > 2 ."
+    base = KnowledgeBase(rules, engine=engine(), modules=False)
+    base.load({"edge": [(1, 2), (2, 3)], "stop": [(3,)]})
+    told = base.explain_plan()
+    assert "inside tasks, over pieces of edge, with rows of stop sent to all" in told
+    assert "compute" in told
+
+
 def test_what_is_sent_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     cleared = []
     clear = pieces.Pieces.clear

@@ -50,13 +50,20 @@ class _Rows:
 
     Attributes:
         name: what they are called in tasks.
+        relation: what they are called otherwise.
         wanted: which of them are read, as conditions any of which will do.
     """
 
     name: str
+    relation: str
     arity: int
     rows: Rows
     wanted: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there may be more rows than the driver has."""
+        return self.rows.bound > self.rows.cluster.small
 
     def query(self, tag: int, width: int) -> str:
         """The rows that are read, with a tag."""
@@ -113,6 +120,13 @@ class Pieces:
         parts = (*self._divided.values(), *self._sent.values())
         return tuple(block for part in parts for block in part.rows.blocks)
 
+    def told(self) -> list[str]:
+        """Which large sets are divided among tasks, in words."""
+        large = (part for part in self._divided.values() if part.is_large)
+        sent = sorted({part.relation for part in self._sent.values()})
+        rest = f", with rows of {', '.join(sent)} sent to all of them" if sent else ""
+        return [f"inside tasks, over pieces of {each.relation}{rest}" for each in large]
+
     # --------------------------------------------------------------------- queries
 
     def _take(self, query: Query) -> Query | None:
@@ -157,7 +171,8 @@ class Pieces:
             way = "divided" if sets is self._divided else "sent"
             name = f"{way} {key}"
             rows = self._reader.source(pattern).rows
-            sets[key] = _Rows(name, len(pattern.operands), rows)
+            arity = len(pattern.operands)
+            sets[key] = _Rows(name, pattern.relation, arity, rows)
         sets[key].wanted[condition] = None
         return replace(pattern, relation=sets[key].name, role=role, local=False)
 
