@@ -55,8 +55,18 @@ _MANY = 1 << 60
 
 
 def _order(width: int) -> list[str]:
-    """The columns by which rows are sorted: triples by property, then by object."""
-    return ["tag", "c1", "c2"] if width >= TRIPLE else ["tag", "c0"]
+    """What rows are sorted by: triples by property, then by object.
+
+    Spark compares what comes first as numbers, and looks into rows only where those are
+    equal. So a number made of all columns comes first. It has the bits of ids below the
+    highest one, which is the same in all digests.
+    """
+    if width >= TRIPLE:
+        high = (1 << 62) - (1 << 34)
+        first = f"shiftleft(tag, 56) | ((c1 & {high}L) >> 6) | ((c2 & {high}L) >> 34)"
+        return [first, "tag", "c1", "c2"]
+    high = (1 << 62) - (1 << 14)
+    return [f"shiftleft(tag, 48) | ((c0 & {high}L) >> 14)", "tag", "c0"]
 
 
 def united(plans: Iterable[str], read: int) -> str:
@@ -254,9 +264,9 @@ class Cluster:
 
     def register_table(self, table: pa.Table) -> str:
         """A name for an Arrow table, to be used in plans."""
-        return self.register(
-            self.session.createDataFrame(for_spark(table)), table.num_rows
-        )
+        # Each chunk is a task of its own.
+        frame = self.session.createDataFrame(for_spark(table.combine_chunks()))
+        return self.register(frame, table.num_rows)
 
     def terms_view(self) -> str:
         """The dictionary as a view: `id`, `kind`, `text`."""
@@ -310,6 +320,7 @@ class Pending:
     Attributes:
         sql: gives the text of the plan.
         guess: how many rows there may be.
+        shape: the condition that the rows fulfil, whatever else.
         done: is told the number of matches by relation when the plan has been run.
         marked: a plan that marks as `old` what a heap had at a moment, if there is one.
     """
@@ -317,6 +328,7 @@ class Pending:
     sql: Callable[[], str]
     tags: frozenset[int]
     guess: int
+    shape: str
     done: Callable[[Mapping[int, int]], None]
     marked: tuple[tuple[int, int], DataFrame] | None = None
 

@@ -73,10 +73,15 @@ def decompose(queries: Sequence[Query]) -> Decomposition | None:
 
 
 def _is_simple(query: Query) -> bool:
-    """One local pattern, and nothing to compute: tasks know ids, not constants."""
+    """One local pattern, and nothing that tasks cannot do."""
     local = [pattern for pattern in query.positive if pattern.local]
+    return len(local) == 1 and is_plain(query)
+
+
+def is_plain(query: Query) -> bool:
+    """All facts have arguments, nothing to compute: tasks know ids, not constants."""
     patterns = (query.head, *query.positive, *query.negative)
-    if len(local) != 1 or not all(pattern.operands for pattern in patterns):
+    if not all(pattern.operands for pattern in patterns):
         return False
     return all(
         isinstance(step, Require)

@@ -14,14 +14,22 @@ from evermat.engines.spark.computations import failed_computation, mark_in
 from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
 from evermat.engines.spark.one_task import MOST_ROWS, round_in_one_task
-from evermat.engines.spark.queries import Knowledge, Planner, all_matches
+from evermat.engines.spark.pieces import Pieces
+from evermat.engines.spark.queries import (
+    Knowledge,
+    Planner,
+    all_matches,
+    heads_condition,
+)
 from evermat.engines.spark.reading import Reader
-from evermat.engines.spark.row_tables import key_columns, summed
+from evermat.engines.spark.row_tables import key_columns, padded_keys, summed
 from evermat.engines.spark.rows import brought_home, no_rows
 from evermat.engines.spark.sets import Growing, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark.sql import DataFrame
 
     from evermat.algebra import Query, QuerySet, Views
     from evermat.engines.spark.blocks import Cluster
@@ -131,7 +139,7 @@ class Evaluation:
         width = max(plan.width for _, plan in plans)
         makes_terms = any(plan.makes_terms for _, plan in plans)
         matches = all_matches(plans, width)
-        read = _input_size(views, plans)
+        read = _input_size(views, _sources(plans))
         guess = read * self._yield.get(queries, FIRST_GUESS)
         found_here = None
         if guess <= self.cluster.small or makes_terms:
@@ -201,41 +209,66 @@ class Evaluation:
         affected = list(queries.affected(views))
         if any(query.computations for query in affected):
             return None
-        plans = self.plan(affected, views)
-        if not plans:
+        cluster, reader = self.cluster, Reader(self.cluster, views)
+        affected = [query for query in affected if reader.may_match(query)]
+        if not affected:
             return None
-        read = _input_size(views, plans)
+        pieces = Pieces(cluster, reader, affected)
+        plans = self.plan(pieces.rest, views)
+        sources = [*pieces.blocks, *_sources(plans)]
+        read = _input_size(views, sources)
         guess = int(read * self._yield.get(queries, FIRST_GUESS))
-        if guess <= self.cluster.small:
+        if guess <= cluster.small:
             return None
-        width = max(plan.width for _, plan in plans)
-        keys = ", ".join(key_columns(width))
-        cluster = self.cluster
+        if not plans and queries not in self._yield:
+            guess = min(guess, pieces.matches)
+        width = max((pieces.width, *(plan.width for _, plan in plans)))
         block = Block(cluster, width, None, None)
-        frame = round_in_one_task(cluster, [affected[at] for at, _ in plans], views)
-        marked = None
-        if frame is not None and isinstance(views.positive, Growing | Stored):
-            marked = views.positive.heap.moment, frame
+        frame = round_in_one_task(cluster, affected, views)
 
         def sql() -> str:
             if frame is None:
-                matches = all_matches(plans, width)
-                return f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
-            view = cluster.register(frame, MOST_ROWS)
-            weakref.finalize(block, cluster.waste.append, (view, None))
-            return f"SELECT {keys}, n FROM {view}"  # noqa: S608
-
-        heads = (affected[number].head.relation for number, _ in plans)
-        tags = frozenset(cluster.tag(relation) for relation in heads)
-        sources = [source for _, plan in plans for source in plan.blocks]
+                return self._added_up(block, pieces, plans)
+            view = self._viewed(block, frame, MOST_ROWS)
+            return f"SELECT {', '.join(key_columns(width))}, n FROM {view}"  # noqa: S608
 
         def learn(numbers: Mapping[int, int]) -> None:
             self._yield[queries] = block.size / max(read, 1)
             sources.clear()
+            pieces.clear()
             done(sum(numbers.values()))
 
-        block.pending = Pending(sql, tags, guess, learn, marked)
+        block.pending = Pending(
+            sql,
+            frozenset(cluster.tag(query.head.relation) for query in affected),
+            guess,
+            heads_condition(affected, cluster),
+            learn,
+            _marked(frame, views),
+        )
         return block
+
+    def _added_up(
+        self, block: Block, pieces: Pieces, plans: list[tuple[int, QueryPlan]]
+    ) -> str:
+        """What tasks and plans derive, and how often in all."""
+        keys = ", ".join(key_columns(block.width))
+        parts = []
+        if plans:
+            matches = all_matches(plans, block.width)
+            parts.append(f"SELECT {keys}, 1L AS n FROM ({matches})")  # noqa: S608
+        if pieces.width:
+            view = self._viewed(block, pieces.frame())
+            names = ", ".join(padded_keys(pieces.width, block.width))
+            parts.append(f"SELECT {names}, n FROM {view}")  # noqa: S608
+        together = " UNION ALL ".join(parts)
+        return f"SELECT {keys}, sum(n) AS n FROM ({together}) GROUP BY {keys}"  # noqa: S608
+
+    def _viewed(self, block: Block, frame: DataFrame, size: int | None = None) -> str:
+        """A name for a frame that is needed as long as a block is."""
+        view = self.cluster.register(frame, size)
+        weakref.finalize(block, self.cluster.waste.append, (view, None))
+        return view
 
     def _learn(self, column: pa.ChunkedArray) -> None:
         """Take new constants into the dictionary."""
@@ -250,7 +283,21 @@ class Evaluation:
             self.cluster.dictionary.add(ids, column)
 
 
-def _input_size(views: Views, plans: list[tuple[int, QueryPlan]]) -> int:
+def _marked(
+    frame: DataFrame | None, views: Views
+) -> tuple[tuple[int, int], DataFrame] | None:
+    """A frame that marks what is known, and when it was known."""
+    if frame is None or not isinstance(views.positive, Growing | Stored):
+        return None
+    return views.positive.heap.moment, frame
+
+
+def _sources(plans: list[tuple[int, QueryPlan]]) -> list[Block]:
+    """What plans read."""
+    return [source for _, plan in plans for source in plan.blocks]
+
+
+def _input_size(views: Views, sources: Iterable[Block]) -> int:
     """How many facts the queries start from."""
     changes = [
         each
@@ -259,5 +306,4 @@ def _input_size(views: Views, plans: list[tuple[int, QueryPlan]]) -> int:
     ]
     if changes:
         return sum(change.size() for change in changes)
-    blocks = {block: block.size for _, plan in plans for block in plan.blocks}
-    return sum(blocks.values())
+    return sum(block.size for block in set(sources))

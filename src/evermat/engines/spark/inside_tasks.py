@@ -66,7 +66,7 @@ def run_tasks(
 
 def derive_all(work: Work, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """The facts that rules derive: `tag`, `c0`, …, how often, and if it was known."""
-    fixpoint = _Fixpoint(work, _by_relation(work, rows))
+    fixpoint = _Fixpoint(work, by_relation(work.names, work.arities, rows))
     fixpoint.run()
     for name, tag in work.heads.items():
         batch = fixpoint.derived(name, tag)
@@ -76,7 +76,7 @@ def derive_all(work: Work, rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def derive_few(work: Work, rows: pa.Table, limit: int) -> pa.Table | None:
     """Like `derive_all`, here and now; None if there are more facts than `limit`."""
-    fixpoint = _Fixpoint(work, _by_relation(work, rows))
+    fixpoint = _Fixpoint(work, by_relation(work.names, work.arities, rows))
     if not fixpoint.run(limit):
         return None
     return pa.Table.from_batches(
@@ -84,14 +84,23 @@ def derive_few(work: Work, rows: pa.Table, limit: int) -> pa.Table | None:
     )
 
 
-def _by_relation(work: Work, rows: pa.Table) -> Tables:
+def by_relation(
+    names: Mapping[int, str], arities: Mapping[str, int], rows: pa.Table
+) -> Tables:
+    """The rows of each relation, by column.
+
+    Args:
+        names: the relations, by their tag.
+        arities: how many columns each has.
+        rows: `tag`, `c0`, …
+    """
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     tags = columns["tag"]
     facts = {}
-    for tag, name in work.names.items():
+    for tag, name in names.items():
         chosen = tags == tag
         if chosen.any():
-            places = range(work.arities[name])
+            places = range(arities[name])
             facts[name] = np.stack([columns[f"c{at}"][chosen] for at in places])
     return facts
 

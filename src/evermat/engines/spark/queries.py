@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ from evermat.engines.spark.rows import BROADCAST, FEW, join_hint
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from evermat.algebra import Expression, Operand, Pattern, Query
     from evermat.engines.spark.blocks import Block, Cluster
@@ -50,6 +51,7 @@ SMALL_CHANGE = 20_000
 TERMS_TYPE = f"array<{VALUE_TYPE}>"
 
 _marks = count()
+_NOTHING: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 
 @dataclass(eq=False)
@@ -123,7 +125,7 @@ class Planner:
         self._sql = "SELECT 0L AS unit"
         self._estimate = 0
         self._joined: list[_Leaf] = []
-        self._listed = self._listed_rows()
+        self._listed = listed_ids(query, cluster)
 
     def plan(self) -> QueryPlan | None:
         """The plan, or None if the query certainly has no match."""
@@ -162,10 +164,8 @@ class Planner:
             if not source.bound:
                 return None
             self._blocks += source.rows.blocks
-            columns, where = _match(pattern, self._cluster)
-            for index in columns.keys() & self._listed.keys():
-                # What inline rows do not have is not read from the cache at all.
-                where += f" AND c{columns[index]} IN ({_longs(self._listed[index])})"
+            columns = _columns(pattern)
+            where = condition_on(pattern, self._cluster, self._listed)
             names = [f"c{at} AS v{index}" for index, at in columns.items()]
             sql = (
                 f"SELECT {', '.join(names) or f'0L AS u{number}'} "  # noqa: S608
@@ -192,14 +192,6 @@ class Planner:
                 sql = f"SELECT * FROM {self._inline_view()}"  # noqa: S608
                 leaves.append(_Leaf("inline rows", sql, indexes, size))
         return leaves
-
-    def _listed_rows(self) -> dict[int, list[int]]:
-        """Few inline rows, by column: sending them to all executors would be a job."""
-        inline = self._query.inline
-        if inline is None or not 0 < len(inline.rows) <= LISTED or not inline.columns:
-            return {}
-        columns = zip(inline.columns, zip(*inline.rows, strict=True), strict=True)
-        return {column.index: list(map(self._id, each)) for column, each in columns}
 
     def _inline_view(self) -> str:
         knowledge, inline = self._knowledge, self._query.inline
@@ -331,7 +323,7 @@ class Planner:
         if not source.bound:
             return
         self._blocks += source.rows.blocks
-        columns, where = _match(pattern, self._cluster)
+        columns, where = _columns(pattern), condition_on(pattern, self._cluster)
         rows = f"({source.rows.query(len(pattern.operands))}) WHERE {where}"
         if columns:
             names = ", ".join(f"c{at}" for at in columns.values())
@@ -447,18 +439,59 @@ class Planner:
         return self._cluster.dictionary.id_of(constant)
 
 
-def _match(pattern: Pattern, cluster: Cluster) -> tuple[dict[int, int], str]:
-    """Where each column of a pattern is first found, and the condition on rows."""
+def listed_ids(query: Query, cluster: Cluster) -> dict[int, list[int]]:
+    """Few inline rows, by column: sending them to all executors would be a job."""
+    inline = query.inline
+    if inline is None or not 0 < len(inline.rows) <= LISTED or not inline.columns:
+        return {}
+    columns = zip(inline.columns, zip(*inline.rows, strict=True), strict=True)
+    return {
+        column.index: [cluster.dictionary.id_of(constant) for constant in constants]
+        for column, constants in columns
+    }
+
+
+def _columns(pattern: Pattern) -> dict[int, int]:
+    """Where each column of a pattern is first found."""
     columns: dict[int, int] = {}
+    for at, operand in enumerate(pattern.operands):
+        if isinstance(operand, Column):
+            columns.setdefault(operand.index, at)
+    return columns
+
+
+def condition_on(
+    pattern: Pattern, cluster: Cluster, listed: Mapping[int, Sequence[int]] = _NOTHING
+) -> str:
+    """The condition on rows that a pattern matches.
+
+    Args:
+        pattern: the pattern.
+        cluster: knows the tags of relations.
+        listed: ids that columns can have, where those are few. What inline rows do not
+            have is then not read from the cache at all.
+    """
     conditions = [f"tag = {cluster.tag(pattern.relation)}L"]
+    columns = _columns(pattern)
     for at, operand in enumerate(pattern.operands):
         if isinstance(operand, Constant):
             conditions.append(f"c{at} = {constant_id(operand)}L")
-        elif operand.index in columns:
+        elif columns[operand.index] != at:
             conditions.append(f"c{at} = c{columns[operand.index]}")
-        else:
-            columns[operand.index] = at
-    return columns, " AND ".join(conditions)
+        elif operand.index in listed:
+            conditions.append(f"c{at} IN ({_longs(listed[operand.index])})")
+    return " AND ".join(conditions)
+
+
+def heads_condition(queries: Iterable[Query], cluster: Cluster) -> str:
+    """The condition on rows that queries derive, whatever they match."""
+    conditions = {
+        condition_on(query.head, cluster, listed_ids(query, cluster))
+        for query in queries
+    }
+    if len(conditions) > LISTED:
+        return "true"
+    return " OR ".join(f"({condition})" for condition in sorted(conditions))
 
 
 def _longs(ids: Iterable[int]) -> str:

@@ -15,9 +15,12 @@ from evermat.values import Constant
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evermat.algebra import Facts, Operand, Pattern, Views
+    from evermat.algebra import Facts, Operand, Pattern, Query, Views
     from evermat.engines.spark.blocks import Cluster
 
+
+FactSet = tuple[Role, bool, str]
+"""The facts of a relation that are read by a role, and if by local patterns alone."""
 
 ANYTHING = (None,)
 """An operand of which nothing is known."""
@@ -42,15 +45,25 @@ class Reader:
         self._cluster = cluster
         self._views = views
         self._whole: dict[tuple[Role, bool], Rows | None] = {}
-        self._parts: dict[tuple[Role, bool, str], Source] = {}
+        self._parts: dict[FactSet, Source] = {}
 
     def source(self, pattern: Pattern) -> Source:
         """The rows that a pattern may match or, if negative, must not match."""
-        local = pattern.local and self._views.local is not None
-        key = (pattern.role, local, pattern.relation)
+        key = self.set_of(pattern)
         if key not in self._parts:
-            self._parts[key] = self._find(pattern, local=local)
+            self._parts[key] = self._find(pattern, local=key[1])
         return self._parts[key]
+
+    def set_of(self, pattern: Pattern) -> FactSet:
+        """The set that a pattern reads, to be compared with."""
+        local = pattern.local and self._views.local is not None
+        return pattern.role, local, pattern.relation
+
+    def may_match(self, query: Query) -> bool:
+        """Whether there is something to match for each pattern that has to."""
+        if query.inline is not None and not query.inline.rows:
+            return False
+        return all(self.source(pattern).bound for pattern in query.positive)
 
     def _find(self, pattern: Pattern, *, local: bool) -> Source:
         tag = self._cluster.tag(pattern.relation)

@@ -16,6 +16,8 @@ from evermat.engines.spark.explaining import (
     layout_lines,
     recursion_lines,
 )
+from evermat.engines.spark.pieces import Pieces
+from evermat.engines.spark.reading import Reader
 from evermat.engines.spark.rows import block_rows, work_out
 from evermat.engines.spark.sets import Counted
 from evermat.engines.spark.snapshot import decoded
@@ -109,7 +111,11 @@ class RuleOperators(ABC):
         plans = self._evaluation.plan([query], views)
         if not plans:
             return ["nothing to do: a relation has no facts"]
-        return [*folding_lines(query), *plans[0][1].steps]
+        reader = Reader(self.cluster, views)
+        inside = (
+            [] if query.computations else Pieces(self.cluster, reader, [query]).told()
+        )
+        return [*folding_lines(query), *(inside or plans[0][1].steps)]
 
     def explain_layout(self) -> list[str]:
         """Where facts and constants are, and how they are divided."""

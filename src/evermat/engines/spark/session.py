@@ -36,6 +36,8 @@ SETTINGS = {
     # Rows from the driver take four times the room where Spark unpacks them at once,
     # and plans that were checkpointed keep them.
     "spark.sql.execution.arrow.localRelationThreshold": "100KB",
+    # Rows from the driver are a task for each batch, and ids take little room.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # Loops over a queried plan would compile, run once and forget.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }

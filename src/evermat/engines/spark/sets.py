@@ -21,7 +21,6 @@ from evermat.algebra import (
 from evermat.engines.spark.blocks import FEW_ROWS, Block, local_block
 from evermat.engines.spark.row_tables import key_columns, key_names
 from evermat.engines.spark.rows import (
-    FEW,
     Rows,
     block_rows,
     brought_home,
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from evermat.algebra import Facts, Region
     from evermat.engines.spark.blocks import Cluster, Pending
     from evermat.engines.spark.heaps import Heap, Tags
-
-FAR_LARGER = 30
-"""Known facts are not hashed to be compared with so many times fewer new ones."""
 
 
 class Stored(StoredFacts):
@@ -235,33 +231,43 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
             return _new_among(block, *both, known)
     parts = _parts_of(known, cluster, pending.tags)
     bound = sum(part.bound for part in parts)
-    if not bound or bound > max(pending.guess * FAR_LARGER, FEW):
+    if not bound:
         return None
     if bound <= FEW_ROWS:
         parts = [concatenated(parts)]
     width = max(block.width, *(part.width for part in parts))
-    keys = key_columns(width)
-    found = [f"l.{name}" if at <= block.width else "0L" for at, name in enumerate(keys)]
     # A column that is given its own name is a new one to Spark, and the partitioning
     # by the old one is forgotten.
-    columns = ", ".join(
-        o if at <= block.width else f"{o} AS {keys[at]}" for at, o in enumerate(found)
-    )
+    added = "".join(f", 0L AS c{at}" for at in range(block.width, width))
+    sql = f"SELECT *{added}, false AS old FROM ({pending.sql()})"  # noqa: S608
     # One join for each large level: they are partitioned like what is found, and a
     # union of them would not be. Joins by hash need no job of their own, as broadcasts
-    # do.
-    joins, names = [], [f"r{at}" for at in range(len(parts))]
-    for name, part in zip(names, parts, strict=True):
-        on = " AND ".join(f"{o} = {name}.{k}" for o, k in zip(found, keys, strict=True))
-        joins.append(f"LEFT JOIN ({part.query(width)}) {name} ON {on}")
-    old = " OR ".join(f"{name}.tag IS NOT NULL" for name in names)
-    sql = (
-        f"SELECT /*+ SHUFFLE_HASH({', '.join(names)}) */ {columns}, n, {old} AS old "  # noqa: S608
-        f"FROM ({pending.sql()}) l {' '.join(joins)}"
-    )
+    # do. Their table is made of the smaller side: often far more is known than found.
+    for part in parts:
+        side = "l" if pending.guess < part.bound else "r"
+        alike = f"SELECT * FROM ({part.query(width)}) WHERE {pending.shape}"  # noqa: S608
+        sql = _marked(sql, alike, key_columns(width), side)
     every, new = cluster.checkpoint_marked(sql, width, pending.tags)
     block.width = width
     return _new_among(block, every, new, known)
+
+
+def _marked(found: str, known: str, keys: list[str], hashed: str) -> str:
+    """Rows that were found, `old` where they are among those that are known.
+
+    Args:
+        found: a plan for rows with `n` and `old`.
+        known: a plan for rows.
+        keys: the columns of rows.
+        hashed: the side of the join that a table is made of, `l` or `r`.
+    """
+    names = ", ".join(f"l.{key}" for key in keys)
+    on = " AND ".join(f"l.{key} = r.{key}" for key in keys)
+    return (
+        f"SELECT /*+ SHUFFLE_HASH({hashed}) */ {names}, l.n, "  # noqa: S608
+        "l.old OR r.tag IS NOT NULL AS old "
+        f"FROM ({found}) l LEFT JOIN ({known}) r ON {on}"
+    )
 
 
 def _new_among(block: Block, every: Block, new: Block, known: Facts) -> Block:
