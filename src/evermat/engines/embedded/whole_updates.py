@@ -22,7 +22,6 @@ from evermat.engines.embedded.one_update import (
     Room,
 )
 from evermat.engines.embedded.relation import MATERIALISED
-from evermat.engines.embedded.settled import Settled
 from evermat.engines.embedded.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.bits import Growing
     from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.plans import Plans
+    from evermat.engines.embedded.settled import Settled
     from evermat.engines.embedded.store import Store
 
 LESS = 2
