@@ -16,7 +16,11 @@ from evermat.engines.embedded import flat, kernels_images
 from evermat.engines.embedded.bits import Marker
 from evermat.engines.embedded.flat import Flat
 from evermat.engines.embedded.heads import distinct, intern_rows
-from evermat.engines.embedded.kernels_images import TOO_MANY, UNKNOWN
+from evermat.engines.embedded.kernels_images import (
+    MOST_COMBINATIONS,
+    TOO_MANY,
+    UNKNOWN,
+)
 from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
@@ -28,10 +32,6 @@ if TYPE_CHECKING:
 
 MANY_SEARCHES = 1 << 13
 """After so many look-ups indexes are told of them."""
-
-MOST_COMBINATIONS = 64
-"""Up to this many combinations of members are tried for one fact."""
-
 
 Columns = tuple[list[str], "Numbers"]
 """Relations, and what `kernels_images.list_mentioning` is told of their columns."""

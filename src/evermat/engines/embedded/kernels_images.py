@@ -61,6 +61,9 @@ UNKNOWN = -1
 TOO_MANY = -2
 """The result where there is no room."""
 
+MOST_COMBINATIONS = 64
+"""Up to this many combinations of members are tried for one fact."""
+
 _HALF = np.uint64(32)
 _WORD = 8
 _lines = "int64[:, ::1]"

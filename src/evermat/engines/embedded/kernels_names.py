@@ -25,7 +25,7 @@ from evermat.engines.embedded.kernels_changes import (
     STATE_SIZE,
     part,
 )
-from evermat.engines.embedded.kernels_images import go_on
+from evermat.engines.embedded.kernels_images import MOST_COMBINATIONS, go_on
 from evermat.engines.embedded.kernels_lookups import find_places, find_row, key_of
 from evermat.engines.embedded.kernels_steps import MOST_SLOTS
 from evermat.engines.embedded.layout import (
@@ -123,9 +123,6 @@ SAME = 0
 
 NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Stands for a fact that has no row."""
-
-MOST_COMBINATIONS = 64
-"""Up to this many combinations of names are tried for one fact."""
 
 IS_DERIVABLE, IS_READ_ALONE = 1, 2
 """What is known of a relation; see `evermat.maintenance.equality_rules`."""

@@ -13,7 +13,7 @@ import numpy as np
 from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.heads import distinct, intern_rows
-from evermat.engines.embedded.images import MOST_COMBINATIONS
+from evermat.engines.embedded.kernels_images import MOST_COMBINATIONS
 from evermat.engines.embedded.relation import EXPLICIT
 
 if TYPE_CHECKING:
