@@ -10,7 +10,7 @@ Where to look, from the outside inwards:
 | rows, on the driver and not      | `blocks`, `rows`, `row_tables`, `summaries`       |
 | rules as plans                   | `evaluation`, `queries`, `reading`,               |
 |                                  | `computations`, `heavy_keys`                      |
-| rules without a plan             | `on_driver`, `nearby`, `one_task`                 |
+| rules without a plan             | `on_driver`, `nearby`, `one_task`, `pieces`       |
 | fixpoints in one pass            | `fixpoint`, `decomposition`, `inside_tasks`       |
 | constants                        | `dictionary`, `terms`, `ids`, `encoding`,         |
 |                                  | `decoding`                                        |
