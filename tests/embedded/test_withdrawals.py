@@ -122,6 +122,21 @@ def test_what_is_given_up_leaves_no_trace(
     assert None in done
 
 
+def test_what_was_too_much_is_not_tried_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tries: list[int] = []
+    search = withdrawals.search_doubts
+    monkeypatch.setattr(
+        withdrawals, "search_doubts", lambda task: tries.append(task) or search(task)
+    )
+    monkeypatch.setattr(withdrawals, "PATIENCE_FOR_ALL", -1)
+    tracked = _merged()
+    for fact in sorted(tracked.explicit, key=repr)[:3]:
+        tracked.apply(Update(delete=frozenset({fact})), "bf")
+    assert len(tries) == 1
+
+
 def _merged() -> TrackedEquality:
     """Two names for the same, by a rule, and facts about both."""
     a, b, c = NAMES[:3]

@@ -49,6 +49,33 @@ BITS_FOR_GIVEN = 2
 """How many more it may take to tell which facts are given."""
 
 
+class Restraint:
+    """Which updates are worth a try, after some have turned out to be too large."""
+
+    def __init__(self) -> None:
+        self._most = at_once.MOST_CHANGED
+        """The largest update that need not wait."""
+        self._pause = 0
+        """How many larger ones are not tried."""
+        self._failures = 0
+
+    def allows(self, size: int) -> bool:
+        """Whether an update of so many facts is to be tried."""
+        if size > self._most and self._pause:
+            self._pause -= 1
+            return False
+        return True
+
+    def note(self, size: int, *, done: bool) -> None:
+        """Take note that an update was carried out, or was too much."""
+        if not done:
+            self._failures += 1
+            self._pause = min(1 << self._failures, LONGEST_PAUSE)
+            self._most = size // LESS
+        elif size > self._most:
+            self._most, self._failures = at_once.MOST_CHANGED, 0
+
+
 class WholeUpdates:
     """Carries out updates.
 
@@ -63,11 +90,7 @@ class WholeUpdates:
         self._at_once = queries
         self._proofs = proofs
         self._wiring: Wiring | None = None
-        self._most = at_once.MOST_CHANGED
-        """The largest update that need not wait."""
-        self._pause = 0
-        """How many larger ones are not tried."""
-        self._failures = 0
+        self._restraint = Restraint()
         self._room = Room()
         self._tables: dict[tuple[Code, ...], Flags] = {}
 
@@ -100,21 +123,16 @@ class WholeUpdates:
         size = begun.size()
         if not 0 < size <= at_once.MOST_CHANGED:
             return None
-        if size > self._most and self._pause:
-            self._pause -= 1
+        if not self._restraint.allows(size):
             return None
         wiring = self._wired(strata)
         if not all(wiring.reach(facts.names()) for facts in begun.each()):
             return None
         wiring.describe()
         update = self._carried_out(wiring, store, begun, sets, explicit)
+        self._restraint.note(size, done=update is not None)
         if update is None:
-            self._failures += 1
-            self._pause = min(1 << self._failures, LONGEST_PAUSE)
-            self._most = size // LESS
             return None
-        if size > self._most:
-            self._most, self._failures = at_once.MOST_CHANGED, 0
         return update.work(), update.matches
 
     def _carried_out(

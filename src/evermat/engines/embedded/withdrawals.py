@@ -80,6 +80,7 @@ from evermat.engines.embedded.kernels_steps import MOST_SLOTS
 from evermat.engines.embedded.layout import address
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.representatives import ranks_of
+from evermat.engines.embedded.whole_updates import Restraint
 
 if TYPE_CHECKING:
     from evermat.engine_abilities import ComponentRules
@@ -97,7 +98,7 @@ if TYPE_CHECKING:
 MOST_FACTS = 1 << 16
 """How many facts there is room for in a list."""
 
-PATIENCE_FOR_ALL = 1 << 17
+PATIENCE_FOR_ALL = 1 << 15
 """How many rows may be looked at."""
 
 MOST_TRIES = 8
@@ -133,6 +134,7 @@ class Withdrawals:
         self._plans = plans
         self._at_once = queries
         self._wires: ComponentWires | None = None
+        self._restraint = Restraint()
         self._room = Room()
         self._tables: dict[tuple[int, ...], Flags] = {}
 
@@ -153,10 +155,13 @@ class Withdrawals:
 
         None if it has to be carried out step by step.
         """
-        if not 0 < deletions.size() <= at_once.MOST_CHANGED or cliques.has_integers:
+        size = deletions.size()
+        if not 0 < size <= at_once.MOST_CHANGED or cliques.has_integers:
             return None
         wires = self._wired(rules)
         if not wires.is_whole or not store.sets.has_bits(_TAKEN):
+            return None
+        if not self._restraint.allows(size):
             return None
         wires.describe()
         free = store.sets.take_bits(_TAKEN)
@@ -166,6 +171,7 @@ class Withdrawals:
             found = one.carry_out(deletions, cliques, values)
         finally:
             store.sets.give_back(*free)
+        self._restraint.note(size, done=found is not None)
         if found is None:
             return None
         withdrawal, *changed = found
