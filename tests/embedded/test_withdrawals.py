@@ -127,9 +127,12 @@ def test_what_was_too_much_is_not_tried_again_at_once(
 ) -> None:
     tries: list[int] = []
     search = withdrawals.search_doubts
-    monkeypatch.setattr(
-        withdrawals, "search_doubts", lambda task: tries.append(task) or search(task)
-    )
+
+    def noted(task: int) -> int:
+        tries.append(task)
+        return search(task)
+
+    monkeypatch.setattr(withdrawals, "search_doubts", noted)
     monkeypatch.setattr(withdrawals, "PATIENCE_FOR_ALL", -1)
     tracked = _merged()
     for fact in sorted(tracked.explicit, key=repr)[:3]:
