@@ -11,7 +11,7 @@ import equality_skeletons
 import evermat.engines.embedded.whole_updates  # noqa: F401  else it is too early
 from equality_scenarios import NAMES, Scenario, TrackedEquality, scenario_of
 from evermat.engine_abilities import UnequalValuesError
-from evermat.engines.embedded import withdrawals
+from evermat.engines.embedded import kernels_doubts, withdrawals
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.withdrawals import Withdrawals
 from evermat.errors import StratificationError
@@ -126,7 +126,7 @@ def test_what_was_too_much_is_not_tried_again_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tries: list[int] = []
-    search = withdrawals.search_doubts
+    search = kernels_doubts.search_doubts
 
     def noted(task: int) -> int:
         tries.append(task)
