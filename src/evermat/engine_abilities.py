@@ -176,6 +176,14 @@ class EqualityEngine(Engine, Protocol):
         Settled sets are walked through.
         """
 
+    def about_moved(
+        self, before: Representatives, after: Representatives, facts: Facts
+    ) -> SettledFacts:
+        """The facts of a view about constants whose representative differs.
+
+        They mention such a constant, or what stands for it before or after.
+        """
+
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
     ) -> SettledFacts:

@@ -122,6 +122,21 @@ def test_law_facts_are_found_by_constants_in_any_place(engine: Engine) -> None:
     assert facts_of(kept, found) == expected
 
 
+def test_law_facts_about_moved_constants_are_found(engine: Engine) -> None:
+    facts = [
+        *(fact("p", "a", "x"), fact("p", "y", "b"), fact("q", 1), fact("q", 2)),
+        *(fact("p", "c", "d"), fact("q", "e")),
+    ]
+    kept = given(engine, *facts)
+    before = merged(kept, ("a", 1), ("c", "d"))
+    after = merged(kept, ("b", 1), ("c", "d"))
+    nothing = kept.about_moved(before, before, kept.materialised)
+    assert facts_of(kept, nothing) == set()
+    found = kept.about_moved(before, after, kept.materialised)
+    # Of `a`, which is no longer 1, of `b`, which is 1 now, and of 1 itself.
+    assert facts_of(kept, found) == set(facts[:3])
+
+
 def test_law_members_moved_and_restored(engine: Engine) -> None:
     kept = given(engine)
     before, after = kept.representatives(), merged(kept, ("a", 1), ("b", 1))

@@ -125,15 +125,15 @@ MUTANTS = (
     Mutant(
         "all relations are looked through, whatever the region",
         "embedded.images",
-        "if not relation.count or (wanted is not None and name not in wanted):",
-        "if not relation.count:",
+        "if relation.count and (wanted is None or name in wanted)",
+        "if relation.count",
         "bf",
     ),
     Mutant(
         "only the first columns are looked up",
         "embedded.images",
-        "for column in range(relation.arity):",
-        "for column in range(min(1, relation.arity)):",
+        "for column in range(relation.arity)",
+        "for column in range(min(1, relation.arity))",
         "bf",
     ),
     Mutant(

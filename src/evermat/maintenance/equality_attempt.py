@@ -79,15 +79,10 @@ class Maintained:
     def _compared(self) -> CliqueChange:
         engine, run = self._update.engine, self._update.run
         before, after = self._update.before, self._update.after
-        moved = self._update.moved
-        if moved.is_empty():
+        found = engine.about_moved(before, after, run.possible)
+        if found.is_empty():
             return CliqueChange(before, after, *self._facts)
         lost, gained = run.changes()
-        # Facts before mention what stood for the names, and facts after what does now.
-        # All at once, because looking through all relations costs most.
-        old_marks = engine.rewrite(moved, before)
-        marks = engine.settle(old_marks | engine.rewrite(moved, after))
-        found = engine.mentioning(marks, run.possible)
         old = engine.settle(lost | (found & engine.materialised))
         new = engine.settle(gained | (found & run.updated))
         return CliqueChange(before, after, engine.snapshot(old), engine.snapshot(new))

@@ -1,9 +1,9 @@
 """Problems with equality: people with two names, large cliques, many small ones.
 
-- *Universities with equality*, a look-alike of UOBM: the data of `universities`, in
-  which some people and all universities go by a second name. Equality follows from an
-  inverse-functional property (people with the same address are the same) and from a
-  functional one (a person has one first degree).
+- *Universities with equality*, a look-alike of UOBM: the data of `universities` and of
+  `university_people`, in which some people and universities go by a second name.
+  Equality follows from an inverse-functional property (people with the same address
+  are the same) and from a functional one (a person has one first degree).
 - *One clique* of thousands of names beside ordinary facts.
 - *Many cliques* of two to five names each, and facts about all of them.
 - *An ontology with equality*, a look-alike of OpenCyc: very many rules about classes,
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evermat.bench.generators.universities import universities
+from evermat.bench.generators.university_people import RULES, add_people
 from evermat.bench.problem import Problem
 from evermat.columns import TERM
 from evermat.values import Kind
@@ -31,6 +32,12 @@ _UNIVERSITY_RULES = """
 ?x ≈ ?y :- bachelor_from(?person, ?x), bachelor_from(?person, ?y) .
 """
 
+_NAMED = (
+    *(("telephone", 0), ("takes_course", 0), ("author", 1)),
+    *(("friend_of", 0), ("same_home_town", 1), ("like", 0)),
+)
+"""Where people go by either of their names."""
+
 
 def university_equalities(
     count: int, *, departments: float = 20, seed: int = 1
@@ -40,19 +47,20 @@ def university_equalities(
     problem = universities(count, departments=departments, seed=seed)
     facts = dict(problem.facts)
     people = facts["email"].column(0)
+    add_people(facts, people.combine_chunks(), random)
     chosen = _sample(random, len(people), 0.05)
     twice = pc.take(people, pa.array(chosen))
     facts["email"] = _more(
         facts["email"],
         [_second(twice), facts["email"].column(1).take(pa.array(chosen))],
     )
-    for name, position in (("telephone", 0), ("takes_course", 0), ("author", 1)):
+    for name, position in _NAMED:
         facts[name] = _renamed(random, facts[name], position, twice)
     degrees = facts["bachelor_from"]
     some = _sample(random, degrees.num_rows, 0.02)
     taken = degrees.take(pa.array(some))
     facts["bachelor_from"] = _more(degrees, [taken.column(0), _second(taken.column(1))])
-    return Problem(problem.rules + _UNIVERSITY_RULES, facts)
+    return Problem(problem.rules + RULES + _UNIVERSITY_RULES, facts)
 
 
 def _sample(random: np.random.Generator, size: int, share: float) -> Ids:

@@ -127,7 +127,7 @@ class ComponentWires(Wires):
                 relation = self._plans.relations[name]
                 for column in range(relation.arity):
                     index = relation.index((column,))
-                    self._uses[index] = relation
+                    self._use(index, relation)
                     relation.describe(index)
                     lines.append((relation.address, index.address, number))
             self._columns[relations] = np.array(lines, np.int64).reshape(-1, 3)

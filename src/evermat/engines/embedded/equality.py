@@ -160,7 +160,21 @@ class EqualityOperators(ABC):
         ]
         if not parts:
             return Settled({})
-        ids = np.unique(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        return self._mentioning(np.unique(np.concatenate(parts)), facts)
+
+    def about_moved(
+        self, before: Representatives, after: Representatives, facts: Facts
+    ) -> Settled:
+        """The facts of a view about constants whose representative differs."""
+        old, new = cast("Cliques", before), cast("Cliques", after)
+        moved = old.differences(new)
+        if not moved.size:
+            return Settled({})
+        every = np.concatenate([moved, old.map(moved), new.map(moved)])
+        return self._mentioning(np.unique(every), facts)
+
+    def _mentioning(self, ids: Ids, facts: Facts) -> Settled:
+        """The facts of a view that mention one of some ids, which are in order."""
         if isinstance(facts, Settled):
             return self._among(facts, ids)
         few = self.store.images.mentioning(ids, facts)

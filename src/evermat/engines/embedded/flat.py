@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.layout import Numbers
     from evermat.engines.embedded.relation import Relation
 
-MOST = 1 << 13
+MOST = 1 << 15
 """Up to this many rows are put one after the other."""
 
 SEVERAL = 3

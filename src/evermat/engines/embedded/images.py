@@ -27,14 +27,12 @@ if TYPE_CHECKING:
     from evermat.algebra import Facts
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
     from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.representatives import Cliques
     from evermat.engines.embedded.sets import Names, Sets
 
 MANY_SEARCHES = 1 << 13
 """After so many look-ups indexes are told of them."""
-
-Columns = tuple[list[str], "Numbers"]
-"""Relations, and what `kernels_images.list_mentioning` is told of their columns."""
 
 
 class Images:
@@ -42,8 +40,7 @@ class Images:
 
     def __init__(self, sets: Sets) -> None:
         self._sets = sets
-        self._columns: dict[Names, Columns] = {}
-        self._time = -1
+        self._columns: dict[Names, _Columns] = {}
         self._searches = 0
 
     def _flat(self, facts: Settled, cliques: Cliques | None = None) -> Flat | None:
@@ -170,42 +167,70 @@ class Images:
             bit = sets.spare_bit
             if code is None or not bit or ids.size > flat.MOST:
                 return None
-            names, columns = self._columns_of(wanted)
-            return self._found(names, columns, ids, sets.visible(code), bit)
+            columns = self._columns_of(wanted)
+            return _found(columns, ids, sets.visible(code), bit)
 
-    def _found(
-        self, names: list[str], columns: Numbers, ids: Ids, visible: Flags, bit: int
-    ) -> Settled:
-        room = 1024
-        while True:
-            found = np.empty(room, np.int32)
-            lines = np.empty((len(names), 4), np.int64)
-            count = kernels_images.list_mentioning(
-                columns, ids, visible, bit, found, lines
-            )
-            if count != TOO_MANY:
-                break
-            room *= 8
-        every = Flat(names, found, lines)
-        return Settled(every.part(found, lines[:count]))
-
-    def _columns_of(self, wanted: Names) -> Columns:
+    def _columns_of(self, wanted: Names) -> _Columns:
         """Some relations, or all of them, and an index for each of their columns."""
-        if self._time != self._sets.time:
-            self._columns.clear()
-        if wanted not in self._columns:
-            names: list[str] = []
-            columns: list[tuple[int, int, int]] = []
-            for name, relation in self._sets.relations.items():
-                if not relation.count or (wanted is not None and name not in wanted):
-                    continue
-                for column in range(relation.arity):
-                    index = relation.index((column,))
-                    if index.described != relation.count:
-                        relation.describe(index)
-                    columns.append((relation.address, index.address, len(names)))
-                names.append(name)
-            table = np.array(columns, np.int64).reshape(-1, 3)
-            self._columns[wanted] = (names, table)
-            self._time = self._sets.time
-        return self._columns[wanted]
+        known = self._columns.get(wanted)
+        if known is not None and known.time == self._sets.time:
+            return known
+        relations = [
+            relation
+            for name, relation in self._sets.relations.items()
+            if relation.count and (wanted is None or name in wanted)
+        ]
+        if known is None or known.relations != relations:
+            known = self._columns[wanted] = _Columns(relations)
+        known.describe(self._sets.time)
+        return known
+
+
+class _Columns:
+    """Relations with an index for each of their columns.
+
+    Attributes:
+        lines: what `kernels_images.list_mentioning` is told of them.
+        time: when they were described.
+    """
+
+    def __init__(self, relations: list[Relation]) -> None:
+        self.relations = relations
+        self.names = [relation.name for relation in relations]
+        self._indexes = [
+            (relation, relation.index((column,)))
+            for relation in relations
+            for column in range(relation.arity)
+        ]
+        numbers = {relation: number for number, relation in enumerate(relations)}
+        self.lines: Numbers = np.array(
+            [
+                (relation.address, index.address, numbers[relation])
+                for relation, index in self._indexes
+            ],
+            np.int64,
+        ).reshape(-1, 3)
+        self.time = -1
+
+    def describe(self, time: int) -> None:
+        """Have indexes and layouts up to date."""
+        for relation, index in self._indexes:
+            if relation.changed_at > self.time and index.described != relation.count:
+                relation.describe(index)
+        self.time = time
+
+
+def _found(columns: _Columns, ids: Ids, visible: Flags, bit: int) -> Settled:
+    """Rows that mention one of some ids."""
+    room = 1024
+    while True:
+        found = np.empty(room, np.int32)
+        lines = np.empty((len(columns.names), 4), np.int64)
+        count = kernels_images.list_mentioning(
+            columns.lines, ids, visible, bit, found, lines
+        )
+        if count != TOO_MANY:
+            break
+        room *= 8
+    every = Flat(columns.names, found, lines)
+    return Settled(every.part(found, lines[:count]))

@@ -25,7 +25,6 @@ from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
-    from evermat.engines.embedded.layout import Numbers
 
 MERGE_RATIO = 3
 """Runs are merged unless the longer one is more than this many times as long."""
@@ -68,13 +67,14 @@ def make_keys(columns: Ids) -> Keys:
 class Run(SortedPairs):
     """Sorted keys and their rows, with a directory that is made when first asked."""
 
-    __slots__ = ("_base", "_directory", "_shift")
+    __slots__ = ("_base", "_directory", "_line", "_shift")
 
     def __init__(self, keys: Keys, rows: Rows, size: int | None = None) -> None:
         super().__init__(keys, rows, size)
         self._directory: Rows = NO_ROWS
         self._base = 0
         self._shift = 0
+        self._line: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return self.keys.size
@@ -138,19 +138,23 @@ class Run(SortedPairs):
         kernels.make_directory(self.keys, self._base, self._shift, directory)
         # Last, because another thread may be waiting for it.
         self._directory = directory
+        self._line = None
 
-    def describe(self, layout: Numbers) -> None:
-        """Write down where everything is; a directory only if there is one."""
-        directory = self._directory
-        layout[:] = (
-            address(self.keys),
-            address(self.rows),
-            self.keys.size,
-            address(directory),
-            directory.size - 1 if directory.size else 0,
-            self._base,
-            self._shift,
-        )
+    @property
+    def line(self) -> tuple[int, ...]:
+        """Where everything is; a directory only if there is one."""
+        if self._line is None:
+            directory = self._directory
+            self._line = (
+                address(self.keys),
+                address(self.rows),
+                self.keys.size,
+                address(directory),
+                directory.size - 1 if directory.size else 0,
+                self._base,
+                self._shift,
+            )
+        return self._line
 
     @property
     def nbytes(self) -> int:
@@ -209,7 +213,7 @@ class Index:
                 run.require_directory(self.spread)
             elif len(run) > enough and not run.has_directory:
                 self._next = min(self._next, len(run) // WORTH + 1)
-            run.describe(self.layout[place : place + ARITY_OF_RUN])
+            self.layout[place : place + ARITY_OF_RUN] = run.line
             place += ARITY_OF_RUN
         self.described = count
 

@@ -61,7 +61,7 @@ MOST_FACTS = 1 << 16
 MOST_ROUNDS = 1 << 12
 """How often counts can be changed."""
 
-PATIENCE_FOR_ALL = 1 << 16
+PATIENCE_FOR_ALL = 1 << 17
 """How many rows may be looked at."""
 
 _HALF = np.uint64(32)

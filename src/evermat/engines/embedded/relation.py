@@ -65,6 +65,7 @@ class Clock:
         """Take note that a relation has other rows, or other arrays."""
         self.time += 1
         self.changed.add(relation)
+        relation.changed_at = self.time
 
 
 class Relation:
@@ -80,6 +81,8 @@ class Relation:
         self.name = name
         self.arity = arity
         self._clock = Clock() if clock is None else clock
+        self.changed_at = 0
+        """When it was given other rows, or other arrays, for the last time."""
         self.count = 0
         """How many rows there are, whatever their status."""
         self.alive = 0

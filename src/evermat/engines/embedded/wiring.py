@@ -86,7 +86,7 @@ class Wires:
         self.programs: list[Program] = []
         self._entries: dict[int, list[tuple[int, int, int]]] = {}
         self._holders: list[int] = []
-        self._uses: dict[Index, Relation] = {}
+        self._uses: dict[Relation, dict[Index, None]] = {}
         self._sizes: list[tuple[Relation, int]] = []
         self._many = MANY_SEARCHES
         self._time = -1
@@ -106,22 +106,26 @@ class Wires:
         """Have layouts of relations and indexes up to date."""
         if self._time == self._plans.time:
             return
-        for index, relation in self._uses.items():
-            if index.described != relation.count:
-                relation.describe(index)
+        for relation, indexes in self._uses.items():
+            if relation.changed_at > self._time:
+                for index in indexes:
+                    if index.described != relation.count:
+                        relation.describe(index)
         self._time = self._plans.time
 
     def make_directories(self) -> None:
         """Have directories for all look-ups to come."""
-        for index, relation in self._uses.items():
-            index.make_directories()
-            relation.describe(index)
+        for relation, indexes in self._uses.items():
+            for index in indexes:
+                index.make_directories()
+                relation.describe(index)
 
     def note_work(self) -> None:
         """Tell programs of look-ups, when there were enough, if anybody cares."""
         if self.work.sum() < self._many:
             return
-        if not any(index.wants_directories for index in self._uses):
+        every = chain.from_iterable(self._uses.values())
+        if not any(index.wants_directories for index in every):
             return
         self._many *= GROWTH
         searches = self.work.sum(axis=1)
@@ -136,17 +140,21 @@ class Wires:
         self.names.append(name)
         self._holders.append(holder)
         relation = self._plans.relations[name]
-        self._uses[relation.primary] = relation
-        self._time = -1
+        self._use(relation.primary, relation)
         self._sizes.append((relation, relation.count + 16))
+
+    def _use(self, index: Index, relation: Relation) -> None:
+        """Have an index up to date from now on."""
+        self._uses.setdefault(relation, {})[index] = None
+        self._time = -1
 
     def _connect(self, name: str, slot: int, programs: Iterable[Program]) -> None:
         """Have a change of a relation set off programs of a slot."""
         first = len(self.programs)
         for program in programs:
             self.programs.append(program)
-            self._uses.update(program.uses)
-            self._time = -1
+            for index, relation in program.uses:
+                self._use(index, relation)
         entry = self.numbers[name], first, len(self.programs)
         self._entries.setdefault(slot, []).append(entry)
 

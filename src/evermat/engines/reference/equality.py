@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Facts, SettledFacts
     from evermat.engine_abilities import Representatives
     from evermat.engines.reference.store import Store
-    from evermat.values import Kind
+    from evermat.values import Constant, Kind
 
 
 class EqualityOperators(ABC):
@@ -94,16 +94,8 @@ class EqualityOperators(ABC):
     ) -> SettledFacts:
         """The constants whose representative differs."""
         self.declare(relation, 1)
-        old, new = cast("Cliques", before), cast("Cliques", after)
-        return Settled(
-            {
-                relation: {
-                    (constant,)
-                    for constant in old.known.keys() | new.known.keys()
-                    if old.one(constant) != new.one(constant)
-                }
-            }
-        )
+        moved = _moved(cast("Cliques", before), cast("Cliques", after))
+        return Settled({relation: {(constant,) for constant in moved}})
 
     def rewrite(
         self, facts: SettledFacts, representatives: Representatives
@@ -137,9 +129,17 @@ class EqualityOperators(ABC):
 
     def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
         """The facts of a view with a constant that begins one of the marks."""
-        wanted = {row[0] for _, row in facts_of(marks)}
-        found = (fact for fact in facts_of(facts) if not wanted.isdisjoint(fact[1]))
-        return Settled(by_relation(found))
+        return _mentioning({row[0] for _, row in facts_of(marks)}, facts)
+
+    def about_moved(
+        self, before: Representatives, after: Representatives, facts: Facts
+    ) -> SettledFacts:
+        """The facts of a view about constants whose representative differs."""
+        old, new = cast("Cliques", before), cast("Cliques", after)
+        wanted: set[Constant] = set()
+        for constant in _moved(old, new):
+            wanted |= {constant, old.one(constant), new.one(constant)}
+        return _mentioning(wanted, facts)
 
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
@@ -198,3 +198,15 @@ class EqualityOperators(ABC):
         """How many facts the materialised facts of a relation stand for."""
         cliques = cast("Cliques", representatives)
         return cliques.weight(rows_of(self.store.materialised, relation))
+
+
+def _moved(old: Cliques, new: Cliques) -> set[Constant]:
+    """The constants whose representative differs."""
+    every = old.known.keys() | new.known.keys()
+    return {each for each in every if old.one(each) != new.one(each)}
+
+
+def _mentioning(wanted: set[Constant], facts: Facts) -> SettledFacts:
+    """The facts of a view that mention one of some constants."""
+    found = (fact for fact in facts_of(facts) if not wanted.isdisjoint(fact[1]))
+    return Settled(by_relation(found))

@@ -162,6 +162,15 @@ class EqualityOperators(ABC):
         ids, *_ = _columns(block_rows(as_settled(marks).block))
         return self._mentioning(ids, facts)
 
+    def about_moved(
+        self, before: Representatives, after: Representatives, facts: Facts
+    ) -> Settled:
+        """The facts of a view about constants whose representative differs."""
+        old, new = cast("Cliques", before), cast("Cliques", after)
+        moved = old.differences(new)
+        every = np.concatenate([moved, old.map(moved), new.map(moved)])
+        return self._mentioning(np.unique(every), facts)
+
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
     ) -> Settled:
