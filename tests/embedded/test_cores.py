@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.engines.embedded import cores, kernels_rows
-from evermat.engines.embedded.at_once import by_number
+from evermat.engines.embedded.fresh_rows import give_rows
 from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.relation import MATERIALISED, NONRECURSIVE, Relation
 from evermat.engines.embedded.store import missing_rows
@@ -120,15 +121,28 @@ def test_agree_missing_rows(
     assert sorted(found) == sorted(here - there)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.tuples(*[SMALL] * 3)), max_size=20))
-def test_agree_facts_by_number(records: list[tuple[int, tuple[int, ...]]]) -> None:
-    """The number of a relation is its arity here."""
-    stream = [n for number, ids in records for n in (number, *ids[:number])]
-    found = by_number(np.array(stream, np.uint32), np.arange(4))
-    assert {
-        number: [tuple(fact) for fact in table.T.tolist()]
-        for number, table in found.items()
-    } == {
-        number: [ids[:number] for other, ids in records if other == number]
-        for number in {number for number, _ in records}
-    }
+Record = tuple[int, tuple[int, ...]]
+"""A relation, whose number is its arity, and ids, of which it has as many."""
+RECORDS = st.lists(st.tuples(st.integers(0, 3), st.tuples(*[SMALL] * 3)), max_size=20)
+
+
+@given(RECORDS, RECORDS)
+def test_agree_fresh_facts_are_given_rows(
+    first: list[Record], second: list[Record]
+) -> None:
+    relations = [Relation(f"p{arity}", arity) for arity in range(4)]
+    for records, may_be_known in ((first, False), (second, True)):
+        stream = [n for number, ids in records for n in (number, *ids[:number])]
+        found = {}
+        for number, rows, counts in give_rows(
+            np.array(stream, np.uint32), relations, may_be_known=may_be_known
+        ):
+            table = relations[number].table[:, rows].T.tolist()
+            found[number] = dict(zip(map(tuple, table), counts.tolist(), strict=True))
+        assert found == {
+            number: Counter(ids[:number] for other, ids in records if other == number)
+            for number in {number for number, _ in records}
+        }
+    for number, relation in enumerate(relations):
+        every = {ids[:number] for other, ids in first + second if other == number}
+        assert relation.count == len(every)

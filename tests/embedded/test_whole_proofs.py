@@ -167,7 +167,7 @@ def test_what_is_given_up_leaves_no_trace(
     assert not all(carried_out)
 
 
-@pytest.mark.parametrize("name", ["new_rows", "facts_of"])
+@pytest.mark.parametrize("name", ["give_rows", "facts_of"])
 def test_an_error_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     facts: set[Numbers] = {("edge", (1, 2)), ("edge", (2, 3)), ("node", (3,))}
     some = example(facts, counters=False)

@@ -21,8 +21,7 @@ from evermat.engines.embedded.arrays import NO_FLAGS
 from evermat.engines.embedded.bits import Marker
 from evermat.engines.embedded.codes import mark_visible
 from evermat.engines.embedded.flat import Flat
-from evermat.engines.embedded.heads import new_rows
-from evermat.engines.embedded.kernels_heads import find_records
+from evermat.engines.embedded.fresh_rows import give_rows
 from evermat.engines.embedded.kernels_programs import (
     MATCHED,
     TOO_MUCH,
@@ -340,26 +339,11 @@ class AtOnce:
         if not written:
             return found
         relations = [self._plans.relations[name] for name in names]
-        arities = np.array([relation.arity for relation in relations], np.int64)
-        facts = by_number(self._fresh[:written], arities)
         more = {
-            names[number]: new_rows(relations[number], table)
-            for number, table in facts.items()
+            names[number]: (rows, counts)
+            for number, rows, counts in give_rows(self._fresh[:written], relations)
         }
         return joined(found, more)
-
-
-def by_number(fresh: Ids, arities: Numbers) -> dict[int, Ids]:
-    """The facts without a row of each relation, by column."""
-    starts = np.empty(fresh.size, np.int64)
-    starts = starts[: find_records(fresh, arities, starts)]
-    numbers = fresh[starts]
-    return {
-        number: fresh[
-            starts[numbers == number] + np.arange(1, arities[number] + 1)[:, np.newaxis]
-        ]
-        for number in np.unique(numbers).tolist()
-    }
 
 
 def _codes(views: Views, sets: Sets, marker: Marker) -> tuple[Code, Code, Code] | None:

@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import Role
-from evermat.engines.embedded.kernels_doubts import (
-    BACKWARD,
-    CHECKING,
-    CHECKING_ALONE,
-    PROVING,
-    RULES_SIZE,
-)
 from evermat.engines.embedded.kernels_names import (
     ADDRESSES,
     COLUMN_COUNT,
@@ -23,6 +16,13 @@ from evermat.engines.embedded.kernels_names import (
     IS_READ_ALONE,
     RULES,
     TRAITS,
+)
+from evermat.engines.embedded.kernels_search import (
+    BACKWARD,
+    CHECKING,
+    CHECKING_ALONE,
+    PROVING,
+    RULES_SIZE,
 )
 from evermat.engines.embedded.layout import address
 from evermat.engines.embedded.wiring import SORTS, Wires

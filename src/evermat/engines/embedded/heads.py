@@ -126,7 +126,7 @@ class Heads:
         if self._pending and self._exact:
             keys = self._keys[0] if len(self._keys) == 1 else np.concatenate(self._keys)
             self._keys = []
-            count = _count_ids if self.arity == 1 else _count_keys
+            count = _count_ids if self.arity == 1 else count_keys
             self._counted.append(count(keys))
         self._pending = 0
 
@@ -156,7 +156,7 @@ def _count_ids(keys: Keys) -> Counted:
     least = int(keys.min() >> half)
     span = int(keys.max() >> half) - least + 1
     if span > min(MOST_TALLIED, 8 * keys.size):
-        return _count_keys(keys)
+        return count_keys(keys)
     tally = np.zeros(span, np.int32)
     kernels_heads.tally_ids(keys, least, tally)
     offsets = np.flatnonzero(tally)
@@ -164,7 +164,8 @@ def _count_ids(keys: Keys) -> Counted:
     return Counted(found, tally[offsets], NO_FACTS)
 
 
-def _count_keys(keys: Keys) -> Counted:
+def count_keys(keys: Keys) -> Counted:
+    """Keys in order, each once, and how often each was there; they are given away."""
     if kernels_heads.is_ascending(keys):
         # As after a rule that copies a relation.
         return Counted(keys, np.ones(keys.size, np.int32), NO_FACTS)

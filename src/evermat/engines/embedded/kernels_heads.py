@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.layout import Numbers
 
 _HALF = np.uint64(32)
+_PAIR = 2
 
 
 @kernel("boolean(uint64[::1])")
@@ -49,16 +50,35 @@ def tally_ids(keys: Keys, least: int, tally: Rows) -> None:
         tally[np.int64(key >> _HALF) - least] += 1
 
 
-@kernel("int64(uint32[::1], int64[::1], int64[::1])")
-def find_records(stream: Ids, arities: Numbers, starts: Numbers) -> int:
-    """Where the records of a stream begin; returns how many there are.
+@kernel("void(uint32[::1], int64[::1], int64[::1], uint64[::1])")
+def group_records(stream: Ids, arities: Numbers, ends: Numbers, keys: Keys) -> None:
+    """Put the facts of a stream one relation after the other.
 
     A record is the number of a relation and as many ids as the relation has columns.
+
+    Args:
+        stream: the records.
+        arities: how many columns each relation has.
+        ends: is given where the facts of each relation end; all zero, and one more.
+        keys: is given the keys of facts; for those of no column, or of more than two,
+            where their records begin.
     """
-    count = 0
     place = 0
     while place < stream.size:
-        starts[count] = place
-        count += 1
+        ends[stream[place] + 1] += 1
         place += 1 + arities[stream[place]]
-    return count
+    for number in range(1, ends.size):
+        ends[number] += ends[number - 1]
+    place = 0
+    while place < stream.size:
+        number = stream[place]
+        arity = arities[number]
+        key = np.uint64(place)
+        if arity == 1:
+            key = np.uint64(stream[place + 1]) << _HALF
+        elif arity == _PAIR:
+            key = np.uint64(stream[place + 1]) << _HALF | np.uint64(stream[place + 2])
+        # Where its next fact goes is where a relation begins, and ends at last.
+        keys[ends[number]] = key
+        ends[number] += 1
+        place += 1 + arity

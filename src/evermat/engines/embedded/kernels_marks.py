@@ -30,18 +30,6 @@ from evermat.engines.embedded.kernels_changes import (
     PROVED,
     part,
 )
-from evermat.engines.embedded.kernels_doubts import (
-    IN_ALONE,
-    IN_EXPLORED,
-    IN_MENTIONED,
-    IN_OTHERS,
-    IN_PROVED,
-    IN_SHARED,
-    IN_STILL,
-    SEEN,
-    WITHDRAWN,
-    how_it_stands,
-)
 from evermat.engines.embedded.kernels_names import (
     NEW,
     NONE,
@@ -72,6 +60,18 @@ from evermat.engines.embedded.kernels_names import (
     set_size,
     size_of,
     status_of,
+)
+from evermat.engines.embedded.kernels_search import (
+    IN_ALONE,
+    IN_EXPLORED,
+    IN_MENTIONED,
+    IN_OTHERS,
+    IN_PROVED,
+    IN_SHARED,
+    IN_STILL,
+    SEEN,
+    WITHDRAWN,
+    how_it_stands,
 )
 from evermat.engines.embedded.raw import read_number, read_row
 from evermat.engines.embedded.relation import EXPLICIT, MATERIALISED

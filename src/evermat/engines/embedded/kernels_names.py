@@ -103,7 +103,7 @@ BITS, BIT_COUNT = ARE_PROVED + 1, 14
 and of what is known of each; where names are looked up, as in
 `kernels_images.list_mentioning`; lists of facts, of numbers, of constants of facts
 without a row, and of names, with the room that each has; the number of relations of the
-component; its rules (see `kernels_doubts`) and what they may see; given facts that go;
+component; its rules (see `kernels_search`) and what they may see; given facts that go;
 constants of rules; the kind of each constant and the rank of each kind; and room for
 the names of three facts."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from evermat.engines.embedded import cores
 from evermat.engines.embedded import kernels_merging as kernels
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import slices_of, together
@@ -68,10 +69,22 @@ def merge_pairs(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows, int]
     Returns:
         Keys and rows, perhaps with room for more at the end, and how many there are.
     """
+    fits = left.keys.size + right.keys.size <= left.keys_with_room.size
+    if left.keys.size <= cores.ALONE and not fits:
+        return _merge_few(left, right)
     shares = [_share(left.keys, right.keys, s) for s in slices_of(left.keys.size)]
-    if left.keys.size + right.keys.size <= left.keys_with_room.size:
-        return _merge_in_place(left, right, shares)
-    return _merge_apart(left, right, shares)
+    merge = _merge_in_place if fits else _merge_apart
+    return merge(left, right, shares)
+
+
+def _merge_few(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows, int]:
+    """Merge what is no work for several cores."""
+    size = left.keys.size + right.keys.size
+    keys: Keys = np.empty(size, np.uint64)
+    rows: Rows = np.empty(size, np.int32)
+    kernels.merge_rows(left.keys, left.rows, right.keys, right.rows, rows)
+    kernels.merge_keys(left.keys, right.keys, keys)
+    return keys, rows, size
 
 
 def _share(left: Keys, right: Keys, mine: slice) -> _Share:

@@ -16,7 +16,7 @@ from evermat.engine_abilities import StratumWork
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.counters import below_zero
 from evermat.engines.embedded.fact_keys import facts_of, keys_of
-from evermat.engines.embedded.heads import new_rows
+from evermat.engines.embedded.fresh_rows import give_rows
 from evermat.engines.embedded.kernels_changes import (
     ADDITIONS,
     BELOW_ZERO,
@@ -221,41 +221,27 @@ class ProvedUpdate:
 
     def _give_rows(self) -> bool:
         """Give rows to facts that have none; whether there is room."""
-        state, wiring = self.state, self.wiring
-        relations = self.store.relations
-        for (which, number), facts in self._fresh_facts().items():
-            name = wiring.names[number]
-            rows, counts = new_rows(relations[name], np.stack(facts, axis=1))
-            self._count_new(which, RowCounts({name: (rows, counts)}))
-            first = int(state[CANDIDATES])
-            last = first + rows.size
-            if last > MOST_FACTS:
-                return False
-            key = np.uint64(number) << _HALF
-            self.room.keys[IN_CANDIDATES, first:last] = key | rows.astype(np.uint64)
-            state[CANDIDATES] = last
-        wiring.describe()
+        state, names = self.state, self.wiring.names
+        relations = [self.store.relations[name] for name in names]
+        fresh, end = self.room.fresh[: state[FRESH]], int(state[FRESH_NONRECURSIVE])
+        for which, part in ((NONRECURSIVE, fresh[:end]), (RECURSIVE, fresh[end:])):
+            # Rules of both sorts may have derived a fact.
+            again = which == RECURSIVE and end > 0
+            for number, rows, counts in give_rows(part, relations, may_be_known=again):
+                self._count_new(which, names[number], rows, counts)
+                first = int(state[CANDIDATES])
+                last = first + rows.size
+                if last > MOST_FACTS:
+                    return False
+                key = np.uint64(number) << _HALF
+                self.room.keys[IN_CANDIDATES, first:last] = key | rows.astype(np.uint64)
+                state[CANDIDATES] = last
+        self.wiring.describe()
         return True
-
-    def _fresh_facts(self) -> dict[tuple[int, int], list[Ids]]:
-        """The facts without a row, by the sort of rules and the relation."""
-        names, relations = self.wiring.names, self.store.relations
-        fresh = self.room.fresh[: self.state[FRESH]]
-        tables: dict[tuple[int, int], list[Ids]] = {}
-        place = 0
-        while place < fresh.size:
-            number = int(fresh[place])
-            end = place + 1 + relations[names[number]].arity
-            which = (
-                NONRECURSIVE if place < self.state[FRESH_NONRECURSIVE] else RECURSIVE
-            )
-            tables.setdefault((which, number), []).append(fresh[place + 1 : end])
-            place = end
-        return tables
 
     # -- how it ends
 
-    def _count_new(self, which: int, counted: RowCounts) -> None:
+    def _count_new(self, which: int, name: str, rows: Rows, counts: Rows) -> None:
         """Count derivations of facts that had no row."""
 
     def _finish(self) -> None:
@@ -287,7 +273,8 @@ class CountedUpdate(ProvedUpdate):
         self._note_counts()
         return super()._give_rows()
 
-    def _count_new(self, which: int, counted: RowCounts) -> None:
+    def _count_new(self, which: int, name: str, rows: Rows, counts: Rows) -> None:
+        counted = RowCounts({name: (rows, counts)})
         self.store.counters[which].add(counted)
         self.fresh.append((which, counted))
 

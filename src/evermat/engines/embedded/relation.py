@@ -8,6 +8,7 @@ deleted" is a mask. Rows that hold in no way are cleared out when they are too m
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,6 +101,8 @@ class Relation:
         self.layout = relation_layout()
         """Where the arrays are, for compiled code; good while an index of the
         relation is described for as many rows as there are."""
+        self._laid_out: tuple[object, ...] = (None, None, None, None)
+        """The arrays that it tells of."""
         self.address = address(self.layout)
         """Where the layout is."""
         self.primary = Index(tuple(range(arity)))
@@ -451,6 +454,10 @@ class Relation:
         """Bring an index, its layout and that of the relation up to date."""
         self._bring_up_to_date(index)
         index.describe(self.count)
+        arrays = (self._table, self._status, *self._counters)
+        if all(map(is_, arrays, self._laid_out)):
+            return
+        self._laid_out = arrays
         self.layout[:] = (
             address(self._table),
             self._table.shape[1],

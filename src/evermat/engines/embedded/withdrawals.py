@@ -16,10 +16,9 @@ import numpy as np
 
 from evermat.engine_abilities import Withdrawal
 from evermat.engines.embedded import at_once
-from evermat.engines.embedded.at_once import by_number
 from evermat.engines.embedded.component import ComponentWires
 from evermat.engines.embedded.fact_keys import facts_of, keys_of
-from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.fresh_rows import give_rows
 from evermat.engines.embedded.kernels_changes import (
     ADDED,
     CHANGED,
@@ -37,7 +36,7 @@ from evermat.engines.embedded.kernels_changes import (
     PROVED,
     mark_keys,
 )
-from evermat.engines.embedded.kernels_doubts import IMAGED, search_doubts
+from evermat.engines.embedded.kernels_doubts import search_doubts
 from evermat.engines.embedded.kernels_marks import (
     IN_CLEARED,
     IN_GIVEN,
@@ -76,6 +75,7 @@ from evermat.engines.embedded.kernels_names import (
     WITHDRAWAL_COUNT,
     WITHDRAWALS,
 )
+from evermat.engines.embedded.kernels_search import IMAGED
 from evermat.engines.embedded.kernels_steps import MOST_SLOTS
 from evermat.engines.embedded.layout import address
 from evermat.engines.embedded.relation import MATERIALISED
@@ -186,7 +186,7 @@ class Withdrawals:
         return wires
 
     def _table(self, bits: tuple[int, ...]) -> Flags:
-        """What queries may see of each status, in the order of `kernels_doubts`."""
+        """What queries may see of each status, in the order of `kernels_search`."""
         known = self._tables.get(bits)
         if known is None:
             deleted, changed = bits[DELETED], bits[CHANGED]
@@ -327,10 +327,9 @@ class _OneWithdrawal:
     def _give_rows(self) -> None:
         """Give rows to facts that have none."""
         wires, relations = self.wires, self.store.relations
-        arities = np.array([relations[name].arity for name in wires.names], np.int64)
-        fresh = self.room.fresh[: self.task[FRESH]]
-        for number, table in by_number(fresh, arities).items():
-            intern_rows(relations[wires.names[number]], table)
+        known = [relations[name] for name in wires.names]
+        for _ in give_rows(self.room.fresh[: self.task[FRESH]], known):
+            pass
         wires.describe()
 
     def _take_back(self) -> None:

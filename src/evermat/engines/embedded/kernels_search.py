@@ -1,0 +1,161 @@
+"""What a search for facts that no longer hold works with: status bits, lists, rules.
+
+`kernels_doubts` begins such a search, and tells what it is about.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.engines.embedded.kernels import int64, kernel
+from evermat.engines.embedded.kernels_changes import (
+    DONE,
+    FRESH,
+    GAVE_UP,
+    HALF,
+    HAS_FRESH,
+    IN_OLD_COUNTS,
+    LISTS,
+    NUMBER_LISTS,
+    PATIENCE,
+    STATE_SIZE,
+    part,
+)
+from evermat.engines.embedded.kernels_names import (
+    ALL_LISTS,
+    BIT_COUNT,
+    BITS,
+    COMPONENT,
+    FRESH_IDS,
+    IS_DERIVABLE,
+    LISTED,
+    MORE_LISTS,
+    NUMBER_LISTED,
+    ROOM_OF_LIST,
+    RULES,
+    SEEN_BY,
+    TRAITS,
+)
+from evermat.engines.embedded.kernels_proofs import derive_from
+from evermat.engines.embedded.raw import (
+    flag_lines_at,
+    ids_at,
+    key_lines_at,
+    number_lines_at,
+    numbers_at,
+    read_number,
+    row_lines_at,
+    write_number,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DOUBTFUL, EXPLORED, IMAGED, WHOLE, CROWDED, SEEN, WITHDRAWN = range(7, BIT_COUNT)
+"""Status bits beside those of `kernels_changes`. Facts are *crowded* if two given facts
+go that are behind them, and *seen* for a moment."""
+
+CHECKING, CHECKING_ALONE, BACKWARD, PROVING = range(4)
+"""Slots of queries; see `evermat.maintenance.equality_rules`."""
+
+SEES_REMAINING, SEES_POSSIBLE, SEES_PROVED, SIGHTS = range(4)
+"""What queries may see."""
+
+STATUSES = 1 << 16
+
+RELATIONS, HOLDERS, STARTS, SLOTS, ENTRIES, ENTRY_COUNT = range(6)
+PROGRAMS, PROGRAM_COUNT, WORK, RECURSIVE, RULES_SIZE = range(6, 11)
+"""The rules of a task: where the arrays of `kernels_changes.Wired` are, and how long
+they are; the first two have as many elements as the component has relations."""
+
+(
+    IN_DELAYED_IMAGES,
+    IN_EXPLORED,
+    IN_PROVED,
+    IN_IMAGED,
+    IN_WHOLE,
+    IN_DOUBTFUL,
+    IN_CROWDED,
+    IN_ASKED,
+    IN_NODES,
+    IN_MENTIONED,
+    IN_CROWD,
+    IN_REST,
+    IN_SHARED,
+    IN_ALONE,
+    IN_OTHERS,
+    IN_BEHIND,
+    IN_LOSING,
+    IN_SAFE,
+) = range(LISTS, LISTS + MORE_LISTS)
+"""Lists beside those of `kernels_changes`. Given facts that go are divided: those with
+a constant that is equal to another, those of the component that are alone, and others.
+Behind the facts of `IN_BEHIND` given facts go; `IN_STILL` is how many stay."""
+
+IN_STILL = IN_OLD_COUNTS
+
+
+@part
+def how_it_stands(task: int) -> int:
+    """`DONE` if a call can go on, or how it ends."""
+    if read_number(task, PATIENCE) < 0:
+        return int64(GAVE_UP)
+    return int64(HAS_FRESH if read_number(task, FRESH) > 0 else DONE)
+
+
+@part
+def add_to(at: int, amount: int, task: int) -> None:
+    """Raise a number of a task."""
+    write_number(task, at, read_number(task, at) + amount)
+
+
+@part
+def is_derivable(key: np.uint64, task: int) -> bool:
+    """Whether rules derive facts of the relation."""
+    return (traits_of(key, task) & IS_DERIVABLE) != 0
+
+
+@part
+def traits_of(key: np.uint64, task: int) -> int:
+    """What `kernels_names` knows about the relation of a fact."""
+    return read_number(read_number(task, TRAITS), int64(key >> HALF))
+
+
+@kernel("int64(int64, int64, int64, int64, int64)")
+def derive_listed(which: int, size: int, slot: int, seen: int, task: int) -> int:
+    """Run queries of the component that read the first facts of a list as changed ones.
+
+    Returns how many facts were found, or -1: there was no room.
+    """
+    rules = read_number(task, RULES)
+    component = read_number(task, COMPONENT)
+    programs = read_number(rules, PROGRAM_COUNT)
+    wiring = (
+        numbers_at(read_number(rules, RELATIONS), component),
+        numbers_at(read_number(rules, HOLDERS), component),
+        numbers_at(read_number(rules, STARTS), read_number(rules, SLOTS)),
+        number_lines_at(
+            read_number(rules, ENTRIES), read_number(rules, ENTRY_COUNT), 3
+        ),
+        number_lines_at(read_number(rules, PROGRAMS), programs, 2),
+        number_lines_at(read_number(rules, WORK), programs, 2),
+        numbers_at(read_number(rules, RECURSIVE), 1),
+    )
+    room = read_number(task, ROOM_OF_LIST)
+    nothing = number_lines_at(task, 0, 0)
+    lists = (
+        key_lines_at(read_number(task, LISTED), ALL_LISTS, room),
+        row_lines_at(read_number(task, NUMBER_LISTED), NUMBER_LISTS, room),
+        ids_at(read_number(task, FRESH_IDS), room),
+        nothing,
+        nothing,
+    )
+    no_keys = lists[0][0, :0]
+    given = (
+        numbers_at(task + 8 * BITS, BIT_COUNT),
+        flag_lines_at(read_number(task, SEEN_BY), SIGHTS, STATUSES),
+        no_keys,
+        no_keys,
+    )
+    state = numbers_at(task, STATE_SIZE)
+    return derive_from(which, size, slot, seen, wiring, lists, given, state)
