@@ -174,7 +174,7 @@ def test_an_error_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) ->
     engine = some.materialisation.engine
     before = facts_of(engine, engine.materialised)
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise MemoryError
 
     change = {"delete": {"edge": [(1, 2)]}, "insert": {"edge": [(3, 4)]}}

@@ -80,10 +80,9 @@ def merge_pairs(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows, int]
 def _merge_few(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows, int]:
     """Merge what is no work for several cores."""
     size = left.keys.size + right.keys.size
-    keys: Keys = np.empty(size, np.uint64)
-    rows: Rows = np.empty(size, np.int32)
-    kernels.merge_rows(left.keys, left.rows, right.keys, right.rows, rows)
-    kernels.merge_keys(left.keys, right.keys, keys)
+    keys, rows = empty_pairs(size)
+    kernels.merge_rows(left.keys, left.rows, right.keys, right.rows, rows[:size])
+    kernels.merge_keys(left.keys, right.keys, keys[:size])
     return keys, rows, size
 
 
