@@ -12,7 +12,8 @@ Where to look, from the outside inwards:
 | counts, transactions, copies   | `counters`, `stored`, `snapshot`                    |
 | how a query is planned         | `plan`, `plans`, `statistics`                       |
 | how a plan is run in batches   | `evaluate`, `stages`, `expressions`, `solving`      |
-| what rules derive, put in rows | `heads`, `in_order`, `wide`, `sorting`, `merging`   |
+| what rules derive, put in rows | `heads`, `in_order`, `wide`, `sorting`, `merging`,  |
+|                                | `fresh_rows`                                        |
 | small rounds in one call       | `at_once`, `programs`, `proving`                    |
 | whole small updates in one     | `whole_updates`, `one_update`, `wiring`,            |
 |                                | `fact_keys`                                         |
@@ -20,7 +21,8 @@ Where to look, from the outside inwards:
 |                                | `closure_comparison`, `captured`                    |
 | equal constants                | `representatives`, `clique_arrays`, `rewriting`,    |
 |                                | `images`                                            |
-| few facts that go, in two      | `withdrawals`, `component`, `kernels_names`         |
+| few facts that go, in two      | `withdrawals`, `component`, `kernels_names`,        |
+|                                | `kernels_search`                                    |
 | threads, memory, arrays        | `cores`, `memory`, `large_arrays`, `arrays`         |
 
 The loops are compiled: each `kernels_….py` belongs to the module of the same name, or
