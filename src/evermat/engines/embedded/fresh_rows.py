@@ -16,7 +16,7 @@ from evermat.engines.embedded.heads import count_keys, new_rows
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
     from evermat.engines.embedded.layout import Numbers
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def give_rows(
     records: Ids, relations: Sequence[Relation], *, may_be_known: bool = False
-) -> Iterator[tuple[int, Rows, Rows]]:
+) -> list[tuple[int, Rows, Rows]]:
     """Give rows to facts that have none.
 
     Args:
@@ -33,13 +33,14 @@ def give_rows(
         relations: by number.
         may_be_known: whether some may have rows by now.
 
-    Yields:
-        The number of a relation, the rows of its facts, and how often each is there.
+    Returns:
+        The number of each relation, the rows of its facts, and how often each is there.
     """
     arities: Numbers = np.array([each.arity for each in relations], np.int64)
     ends: Numbers = np.zeros(len(relations) + 1, np.int64)
     keys: Keys = np.empty(records.size, np.uint64)
     kernels_heads.group_records(records, arities, ends, keys)
+    given = []
     start = 0
     for number, end in enumerate(ends[:-1].tolist()):
         if end > start:
@@ -47,10 +48,12 @@ def give_rows(
             if not 0 < relation.arity <= WIDEST_EXACT_KEY:
                 columns = np.arange(1, relation.arity + 1, dtype=np.uint64)
                 table = records[mine + columns[:, np.newaxis]]
-                yield (number, *new_rows(relation, table))
+                given.append((number, *new_rows(relation, table)))
             else:
-                yield (number, *_exact_rows(relation, mine, may_be_known=may_be_known))
+                rows = _exact_rows(relation, mine, may_be_known=may_be_known)
+                given.append((number, *rows))
         start = end
+    return given
 
 
 def _exact_rows(

@@ -328,8 +328,7 @@ class _OneWithdrawal:
         """Give rows to facts that have none."""
         wires, relations = self.wires, self.store.relations
         known = [relations[name] for name in wires.names]
-        for _ in give_rows(self.room.fresh[: self.task[FRESH]], known):
-            pass
+        give_rows(self.room.fresh[: self.task[FRESH]], known)
         wires.describe()
 
     def _take_back(self) -> None:
