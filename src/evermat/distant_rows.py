@@ -8,11 +8,13 @@ from evermat.algebra import Engine, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.algebra import Query, Views
+    from evermat.columns import TableParts
 
 
 class DistantRows(Protocol):
@@ -35,6 +37,9 @@ class DistantRows(Protocol):
 
     def read(self, limit: int | None = None) -> pa.Table:
         """The rows in this process, or some of them, as columns of terms."""
+
+    def in_parts(self, names: Sequence[str]) -> AbstractContextManager[TableParts]:
+        """The same in parts of which not all are in this process at a time."""
 
     def split(self, other: Self, *, common: bool) -> DistantRows:
         """The rows that others have as well, or those that they have not."""

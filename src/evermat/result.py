@@ -6,6 +6,7 @@ changes, whatever happens later to the knowledge base it came from.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cached_property
 from importlib import import_module
 from itertools import islice, product, repeat
@@ -21,12 +22,14 @@ from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import pandas as pd
     import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
+    from evermat.columns import TableParts
     from evermat.distant_rows import DistantRows
     from evermat.engine_abilities import Representatives
     from evermat.values import Constant, Value
@@ -235,7 +238,14 @@ class Result:
         """
         from evermat.rdf import write_facts  # noqa: PLC0415  seldom needed
 
-        write_facts(self._table, path, predicate=self._predicate, terms=terms)
+        with self._in_parts() as rows:
+            write_facts(rows, path, predicate=self._predicate, terms=terms)
+
+    def _in_parts(self) -> AbstractContextManager[pa.Table | TableParts]:
+        """All rows; those that are elsewhere come in parts."""
+        if self.distant is None or self._representatives is not None:
+            return nullcontext(self._table)
+        return self.distant.in_parts(self.columns)
 
     def __repr__(self) -> str:
         if not self.columns:

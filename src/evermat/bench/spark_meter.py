@@ -14,6 +14,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
+from evermat.engines.spark.session import LOCAL_SETTINGS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -24,16 +26,13 @@ MEMORY = "1g"
 """The memory of an executor, which is the driver of a local session."""
 
 SETTINGS = {
+    **LOCAL_SETTINGS,
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
     "spark.ui.retainedJobs": "1000000",
     "spark.ui.retainedStages": "1000000",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "FATAL",
     "spark.driver.memory": MEMORY,
-    "spark.buffer.pageSize": "1m",
     "spark.pyspark.python": sys.executable,
-    "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
     "spark.sql.cteRecursionLevelLimit": "1000",
     "spark.sql.cteRecursionRowLimit": "-1",
 }

@@ -17,6 +17,7 @@ from evermat.columns.incoming import (
     term_table,
 )
 from evermat.columns.outgoing import constants, natural, plain_texts, values
+from evermat.columns.parts import TableParts, as_parts
 from evermat.columns.reading import TermSyntaxError, read_terms
 from evermat.columns.rows import (
     ArityMismatchError,
@@ -38,7 +39,9 @@ __all__ = [
     "ArityMismatchError",
     "MissingValueError",
     "Shape",
+    "TableParts",
     "TermSyntaxError",
+    "as_parts",
     "as_terms",
     "beyond_calendar",
     "by_kind",

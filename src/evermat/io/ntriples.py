@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import (
+    as_parts,
     kinds_in,
     ntriples_texts,
     term_texts,
@@ -21,6 +23,8 @@ from evermat.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from evermat.columns import TableParts
 
 _TRIPLE = 3
 
@@ -41,7 +45,9 @@ _WITHOUT_LITERALS = (
 )
 
 
-def ntriples_blocks(table: pa.Table, predicate: str = "") -> Iterator[pa.Buffer]:
+def ntriples_blocks(
+    rows: pa.Table | TableParts, predicate: str = ""
+) -> Iterator[pa.Buffer]:
     """The rows of term columns as lines of N-Triples, in blocks of many lines.
 
     Three columns are subject, predicate and object. A fact `p(a, b)` becomes
@@ -52,7 +58,8 @@ def ntriples_blocks(table: pa.Table, predicate: str = "") -> Iterator[pa.Buffer]
         NotTriplesError: more than three columns, a literal where none may stand, or
             a constant that RDF cannot hold.
     """
-    width = table.num_columns
+    parts = as_parts(rows)
+    width = len(parts.column_names)
     if not 1 <= width <= _TRIPLE:
         raise NotTriplesError(
             f"rows with {width} columns are not triples",
@@ -60,7 +67,8 @@ def ntriples_blocks(table: pa.Table, predicate: str = "") -> Iterator[pa.Buffer]
         )
     advice = _OTHER_FORMAT if width < _TRIPLE else _WITHOUT_LITERALS
     row = 1
-    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+    batches = (part.to_batches(max_chunksize=ROWS_AT_ONCE) for part in parts)
+    for batch in chain.from_iterable(batches):
         columns = _triple_columns(batch.columns, predicate)
         for column, place in zip(columns, _NAMES, strict=False):
             _require_kinds(column, place, first_row=row, advice=advice)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.feather as arrow_feather
 import pyarrow.parquet as arrow_parquet
 
-from evermat.columns import natural, plain_texts, term_table, term_texts
+from evermat.columns import as_parts, natural, plain_texts, term_texts
 from evermat.errors import EvermatError
 from evermat.io.delimited import DIALECTS, NO_ARGUMENTS
 from evermat.io.files import UnknownFormatError, data_file
@@ -18,10 +18,10 @@ from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.io.ntriples import ntriples_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from evermat.columns import Shape
+    from evermat.columns import Shape, TableParts
     from evermat.io.delimited import Dialect
     from evermat.io.files import DataFile
 
@@ -33,7 +33,7 @@ class NotDelimitableError(EvermatError, ValueError):
 
 
 def write_table(  # noqa: PLR0913  the options of one call
-    table: pa.Table,
+    rows: pa.Table | TableParts,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002  as users say it
@@ -48,7 +48,7 @@ def write_table(  # noqa: PLR0913  the options of one call
     The file appears when it is complete: a failed write leaves what was there.
 
     Args:
-        table: term columns, or any columns that `as_terms` knows.
+        rows: term columns, or any columns that `as_terms` knows; or such in parts.
         path: `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow` or `.nt`, and `.gz`, `.zst`
             or `.bz2` after it.
         format: overrules the suffix.
@@ -66,24 +66,24 @@ def write_table(  # noqa: PLR0913  the options of one call
     """
     file = data_file(path, format=format)
     require_writable(file)
-    table = term_table(table)
+    parts = as_parts(rows, shapes)
     with file.replace() as sink:
         if file.format in DIALECTS:
             _write_delimited(
-                table,
+                parts,
                 sink,
                 dialect or DIALECTS[file.format],
                 header=header,
-                as_text=_as_texts(shapes, terms=terms),
+                terms=terms,
             )
         elif file.format == "nt":
-            for block in ntriples_blocks(table, predicate or file.predicate):
+            for block in ntriples_blocks(parts, predicate or file.predicate):
                 sink.write(block)
         elif file.is_rdf:
             raise UnknownFormatError(file.path.name)
         else:
-            plain = table if terms else _natural_table(table, shapes)
-            _WRITERS[file.format](plain, sink)
+            tables = iter(parts) if terms else _natural_tables(parts)
+            _WRITERS[file.format](tables, sink)
 
 
 def require_writable(file: DataFile) -> None:
@@ -96,58 +96,61 @@ def require_writable(file: DataFile) -> None:
         raise UnknownFormatError(file.path.name, is_written=True)
 
 
-def _natural_table(table: pa.Table, shapes: Sequence[Shape] | None) -> pa.Table:
-    if not table.num_columns:
-        return table  # a table of no columns would have no rows either
-    if shapes is None:
-        columns = list(map(natural, table.columns))
-    else:
-        pairs = zip(shapes, table.columns, strict=True)
-        columns = [shape.natural(column) for shape, column in pairs]
-    return pa.table(columns, names=table.column_names)
+def _natural_tables(parts: TableParts) -> Iterator[pa.Table]:
+    shapes = parts.shapes()
+    for table in parts:
+        if not table.num_columns:
+            yield table  # a table of no columns would have no rows either
+        elif shapes is None:
+            columns = list(map(natural, table.columns))
+            yield pa.table(columns, names=table.column_names)
+        else:
+            pairs = zip(shapes, table.columns, strict=True)
+            columns = [shape.natural(column) for shape, column in pairs]
+            yield pa.table(columns, names=table.column_names)
 
 
-def _as_texts(
-    shapes: Sequence[Shape] | None, *, terms: bool
-) -> Callable[[pa.Table], list[pa.Array]]:
-    """What turns columns into texts."""
-
-    def texts(table: pa.Table) -> list[pa.Array]:
-        if terms or shapes is None:
-            return list(map(term_texts if terms else plain_texts, table.columns))
-        pairs = zip(shapes, table.columns, strict=True)
-        return [shape.plain_texts(column) for shape, column in pairs]
-
-    return texts
+def _texts(
+    table: pa.Table, shapes: Sequence[Shape] | None, *, terms: bool
+) -> list[pa.Array]:
+    """The columns as texts; how a value is written depends on its whole column."""
+    if terms or shapes is None:
+        return list(map(term_texts if terms else plain_texts, table.columns))
+    pairs = zip(shapes, table.columns, strict=True)
+    return [shape.plain_texts(column) for shape, column in pairs]
 
 
 def _write_delimited(
-    table: pa.Table,
+    parts: TableParts,
     sink: pa.NativeFile,
     dialect: Dialect,
     *,
     header: bool,
-    as_text: Callable[[pa.Table], list[pa.Array]],
+    terms: bool,
 ) -> None:
-    if not table.num_columns:
-        sink.write(f"{NO_ARGUMENTS}\n".encode() * table.num_rows)
-        return
-    # Whole columns first: how a value is written depends on the others in its column.
-    texts = as_text(table)
     protect = _quoted_where_needed if dialect.quoting else _refuse_structure
-    columns = [protect(text, dialect.delimiter) for text in texts]
-    if header:
+    if header and parts.column_names:
         names = [
             protect(pa.array([name]), dialect.delimiter)[0].as_py()
-            for name in table.column_names
+            for name in parts.column_names
         ]
         sink.write((dialect.delimiter.join(names) + "\n").encode())
-    rows = pa.table(columns, names=table.column_names)
-    for batch in rows.to_batches(max_chunksize=ROWS_AT_ONCE):
-        sink.write(text_block(batch.columns, between=dialect.delimiter, end="\n"))
+    shapes = None if terms else parts.shapes()
+    before = 0
+    for table in parts:
+        if not table.num_columns:
+            sink.write(f"{NO_ARGUMENTS}\n".encode() * table.num_rows)
+            continue
+        texts = _texts(table, shapes, terms=terms)
+        columns = [protect(text, dialect.delimiter, before) for text in texts]
+        rows = pa.table(columns, names=table.column_names)
+        for batch in rows.to_batches(max_chunksize=ROWS_AT_ONCE):
+            sink.write(text_block(batch.columns, between=dialect.delimiter, end="\n"))
+        before += table.num_rows
 
 
-def _quoted_where_needed(texts: pa.Array, delimiter: str) -> pa.Array:
+def _quoted_where_needed(texts: pa.Array, delimiter: str, before: int = 0) -> pa.Array:
+    del before  # all can be written
     # An empty line is no row, so that an empty text is quoted as well.
     needed = pc.match_substring_regex(texts, f'["\r\n{re.escape(delimiter)}]|^$')
     if not pc.any(needed).as_py():
@@ -156,28 +159,36 @@ def _quoted_where_needed(texts: pa.Array, delimiter: str) -> pa.Array:
     return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), texts)
 
 
-def _refuse_structure(texts: pa.Array, delimiter: str) -> pa.Array:
+def _refuse_structure(texts: pa.Array, delimiter: str, before: int = 0) -> pa.Array:
     wrong = pc.match_substring_regex(texts, f"[\r\n{re.escape(delimiter)}]")
     row = pc.index(wrong, value=True).as_py()
     if row >= 0:
         text = texts[row].as_py()
         raise NotDelimitableError(
-            f"row {row + 1} has a text with a tab or a line end: {text!r}",
+            f"row {before + row + 1} has a text with a tab or a line end: {text!r}",
             law="a `.facts` file has no quotes",
             help="write `.csv`, `.tsv` or `.parquet`",
         )
     return texts
 
 
-def _write_parquet(table: pa.Table, sink: pa.NativeFile) -> None:
-    if not table.num_columns:  # Parquet would keep no rows without columns
-        table = pa.table({NO_ARGUMENTS: pa.repeat(True, table.num_rows)})  # noqa: FBT003
-    arrow_parquet.write_table(table, sink)
+def _write_parquet(tables: Iterator[pa.Table], sink: pa.NativeFile) -> None:
+    first = next(tables)
+    if not first.num_columns:  # Parquet would keep no rows without columns
+        first = pa.table({NO_ARGUMENTS: pa.repeat(True, first.num_rows)})  # noqa: FBT003
+    with arrow_parquet.ParquetWriter(sink, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
 
 
-_WRITERS: dict[str, Callable[[pa.Table, pa.NativeFile], None]] = {
+def _write_arrow(tables: Iterator[pa.Table], sink: pa.NativeFile) -> None:
+    first = next(tables)
+    with pa.ipc.new_file(sink, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table, max_chunksize=ROWS_AT_ONCE)
+
+
+_WRITERS: dict[str, Callable[[Iterator[pa.Table], pa.NativeFile], None]] = {
     "parquet": _write_parquet,
-    "arrow": lambda table, sink: arrow_feather.write_feather(
-        table, sink, compression="uncompressed"
-    ),
+    "arrow": _write_arrow,
 }

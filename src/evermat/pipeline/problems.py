@@ -35,12 +35,6 @@ class RejectedRowsError(EvermatError, ValueError):
     code: ClassVar[str] = "EM804"
 
 
-class SparkStepError(EvermatError, RuntimeError):
-    """A step that failed on Spark."""
-
-    code: ClassVar[str] = "EM805"
-
-
 class OutputError(EvermatError, OSError):
     """An output that cannot be written."""
 

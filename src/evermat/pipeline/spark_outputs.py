@@ -7,7 +7,6 @@ the shapes of columns are found out first.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ import pyarrow as pa
 
 from evermat.columns import Shape, term_table
 from evermat.engines.spark.decoding import natural_frame, shapes_of
-from evermat.engines.spark.session import moved
+from evermat.engines.spark.session import moved, written_down
 from evermat.engines.spark.staging import spark_terms
 from evermat.engines.spark.tasks import map_in_tasks
 from evermat.pipeline.files import file_system
@@ -101,24 +100,14 @@ def write_parts(
     Returns:
         How many rows were written.
     """
-    with _kept(terms) as kept:
-        # Lines of N-Triples do not depend on other lines.
-        shapes = () if suffix == "nt" else tuple(shapes_of(kept))
-        parts = Parts(folder, suffix, tuple(names), shapes, what)
-        written = map_in_tasks(kept, partial(_write, parts), "rows bigint").collect()
+    shapes: tuple[Shape, ...] = ()
+    # Lines of N-Triples do not depend on other lines.
+    if suffix != "nt":
+        terms = written_down(terms)  # it is read twice
+        shapes = tuple(shapes_of(terms))
+    parts = Parts(folder, suffix, tuple(names), shapes, what)
+    written = map_in_tasks(terms, partial(_write, parts), "rows bigint").collect()
     return sum(row["rows"] for row in written)
-
-
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is read twice."""
-    from pyspark.storagelevel import StorageLevel  # noqa: PLC0415  optional
-
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
 
 
 # ------------------------------------------------------------- what runs in the tasks

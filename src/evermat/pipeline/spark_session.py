@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evermat.engines.spark.failures import DIED, SparkStepError
 from evermat.engines.spark.session import (
     LOCAL_SETTINGS,
     SparkSetupError,
     missing_part,
 )
 from evermat.errors import EvermatError, gist
-from evermat.pipeline.problems import OutputError, SourceError, SparkStepError
+from evermat.pipeline.problems import OutputError, SourceError
 from evermat.rdf import RdfSyntaxError
 
 if TYPE_CHECKING:
@@ -223,9 +224,7 @@ _SIGNS = (
         GIVE_CLIENT,
     ),
     _Sign(
-        r"OutOfMemory|MemoryError|Cannot allocate memory|failed to map segment"
-        r"|ExecutorLostFailure|Connection reset|Python worker exited"
-        r"|exit(?:ed| code)\D{0,30}(?:52|137)",
+        DIED.pattern,
         SparkStepError,
         "an executor ran out of memory or died",
         "give executors more memory (`spark.executor.memory`, and "

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyoxigraph
 
-from evermat.columns import term_table
 from evermat.io.files import UnknownFormatError, data_file
 from evermat.io.ntriples import NotTriplesError, ntriples_blocks
 from evermat.io.writing import write_table
@@ -20,9 +19,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from evermat.columns import TableParts
+
 
 def write_rdf(
-    table: pa.Table,
+    rows: pa.Table | TableParts,
     path: str | Path,
     format: str | None = None,  # noqa: A002  as users say it
     *,
@@ -32,8 +33,8 @@ def write_rdf(
     """Write facts as N-Triples, N-Quads, Turtle, TriG or RDF/XML.
 
     Args:
-        table: subjects, predicates and objects; or the rows of a predicate with one or
-            two arguments.
+        rows: subjects, predicates and objects; or the rows of a predicate with one or
+            two arguments. They may come in parts.
         path: the file; its suffix says the format, and may be followed by `.gz`, `.zst`
             or `.bz2`.
         format: `nt`, `nq`, `ttl`, `trig` or `rdf`; overrules the suffix.
@@ -48,7 +49,7 @@ def write_rdf(
     file = data_file(path, format=format)
     if not file.is_rdf:
         raise UnknownFormatError(format or file.path.name, rdf=True)
-    blocks = ntriples_blocks(term_table(table), predicate or file.predicate)
+    blocks = ntriples_blocks(rows, predicate or file.predicate)
     with file.replace() as sink:
         if file.format in {"nt", "nq"}:  # a triple is a quad of the default graph
             for block in blocks:
@@ -65,7 +66,7 @@ def write_rdf(
 
 
 def write_facts(
-    table: pa.Table,
+    rows: pa.Table | TableParts,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002  as users say it
@@ -75,9 +76,9 @@ def write_facts(
 ) -> None:
     """Write facts in any format there is; see `write_rdf` and `write_table`."""
     if data_file(path, format=format).is_rdf:
-        write_rdf(table, path, format, predicate=predicate)
+        write_rdf(rows, path, format, predicate=predicate)
     else:
-        write_table(table, path, format=format, header=header, terms=terms)
+        write_table(rows, path, format=format, header=header, terms=terms)
 
 
 _NOT_IN_XML = re.compile(

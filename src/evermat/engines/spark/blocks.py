@@ -17,6 +17,7 @@ import re
 import weakref
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,14 @@ import pyarrow.compute as pc
 
 from evermat.columns import for_spark
 from evermat.engines.spark.dictionary import Dictionary
+from evermat.engines.spark.failures import plain_failures, with_room
+from evermat.engines.spark.in_parts import ROWS_AT_ONCE, in_files, parts_of
+from evermat.engines.spark.joins import room_for_tables
 from evermat.engines.spark.row_tables import chosen, key_columns, table_width
 from evermat.engines.spark.session import (
     ForFewRows,
     called_here,
+    let_go,
     read_from_cache,
     without_constraints,
     written_down,
@@ -90,6 +95,7 @@ class Cluster:
         dictionary: the constants behind ids, and `terms` those that the driver has
             not room for.
         tags: the number of each relation that was ever named.
+        hashed: of how many rows of a side a join can have a table by hash.
         jobs: how many times Spark was asked to compute something.
         waste: names of views that nobody needs any more, and what they kept. They are
             put here by the garbage collector, perhaps in the middle of a call to
@@ -99,6 +105,7 @@ class Cluster:
     session: SparkSession
     small: int
     constants: int
+    hashed: int = field(init=False)
     terms: SpreadTerms = field(init=False)
     dictionary: Dictionary = field(init=False)
     for_few_rows: ForFewRows = field(init=False)
@@ -110,6 +117,7 @@ class Cluster:
     _terms: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
+        self.hashed = room_for_tables(self.session)
         self.for_few_rows = ForFewRows(self.session)
         self.terms = SpreadTerms(self)
         self.dictionary = Dictionary(self.terms, self.constants)
@@ -121,14 +129,35 @@ class Cluster:
             self.names.append(relation)
         return self.tags[relation]
 
-    def collect(self, sql: str) -> pa.Table:
-        """The result of a plan on the driver."""
+    def collect(
+        self, sql: str, most: int | None = None, at_once: int = ROWS_AT_ONCE
+    ) -> pa.Table:
+        """The result of a plan on the driver.
+
+        Args:
+            sql: the plan.
+            most: how many rows there are at most, where they may be very many.
+            at_once: about so many of these may be in Java at a time.
+        """
         self.clean()
+        with plain_failures():
+            if most is None or most <= at_once:
+                return with_room(sql, self._collected)
+            return with_room(sql, partial(self._collected_in_parts, at_once))
+
+    def _collected(self, sql: str) -> pa.Table:
         self.jobs += 1
         with self._suited(sql):
             table = self.session.sql(sql).toArrow()
         # Spark says of some columns that they are never null, which is nothing to us.
         return pa.Table.from_arrays(table.columns, names=table.column_names)
+
+    def _collected_in_parts(self, at_once: int, sql: str) -> pa.Table:
+        self.jobs += 1
+        with called_here(self.session):
+            frame = self.session.sql(sql)
+            with in_files(frame, at_once) as written:
+                return pa.concat_tables(parts_of(written))
 
     def checkpoint(
         self, sql: str, width: int, tags: Iterable[int] | None = None
@@ -176,24 +205,29 @@ class Cluster:
     ) -> tuple[DataFrame, Origin, Summary]:
         """The result of a plan, where it is, and what is known about it."""
         self.clean()
-        self.jobs += 1
         tags = None if tags is None else frozenset(tags)
         if not isinstance(plan, str):
             with called_here(self.session), self.for_few_rows():
                 return self._written_now(plan, width, tags, few=True)
-        with self._suited(plan) as hint:
-            sql = f"SELECT {hint} * FROM ({plan})"  # noqa: S608
-            if not hint:
-                # Scans of the cache skip what is far from the constants they look for.
-                # Spark must not know the order: it mixes up columns if it is told.
-                sql = f"{sql} SORT BY {', '.join(_order(width))}"
-                sql = f"SELECT * FROM ({sql}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
-            frame = self.session.sql(sql)
-            return self._written_now(frame, width, tags, few=bool(hint))
+
+        def write(plan: str) -> tuple[DataFrame, Origin, Summary]:
+            with self._suited(plan) as hint:
+                sql = f"SELECT {hint} * FROM ({plan})"  # noqa: S608
+                if not hint:
+                    # Scans of the cache skip what is far from the constants they look
+                    # for. Spark must not know the order: it mixes up columns then.
+                    sql = f"{sql} SORT BY {', '.join(_order(width))}"
+                    sql = f"SELECT * FROM ({sql}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
+                frame = self.session.sql(sql)
+                return self._written_now(frame, width, tags, few=bool(hint))
+
+        with plain_failures():
+            return with_room(plan, write)
 
     def _written_now(
         self, frame: DataFrame, width: int, tags: frozenset[int] | None, *, few: bool
     ) -> tuple[DataFrame, Origin, Summary]:
+        self.jobs += 1
         names = frozenset(frame.columns)
         counted: Observed | None = None
         if tags is not None and len(tags) <= MOST_TAGS:
@@ -266,7 +300,9 @@ class Cluster:
         """A name for an Arrow table, to be used in plans."""
         # Each chunk is a task of its own.
         frame = self.session.createDataFrame(for_spark(table.combine_chunks()))
-        return self.register(frame, table.num_rows)
+        view = self.register(frame, table.num_rows)
+        let_go(frame)
+        return view
 
     def terms_view(self) -> str:
         """The dictionary as a view: `id`, `kind`, `text`."""

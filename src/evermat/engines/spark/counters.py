@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from evermat.algebra import EngineUseError, require_bounded
 from evermat.engines.spark.blocks import Block, local_block, parted
+from evermat.engines.spark.joins import hint_for
 from evermat.engines.spark.lookups import Lookups
 from evermat.engines.spark.row_tables import (
     appended,
@@ -25,7 +26,6 @@ from evermat.engines.spark.row_tables import (
     without,
 )
 from evermat.engines.spark.rows import (
-    BROADCAST,
     Rows,
     block_rows,
     difference,
@@ -289,7 +289,7 @@ def _sum_by_fact(parts: list[str], width: int, condition: str) -> str:
 def _join(sql: str, rows: Rows, width: int, how: str) -> str:
     names = key_columns(width)
     on = " AND ".join(f"l.{name} = r.{name}" for name in names)
-    hint = "BROADCAST" if rows.bound <= BROADCAST else "SHUFFLE_HASH"
+    hint = hint_for(rows.cluster, rows.bound)
     return (
         f"SELECT /*+ {hint}(r) */ l.* FROM ({sql}) l "  # noqa: S608
         f"LEFT {how} JOIN ({rows.query(width)}) r ON {on}"

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from evermat.columns import Shape, as_terms, joined_shapes, shape_of
+from evermat.columns import (
+    Shape,
+    as_terms,
+    joined_shapes,
+    shape_of,
+    term_table,
+)
 from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.encoding import FACT
+from evermat.engines.spark.failures import plain_failures
 from evermat.engines.spark.ids import FIRST_DIGEST
+from evermat.engines.spark.in_parts import TERMS_AT_ONCE, in_files, parts_of
+from evermat.engines.spark.joins import BROADCAST, hint_for
 from evermat.engines.spark.row_tables import key_columns
 from evermat.engines.spark.rows import brought_home, difference, intersection
 from evermat.engines.spark.session import moved
 from evermat.engines.spark.snapshot import decoded
-from evermat.engines.spark.terms import BROADCAST
 from evermat.values import Kind
 
 if TYPE_CHECKING:
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from evermat.columns import TableParts
     from evermat.engines.spark.blocks import Block, Cluster
     from evermat.engines.spark.rows import Rows
 
@@ -55,6 +66,8 @@ class ClusterRows:
     @cached_property
     def num_rows(self) -> int:
         """How many rows there are."""
+        if self._rows.sizes is not None:
+            return self._rows.sizes.get(self._tag, 0)
         table = self.cluster.collect(f"SELECT count(1) AS n FROM ({self._query()})")  # noqa: S608
         number: int = table["n"][0].as_py()
         return number
@@ -98,8 +111,19 @@ class ClusterRows:
     def read(self, limit: int | None = None) -> pa.Table:
         """The rows on the driver, or some of them, as columns of terms."""
         some = "" if limit is None else f" LIMIT {limit}"
-        table = self.cluster.collect(f"{self._query()}{some}")
+        most = self._rows.bound if limit is None else limit
+        table = self.cluster.collect(f"{self._query()}{some}", most)
         return decoded(self.cluster, table, self.num_columns)
+
+    @contextmanager
+    def in_parts(self, names: Sequence[str]) -> Iterator[TableParts]:
+        """All rows as columns of terms, of which not all are here at a time."""
+        if not len(self.cluster.terms):
+            ids = self.cluster.collect(self._query(), self._rows.bound)
+            yield _DecodedHere(self.cluster, ids, list(names))
+            return
+        with plain_failures(), in_files(self.terms(), TERMS_AT_ONCE) as written:
+            yield _DecodedThere(written, list(names))
 
     # ------------------------------------------------------------------------ frames
 
@@ -107,15 +131,13 @@ class ClusterRows:
         """A frame with a struct of kind and text for each argument."""
         known = self._columns()
         view = self.cluster.terms_view()
-        is_small = len(self.cluster.dictionary) <= BROADCAST
+        usual = hint_for(self.cluster, len(self.cluster.dictionary))
         sql = self._query()
         for at, column in enumerate(known):
             if not column.has_constants:
                 continue
-            terms, hint = view, "SHUFFLE_HASH"
-            if is_small:
-                hint = "BROADCAST"
-            elif column.distinct <= BROADCAST // 2:
+            terms, hint = view, usual
+            if hint != "BROADCAST" and column.distinct <= BROADCAST // 2:
                 # The predicates of triples, say: one of them would be most of a task.
                 hint = "BROADCAST"
                 terms = (
@@ -150,6 +172,45 @@ class ClusterRows:
         terms = self.terms()
         shapes = shapes_of(terms)
         return moved(natural_frame(terms, shapes, names), session)
+
+
+@dataclass(frozen=True, slots=True)
+class _DecodedHere:
+    """Rows of ids on the driver, where the dictionary is as well."""
+
+    cluster: Cluster
+    ids: pa.Table
+    column_names: list[str]
+
+    def shapes(self) -> list[Shape]:
+        """The shapes of whole columns."""
+        decode = self.cluster.dictionary.decode
+        return [shape_of(decode(pc.unique(column))) for column in self.ids.columns]
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """The parts, one after the other."""
+        # Without rows, there is still a part that has the columns.
+        for start in range(0, max(1, self.ids.num_rows), TERMS_AT_ONCE):
+            part = self.ids.slice(start, TERMS_AT_ONCE)
+            terms = decoded(self.cluster, part, len(self.column_names))
+            yield terms.rename_columns(self.column_names)
+
+
+@dataclass(frozen=True, slots=True)
+class _DecodedThere:
+    """Rows that were decoded on the cluster."""
+
+    frame: DataFrame
+    column_names: list[str]
+
+    def shapes(self) -> list[Shape]:
+        """The shapes of whole columns."""
+        return shapes_of(self.frame)
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """The parts, one after the other."""
+        for part in parts_of(self.frame):
+            yield term_table(part).rename_columns(self.column_names)
 
 
 def _term(at: int, column: _Column) -> str:

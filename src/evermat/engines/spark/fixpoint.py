@@ -20,8 +20,9 @@ from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decomposition import constants_of, decompose
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.inside_tasks import Work, derive_few, run_tasks
+from evermat.engines.spark.joins import BROADCAST
 from evermat.engines.spark.row_tables import appended, key_columns, padded_keys, widened
-from evermat.engines.spark.rows import BROADCAST, brought_home
+from evermat.engines.spark.rows import brought_home
 from evermat.engines.spark.sets import Counted, Settled, Stored, rows_of
 from evermat.engines.spark.tasks import map_in_tasks
 from evermat.values import Constant

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.engines.spark.rows import BROADCAST
+from evermat.engines.spark.joins import BROADCAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,12 @@ def _condition(keys: Sequence[str], heavy: list[str]) -> str | None:
 
 
 def join_apart(
-    left: str, right: str, names: str, keys: Sequence[str], heavy: HeavyKeys
+    left: str,
+    right: str,
+    names: str,
+    keys: Sequence[str],
+    heavy: HeavyKeys,
+    hint: str,
 ) -> str:
     """A join of two queries in which heavy keys are not shuffled.
 
@@ -104,17 +109,17 @@ def join_apart(
         names: the columns of the result.
         keys: the columns that both sides have.
         heavy: conditions for keys.
+        hint: how the others are joined.
     """
     either = " OR ".join(each for each in (heavy.left, heavy.right) if each)
-    parts = [("SHUFFLE_HASH(r)", f"NOT ({either})")]
+    parts = [(hint, f"NOT ({either})")]
     if heavy.left:
-        parts.append(("BROADCAST(r)", heavy.left))
+        parts.append(("/*+ BROADCAST(r) */", heavy.left))
     if heavy.right:
-        parts.append(("BROADCAST(l)", heavy.right))
+        parts.append(("/*+ BROADCAST(l) */", heavy.right))
     using = ", ".join(keys)
     return " UNION ALL ".join(
-        f"SELECT /*+ {hint} */ {names} "  # noqa: S608
-        f"FROM (SELECT * FROM ({left}) WHERE {where}) l "
+        f"SELECT {hint} {names} FROM (SELECT * FROM ({left}) WHERE {where}) l "  # noqa: S608
         f"JOIN (SELECT * FROM ({right}) WHERE {where}) r USING ({using})"
         for hint, where in parts
     )

@@ -22,9 +22,9 @@ from evermat.engines.embedded.settled import Settled
 from evermat.engines.spark.blocks import width_of
 from evermat.engines.spark.decomposition import constants_of, is_plain
 from evermat.engines.spark.inside_tasks import Numbering, Work, by_relation
+from evermat.engines.spark.joins import BROADCAST
 from evermat.engines.spark.queries import condition_on, listed_ids
 from evermat.engines.spark.row_tables import key_columns, padded_keys
-from evermat.engines.spark.rows import BROADCAST
 from evermat.engines.spark.tasks import map_in_tasks
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from evermat.engines.spark.heavy_keys import (
     join_apart,
 )
 from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.joins import BROADCAST, FEW, hint_for, join_hint, shuffled
 from evermat.engines.spark.row_tables import padded_keys
-from evermat.engines.spark.rows import BROADCAST, FEW, join_hint
 from evermat.values import Constant
 
 if TYPE_CHECKING:
@@ -239,14 +239,14 @@ class Planner:
             # Spark would shuffle what a join yields, although there is one partition.
             hint, how = "/*+ SHUFFLE_HASH(r), COALESCE(1) */", "shuffle"
         else:
-            hint, how = "/*+ SHUFFLE_HASH(r) */", "shuffle"
+            hint, how = f"/*+ {shuffled(self._cluster, leaf.bound)}(r) */", "shuffle"
         columns = sorted(self._bound | leaf.columns)
         names = ", ".join(f"v{index}" for index in columns) or "0L AS unit"
         heavy = self._heavy_keys(leaf, shared) if how == "shuffle" else HeavyKeys()
         if heavy:
             left, right = f"SELECT * FROM ({self._sql})", leaf.sql  # noqa: S608
             keys = [f"v{index}" for index in shared]
-            self._sql = join_apart(left, right, names, keys, heavy)
+            self._sql = join_apart(left, right, names, keys, heavy, hint)
             how = "shuffle, heavy keys apart"
         elif shared:
             on = f"JOIN ({leaf.sql}) r USING ({', '.join(f'v{i}' for i in shared)})"
@@ -331,7 +331,9 @@ class Planner:
             right = f"SELECT {names} FROM {rows}"  # noqa: S608
         else:
             right, on = f"SELECT 1 AS one FROM {rows} LIMIT 1", "true"  # noqa: S608
-        hint = join_hint(self._estimate, source.bound) if columns else "BROADCAST"
+        hint = "BROADCAST"
+        if columns:
+            hint = join_hint(self._cluster, self._estimate, source.bound)
         self._sql = (
             f"SELECT /*+ {hint}(r) */ l.* FROM ({self._sql}) l "  # noqa: S608
             f"LEFT ANTI JOIN ({right}) r ON {on}"
@@ -420,10 +422,9 @@ class Planner:
         if index in self._described:
             return
         terms = self._cluster.terms_view()
-        is_small = len(self._cluster.dictionary) <= BROADCAST
-        hint = "/*+ BROADCAST(r) */" if is_small else "/*+ SHUFFLE_HASH(r) */"
+        hint = hint_for(self._cluster, len(self._cluster.dictionary))
         self._sql = (
-            f"SELECT {hint} l.*, r.kind AS k{index}, r.text AS t{index} "  # noqa: S608
+            f"SELECT /*+ {hint}(r) */ l.*, r.kind AS k{index}, r.text AS t{index} "  # noqa: S608
             f"FROM ({self._sql}) l LEFT JOIN {terms} r ON l.v{index} = r.id"
         )
         self._described.add(index)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.blocks import local_block
+from evermat.engines.spark.joins import hint_for
 from evermat.engines.spark.representatives import NO_IDS, Cliques
 from evermat.engines.spark.row_tables import (
     appended,
@@ -23,7 +24,6 @@ from evermat.engines.spark.row_tables import (
     key_names,
 )
 from evermat.engines.spark.rows import (
-    BROADCAST,
     Rows,
     intersection,
     local_rows,
@@ -70,7 +70,7 @@ def behind(rows: Rows, cliques: Cliques, target: Rows) -> Rows:
         + [f"l.i{at} = r.c{at}" for at in range(rows.width)]
         + [f"r.c{at} = 0L" for at in range(rows.width, width)]
     )
-    hint = "BROADCAST" if target.bound <= BROADCAST else "SHUFFLE_HASH"
+    hint = hint_for(target.cluster, target.bound)
     names = ", ".join(f"l.{name}" for name in key_columns(rows.width))
     sql = (
         f"SELECT /*+ {hint}(r) */ {names} FROM ({_mapping(rows, cliques)}) l "  # noqa: S608
@@ -105,7 +105,7 @@ def _mapping(rows: Rows, cliques: Cliques) -> str:
 def _beside(rows: Rows, block: Block, values: list[str], where: str = "true") -> str:
     """Rows joined with what a block has as `c0`, called `m0`, `m1`, … by column."""
     joins = [f"LEFT JOIN {block.view} m{at} ON l.c{at} = m{at}.c0" for at in _at(rows)]
-    hint = "BROADCAST" if block.size <= BROADCAST else "SHUFFLE_HASH"
+    hint = hint_for(block.cluster, block.size)
     hints = ", ".join(f"{hint}(m{at})" for at in _at(rows))
     return (
         f"SELECT /*+ {hints} */ {', '.join(['l.*', *values])} "  # noqa: S608
@@ -188,7 +188,7 @@ def shared_ids(rows: Rows, cliques: Cliques, arities: Mapping[int, int]) -> Ids:
     ]
     ids = f"SELECT explode(array({', '.join(columns)})) AS c0 FROM ({rows.query()})"  # noqa: S608
     shared = cliques.shared
-    hint = "BROADCAST" if shared.size <= BROADCAST else "SHUFFLE_HASH"
+    hint = hint_for(shared.cluster, shared.size)
     sql = (
         f"SELECT /*+ {hint}(s) */ DISTINCT l.c0 FROM ({ids}) l "  # noqa: S608
         f"LEFT SEMI JOIN {shared.view} s ON l.c0 = s.c0"

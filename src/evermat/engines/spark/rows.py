@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from evermat.engines.spark.blocks import Block, local_block, united
 from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.joins import join_hint
 from evermat.engines.spark.row_tables import (
     appended,
     chosen,
@@ -33,11 +34,6 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Region
     from evermat.engines.spark.blocks import Cluster
-
-BROADCAST = 300_000
-"""Rows up to which the smaller side of a join is sent to all executors."""
-FEW = 200_000
-"""Rows that are as well shuffled: sending them to all executors is a job of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,16 +239,9 @@ def _local(like: Rows, table: pa.Table) -> Rows:
     return local_rows(like.cluster, table)
 
 
-def join_hint(left: int, right: int) -> str:
-    """How to join sides of these sizes: the right one is sent around, or hashed."""
-    if right <= BROADCAST and max(left, right) > FEW:
-        return "BROADCAST"
-    return "SHUFFLE_HASH"
-
-
 def _sql_join(left: Rows, right: Rows, how: str, bound: int) -> Rows:
     width = max(left.width, right.width)
-    hint = join_hint(left.bound, right.bound)
+    hint = join_hint(left.cluster, left.bound, right.bound)
     on = " AND ".join(f"l.{name} = r.{name}" for name in key_columns(width))
     sql = (
         f"SELECT /*+ {hint}(r) */ l.* FROM ({left.query(width)}) l "  # noqa: S608
@@ -269,7 +258,7 @@ def work_out(rows: Rows) -> pa.Table:
     """The rows on the driver, however many there are."""
     if rows.table is not None:
         return rows.table
-    return rows.cluster.collect(str(rows.sql))
+    return rows.cluster.collect(str(rows.sql), rows.bound)
 
 
 def settled_block(rows: Rows) -> Block:

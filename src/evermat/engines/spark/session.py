@@ -38,6 +38,10 @@ SETTINGS = {
     "spark.sql.execution.arrow.localRelationThreshold": "100KB",
     # Rows from the driver are a task for each batch, and ids take little room.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # Caching would clone the session otherwise, with all views that there are: what the
+    # driver has sent would stay as long as what was made of it.
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    "spark.sql.adaptive.applyFinalStageShuffleOptimizations": "false",
     # Loops over a queried plan would compile, run once and forget.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
@@ -72,7 +76,9 @@ LOCAL_SETTINGS = {
     "spark.driver.memory": "4g",
     # Each join by hash takes at least a page of its task's memory, until the task ends.
     # Plans have many joins, most of few rows; by default, sixteen pages are all of it.
-    "spark.buffer.pageSize": "1m",
+    # Java gives a heap of a gigabyte out by the megabyte, and puts 16 bytes before a
+    # page: one of a megabyte would take two.
+    "spark.buffer.pageSize": str((1 << 20) - 16),
     "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
 }
 """Settings of a session that is started here."""
@@ -266,6 +272,16 @@ def read_from_cache(frame: DataFrame, rows: int | None) -> DataFrame:
         getattr(cached, "statsOfPlanToCache_$eq")(alike.stats())
     dataset = inside._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
     return Frame(dataset.ofRows(inside._jsparkSession, cached), session)  # noqa: SLF001
+
+
+def let_go(frame: DataFrame) -> None:
+    """Have Java forget a frame that Python does not need; its views stay.
+
+    Python would do so when it collects garbage, as objects of Java refer to themselves
+    there. Until then, Java would keep all that the driver has sent with the frame.
+    """
+    gateway = cast("Any", frame.sparkSession.sparkContext)._gateway  # noqa: SLF001
+    gateway.detach(cast("Any", frame)._jdf)  # noqa: SLF001
 
 
 def own_session(session: SparkSession) -> SparkSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 import pyarrow.compute as pc
@@ -243,28 +244,32 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     # One join for each large level: they are partitioned like what is found, and a
     # union of them would not be. Joins by hash need no job of their own, as broadcasts
     # do. Their table is made of the smaller side: often far more is known than found.
+    # A task makes all of them at once.
+    room = cluster.hashed
     for part in parts:
-        side = "l" if pending.guess < part.bound else "r"
+        side, size = min(("l", pending.guess), ("r", part.bound), key=itemgetter(1))
+        room -= size
+        hint = f"{'SHUFFLE_HASH' if room >= 0 else 'MERGE'}({side})"
         alike = f"SELECT * FROM ({part.query(width)}) WHERE {pending.shape}"  # noqa: S608
-        sql = _marked(sql, alike, key_columns(width), side)
+        sql = _marked(sql, alike, key_columns(width), hint)
     every, new = cluster.checkpoint_marked(sql, width, pending.tags)
     block.width = width
     return _new_among(block, every, new, known)
 
 
-def _marked(found: str, known: str, keys: list[str], hashed: str) -> str:
+def _marked(found: str, known: str, keys: list[str], hint: str) -> str:
     """Rows that were found, `old` where they are among those that are known.
 
     Args:
         found: a plan for rows with `n` and `old`.
         known: a plan for rows.
         keys: the columns of rows.
-        hashed: the side of the join that a table is made of, `l` or `r`.
+        hint: how to join them, `l` and `r`.
     """
     names = ", ".join(f"l.{key}" for key in keys)
     on = " AND ".join(f"l.{key} = r.{key}" for key in keys)
     return (
-        f"SELECT /*+ SHUFFLE_HASH({hashed}) */ {names}, l.n, "  # noqa: S608
+        f"SELECT /*+ {hint} */ {names}, l.n, "  # noqa: S608
         "l.old OR r.tag IS NOT NULL AS old "
         f"FROM ({found}) l LEFT JOIN ({known}) r ON {on}"
     )

@@ -57,7 +57,8 @@ class Copy:
         if rows.table is not None:
             return decoded(self._cluster, chosen(rows.table, frozenset({tag})), arity)
         sql = f"SELECT * FROM ({rows.sql}) WHERE tag = {tag}L"  # noqa: S608
-        return decoded(self._cluster, self._cluster.collect(sql), arity)
+        ids = self._cluster.collect(sql, self.relations().get(relation, 0))
+        return decoded(self._cluster, ids, arity)
 
     def is_large(self, relation: str) -> bool:
         """Whether a relation has more rows than the driver should be given."""

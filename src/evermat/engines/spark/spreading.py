@@ -24,7 +24,8 @@ from evermat.algebra import (
 from evermat.engines.spark.components import stars
 from evermat.engines.spark.heaps import Heap
 from evermat.engines.spark.ids import constant_id
-from evermat.engines.spark.rows import BROADCAST, Rows, block_rows, settled_block
+from evermat.engines.spark.joins import hint_for, shuffled
+from evermat.engines.spark.rows import Rows, block_rows, settled_block
 from evermat.engines.spark.sets import Growing, Settled, settle
 from evermat.values import Constant
 
@@ -89,7 +90,7 @@ class _Walk:
     def _beginning(self, seeds: Settled, among: Settled, name: str) -> Settled:
         """Seeds that have a column in common with one of some facts."""
         left, right = block_rows(seeds.block), block_rows(among.block)
-        hint = "BROADCAST" if right.bound <= BROADCAST else "SHUFFLE_HASH"
+        hint = hint_for(self._cluster, right.bound)
         sql = (
             f"SELECT /*+ {hint}(r) */ l.* FROM ({left.query()}) l "  # noqa: S608
             f"LEFT SEMI JOIN ({right.query()}) r ON l.{name} = r.{name}"
@@ -146,7 +147,7 @@ class _Walk:
         first, last = (self._pattern.operands.index(Column(at)) for at in (0, 1))
         edges = f"SELECT 0L AS tag, c{first} AS c0, c{last} AS c1 FROM ({rows.query()})"  # noqa: S608
         found = stars(Rows(self._cluster, 2, rows.bound, None, edges, rows.blocks))
-        hint = "BROADCAST" if found.size <= BROADCAST else "SHUFFLE_HASH"
+        hint = hint_for(self._cluster, found.size)
         nodes = f"SELECT explode(array(c0, c1)) AS node FROM ({edges})"  # noqa: S608
         members = (
             f"SELECT /*+ {hint}(s) */ DISTINCT node, coalesce(s.c1, node) AS one "  # noqa: S608
@@ -161,7 +162,8 @@ class _Walk:
             for at, operand in enumerate(self._pattern.operands)
         ]
         sql = (
-            f"SELECT /*+ SHUFFLE_HASH(b) */ {', '.join(columns)} "  # noqa: S608
+            f"SELECT /*+ {shuffled(self._cluster, 2 * rows.bound)}(b) */ "  # noqa: S608
+            f"{', '.join(columns)} "
             f"FROM ({members}) a JOIN ({members}) b ON a.one = b.one"
         )
         width, most = len(self._pattern.operands), (2 * rows.bound) ** 2

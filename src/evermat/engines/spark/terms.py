@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from evermat.columns import TERM
 from evermat.engines.spark.dictionary import DigestCollisionError
+from evermat.engines.spark.in_parts import TERMS_AT_ONCE
+from evermat.engines.spark.joins import hint_for, shuffled
 from evermat.engines.spark.session import written_down
 from evermat.values import Constant, Kind
 
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 
     from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.dictionary import Ids
-
-BROADCAST = 300_000
-"""Rows up to which the smaller side of a join is sent to all executors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +62,12 @@ class SpreadTerms:
         if stored is None:
             return np.empty(0, np.int64), pa.array([], TERM)
         wanted = cluster.register_table(pa.table({"id": ids}))
-        hint = "BROADCAST" if ids.size <= BROADCAST else "SHUFFLE_HASH"
+        hint = hint_for(cluster, ids.size)
         table = cluster.collect(
             f"SELECT /*+ {hint}(w) */ t.id, t.kind, t.text FROM ({stored}) t "  # noqa: S608
-            f"JOIN {wanted} w ON t.id = w.id"
+            f"JOIN {wanted} w ON t.id = w.id",
+            ids.size,
+            TERMS_AT_ONCE,
         )
         cluster.waste.append((wanted, None))
         return np.asarray(table["id"].to_numpy(), np.int64), term_structs(table)
@@ -79,6 +80,8 @@ class SpreadTerms:
         # The driver has put them on the list of what is unsaved, if there is one.
         self._keep(f"SELECT id, kind, text FROM {view}", terms.num_rows)  # noqa: S608
         self._cluster.waste.append((view, None))
+        # The driver has sent all of them, which is a lot to keep in Java.
+        self._cluster.clean()
 
     def add(self, new: str, *, is_saved: bool = False) -> None:
         """Take the constants that a query gives, perhaps several times.
@@ -101,8 +104,9 @@ class SpreadTerms:
         stored = self.query()
         if stored is not None:
             there = f"{there} UNION ALL {stored}"
+        hint = shuffled(cluster, len(dictionary))
         compared = (
-            "SELECT /*+ SHUFFLE_HASH(o) */ n.id, n.one.kind, n.one.text, "  # noqa: S608
+            f"SELECT /*+ {hint}(o) */ n.id, n.one.kind, n.one.text, "  # noqa: S608
             "CASE WHEN n.one <> n.other THEN n.other "
             "WHEN o.id IS NOT NULL AND struct(o.kind, o.text) <> n.one "
             "THEN struct(o.kind, o.text) END AS clash, o.id IS NOT NULL AS known "

@@ -1,0 +1,60 @@
+"""What fails on Spark for lack of memory, said plainly, or tried in another way."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from evermat.errors import EvermatError, gist
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Done = TypeVar("Done")
+
+DIED = re.compile(
+    r"OutOfMemory|UNABLE_TO_ACQUIRE_MEMORY|MemoryError|Cannot allocate memory"
+    r"|failed to map segment|ExecutorLostFailure|Connection reset|Python worker exited"
+    r"|exit(?:ed| code)\D{0,30}(?:52|137)|Answer from Java side is empty"
+    r"|Error while sending or receiving"
+)
+"""What Spark says of tasks and processes that had too little memory, or ended."""
+_NO_ROOM = re.compile(r"UNABLE_TO_ACQUIRE_MEMORY|SparkOutOfMemoryError")
+
+
+class SparkStepError(EvermatError, RuntimeError):
+    """A step that failed on Spark."""
+
+    code: ClassVar[str] = "EM805"
+
+
+@contextmanager
+def plain_failures() -> Iterator[None]:
+    """Say what to do where Spark had too little memory."""
+    try:
+        yield
+    except EvermatError:
+        raise
+    except Exception as error:
+        if not DIED.search(str(error)):
+            raise
+        raise SparkStepError(
+            f"an executor ran out of memory or died: {gist(str(error))}",
+            help="give executors more memory (`spark.executor.memory`; in a local "
+            "session `spark.driver.memory`), and a new session if Java has ended",
+        ) from error
+
+
+def with_room(sql: str, run: Callable[[str], Done]) -> Done:
+    """Run a plan; without tables by hash if there was no room for one of them.
+
+    How many rows there are is sometimes guessed, and what other tasks and caches take
+    is not known beforehand.
+    """
+    try:
+        return run(sql)
+    except Exception as error:
+        if "SHUFFLE_HASH" not in sql or not _NO_ROOM.search(str(error)):
+            raise
+    return run(sql.replace("SHUFFLE_HASH", "MERGE"))

@@ -1,0 +1,52 @@
+"""Many rows to the driver, some at a time: Java never holds all of them.
+
+They are written to files first, of so many rows each, and come file by file. What
+Spark offers for this keeps in Java all that it has brought.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+ROWS_AT_ONCE = 1 << 21
+"""Rows of ids that come to the driver at once.
+
+Java holds them four times: as a result, packed to be sent, sent, and unpacked.
+"""
+TERMS_AT_ONCE = 1 << 17
+"""The same for rows with the texts of constants."""
+
+
+@contextmanager
+def in_files(frame: DataFrame, at_once: int) -> Iterator[DataFrame]:
+    """The same rows, read from files of a limited number of rows; gone afterwards."""
+    session = frame.sparkSession
+    folder = f"{session.sparkContext.getCheckpointDir()}/{uuid4()}"
+    try:
+        frame.write.option("maxRecordsPerFile", at_once).parquet(folder)
+        yield session.read.schema(frame.schema).parquet(folder)
+    finally:
+        _remove(frame, folder)
+
+
+def parts_of(written: DataFrame) -> Iterator[pa.Table]:
+    """The rows of such files, one file after the other."""
+    read = written.sparkSession.read.schema(written.schema)
+    for file in sorted(written.inputFiles()):
+        yield read.parquet(file).toArrow()
+
+
+def _remove(frame: DataFrame, folder: str) -> None:
+    """Remove a folder, wherever it is."""
+    inside = cast("Any", frame.sparkSession)
+    path = inside._jvm.org.apache.hadoop.fs.Path(folder)  # noqa: SLF001
+    settings = inside._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    path.getFileSystem(settings).delete(path, True)  # noqa: FBT003
