@@ -41,7 +41,7 @@ test: $(WARM) $(SPARK) ## all tests, some of them on Spark (ARGS=… is handed t
 test-spark: $(SPARK) ## the shared tests on the Spark engine: contract, algorithms, programs
 	@$(JAVA)
 	@$(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark --spark-share=1 $(SPARK_TESTS) $(ARGS)
-	@EVERMAT_SPARK_SMALL=2 $(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark tests/spark $(ARGS)
+	@EVERMAT_SPARK_SMALL=2 EVERMAT_SPARK_HASHED=0 $(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark tests/spark $(ARGS)
 
 .PHONY: test-slow
 test-slow: $(WARM) $(SPARK) ## clusters of two workers, killed executors, killed drivers, restarted streams

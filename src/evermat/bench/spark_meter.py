@@ -54,6 +54,7 @@ class Work:
 
     jobs: int
     shuffled: int
+    spilled: int
     peak_heap: int
 
 
@@ -75,6 +76,7 @@ class Meter:
         return Work(
             jobs=len(self._ask("jobs")),
             shuffled=sum(stage["shuffleWriteBytes"] for stage in stages),
+            spilled=sum(stage["diskBytesSpilled"] for stage in stages),
             peak_heap=max((each.get("JVMHeapMemory", 0) for each in peaks), default=0),
         )
 
@@ -96,6 +98,7 @@ class Meter:
             seconds=seconds,
             jobs=after.jobs - before.jobs,
             shuffled=after.shuffled - before.shuffled,
+            spilled=after.spilled - before.spilled,
             peak_heap=after.peak_heap,
             **more,
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.engines.spark.failures import DIED, SparkStepError
+from evermat.engines.spark.failures import DIED, SparkStepError, message_of
 from evermat.engines.spark.session import (
     LOCAL_SETTINGS,
     SparkSetupError,
@@ -158,7 +158,7 @@ def plain_spark_errors() -> Iterator[None]:
     except Exception as error:
         if not _is_from_spark(error):
             raise
-        raise explained(str(error)) from error
+        raise explained(message_of(error)) from error
 
 
 def _is_from_spark(error: Exception) -> bool:

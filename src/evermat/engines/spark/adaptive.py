@@ -62,7 +62,9 @@ class AdaptiveEngine:
     ) -> None:
         session = find_session() if session is None else session
         limits = limits_of(session, gathered=gathered, small=small)
-        self.cluster = Cluster(own_session(session), limits.small, limits.constants)
+        self.cluster = Cluster(
+            own_session(session), limits.small, limits.constants, limits.hashed
+        )
         self._scale = Scale(limits.gathered)
         self._facts: SparkEngine | GatheredEngine
         if limits.gathered:

@@ -28,7 +28,6 @@ from evermat.columns import for_spark
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.failures import plain_failures, with_room
 from evermat.engines.spark.in_parts import ROWS_AT_ONCE, in_files, parts_of
-from evermat.engines.spark.joins import room_for_tables
 from evermat.engines.spark.row_tables import chosen, key_columns, table_width
 from evermat.engines.spark.session import (
     ForFewRows,
@@ -92,10 +91,10 @@ class Cluster:
     Attributes:
         small: rows up to which a block stays on the driver.
         constants: constants up to which the dictionary stays there.
+        hashed: of how many rows of a side a join can have a table by hash.
         dictionary: the constants behind ids, and `terms` those that the driver has
             not room for.
         tags: the number of each relation that was ever named.
-        hashed: of how many rows of a side a join can have a table by hash.
         jobs: how many times Spark was asked to compute something.
         waste: names of views that nobody needs any more, and what they kept. They are
             put here by the garbage collector, perhaps in the middle of a call to
@@ -105,7 +104,7 @@ class Cluster:
     session: SparkSession
     small: int
     constants: int
-    hashed: int = field(init=False)
+    hashed: int
     terms: SpreadTerms = field(init=False)
     dictionary: Dictionary = field(init=False)
     for_few_rows: ForFewRows = field(init=False)
@@ -117,7 +116,6 @@ class Cluster:
     _terms: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
-        self.hashed = room_for_tables(self.session)
         self.for_few_rows = ForFewRows(self.session)
         self.terms = SpreadTerms(self)
         self.dictionary = Dictionary(self.terms, self.constants)
@@ -130,7 +128,7 @@ class Cluster:
         return self.tags[relation]
 
     def collect(
-        self, sql: str, most: int | None = None, at_once: int = ROWS_AT_ONCE
+        self, sql: str, most: int | None = None, at_once: int | None = None
     ) -> pa.Table:
         """The result of a plan on the driver.
 
@@ -140,6 +138,7 @@ class Cluster:
             at_once: about so many of these may be in Java at a time.
         """
         self.clean()
+        at_once = ROWS_AT_ONCE if at_once is None else at_once
         with plain_failures():
             if most is None or most <= at_once:
                 return with_room(sql, self._collected)

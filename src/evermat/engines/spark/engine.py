@@ -106,7 +106,9 @@ class SparkEngine(RuleOperators, EqualityOperators):
     ) -> None:
         session = find_session() if session is None else session
         limits = limits_of(session, small=small)
-        cluster = Cluster(own_session(session), limits.small, limits.constants)
+        cluster = Cluster(
+            own_session(session), limits.small, limits.constants, limits.hashed
+        )
         self._set_up(cluster, Evaluation(cluster))
 
     @classmethod

@@ -29,6 +29,14 @@ class SparkStepError(EvermatError, RuntimeError):
     code: ClassVar[str] = "EM805"
 
 
+def message_of(error: Exception) -> str:
+    """What an error says; those of Java ask Java, which may have ended."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  whatever is left of the connection
+        return "Answer from Java side is empty"
+
+
 @contextmanager
 def plain_failures() -> Iterator[None]:
     """Say what to do where Spark had too little memory."""
@@ -37,10 +45,11 @@ def plain_failures() -> Iterator[None]:
     except EvermatError:
         raise
     except Exception as error:
-        if not DIED.search(str(error)):
+        text = message_of(error)
+        if not DIED.search(text):
             raise
         raise SparkStepError(
-            f"an executor ran out of memory or died: {gist(str(error))}",
+            f"an executor ran out of memory or died: {gist(text)}",
             help="give executors more memory (`spark.executor.memory`; in a local "
             "session `spark.driver.memory`), and a new session if Java has ended",
         ) from error
@@ -55,6 +64,6 @@ def with_room(sql: str, run: Callable[[str], Done]) -> Done:
     try:
         return run(sql)
     except Exception as error:
-        if "SHUFFLE_HASH" not in sql or not _NO_ROOM.search(str(error)):
+        if "SHUFFLE_HASH" not in sql or not _NO_ROOM.search(message_of(error)):
             raise
     return run(sql.replace("SHUFFLE_HASH", "MERGE"))

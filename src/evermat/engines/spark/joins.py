@@ -41,7 +41,7 @@ def shuffled(cluster: Cluster, rows: int) -> str:
 def join_hint(cluster: Cluster, left: int, right: int) -> str:
     """How to join sides of these sizes: the right one is sent around, or hashed."""
     is_worth_a_job = max(left, right) > FEW
-    return hint_for(cluster, right) if is_worth_a_job else "SHUFFLE_HASH"
+    return hint_for(cluster, right) if is_worth_a_job else shuffled(cluster, right)
 
 
 def room_for_tables(session: SparkSession) -> int:
@@ -59,8 +59,8 @@ def room_for_tables(session: SparkSession) -> int:
     share = float(settings.get("spark.memory.fraction", "0.6"))
     # What is cached may take half of it.
     of_a_task = max(0, heap - _RESERVED) * share / 2 / at_once
-    partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
-    return int(partitions * of_a_task / _ROW)
+    # There are as many partitions as tasks can run at once: see `own_session`.
+    return int(context.defaultParallelism * of_a_task / _ROW)
 
 
 def _bytes(size: str) -> int:

@@ -1,9 +1,10 @@
 """How many facts are kept together: settings of the session, or of the environment.
 
 All are numbers of facts, or of constants. A session says `spark.evermat.gathered`,
-`spark.evermat.small` and `spark.evermat.constants`; where it does not,
-EVERMAT_SPARK_GATHERED, EVERMAT_SPARK_SMALL and EVERMAT_SPARK_CONSTANTS are taken, and
-then what is written here.
+`spark.evermat.small`, `spark.evermat.constants` and `spark.evermat.hashed`; where it
+does not, EVERMAT_SPARK_GATHERED, EVERMAT_SPARK_SMALL, EVERMAT_SPARK_CONSTANTS and
+EVERMAT_SPARK_HASHED are taken, and then what is written here, or follows from the
+memory of executors.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evermat.engines.spark.joins import room_for_tables
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
@@ -45,11 +47,13 @@ class Limits:
         gathered: up to so many, all facts are on the driver; 0 to spread them always.
         small: up to so many, a set of spread facts is on the driver.
         constants: up to so many, the dictionary of spread facts is on the driver.
+        hashed: up to so many rows of a side, a join makes a table by hash of them.
     """
 
     gathered: int
     small: int
     constants: int
+    hashed: int
 
 
 def limits_of(
@@ -60,6 +64,7 @@ def limits_of(
         _limit(session, "gathered", GATHERED, gathered),
         _limit(session, "small", SMALL, small),
         _limit(session, "constants", CONSTANTS),
+        _limit(session, "hashed", room_for_tables(session)),
     )
 
 

@@ -237,7 +237,8 @@ class Planner:
             hint, how = "/*+ BROADCAST(l) */", "broadcast what was found"
         elif max(leaf.bound, estimate) <= FEW_ROWS:
             # Spark would shuffle what a join yields, although there is one partition.
-            hint, how = "/*+ SHUFFLE_HASH(r), COALESCE(1) */", "shuffle"
+            hint = f"/*+ {shuffled(self._cluster, leaf.bound)}(r), COALESCE(1) */"
+            how = "shuffle"
         else:
             hint, how = f"/*+ {shuffled(self._cluster, leaf.bound)}(r) */", "shuffle"
         columns = sorted(self._bound | leaf.columns)
