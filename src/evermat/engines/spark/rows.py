@@ -128,7 +128,7 @@ def difference(left: Rows, right: Rows) -> Rows:
             # The large side is searched for the small one, not the other way round.
             right = local_rows(right.cluster, work_out(intersection(left, right)))
         return _local(left, without(left.table, right.table))
-    return _sql_join(left, right, "ANTI", left.bound)
+    return _compared(left, right, "ANTI", left.bound)
 
 
 def intersection(left: Rows, right: Rows) -> Rows:
@@ -139,7 +139,7 @@ def intersection(left: Rows, right: Rows) -> Rows:
         return _local(left, common(left.table, right.table))
     if right.bound > left.bound:
         left, right = right, left
-    return _sql_join(left, right, "SEMI", right.bound)
+    return _compared(left, right, "SEMI", right.bound)
 
 
 def union(left: Rows, right: Rows) -> Rows:
@@ -239,7 +239,8 @@ def _local(like: Rows, table: pa.Table) -> Rows:
     return local_rows(like.cluster, table)
 
 
-def _sql_join(left: Rows, right: Rows, how: str, bound: int) -> Rows:
+def _compared(left: Rows, right: Rows, how: str, bound: int) -> Rows:
+    """Rows of the left side that the right one has as well (SEMI), or has not (ANTI)."""
     width = max(left.width, right.width)
     hint = join_hint(left.cluster, left.bound, right.bound)
     on = " AND ".join(f"l.{name} = r.{name}" for name in key_columns(width))
@@ -247,8 +248,27 @@ def _sql_join(left: Rows, right: Rows, how: str, bound: int) -> Rows:
         f"SELECT /*+ {hint}(r) */ l.* FROM ({left.query(width)}) l "  # noqa: S608
         f"LEFT {how} JOIN ({right.query(width)}) r ON {on}"
     )
+    if hint == "MERGE":
+        sql = _compared_by_counting(left.query(width), right.query(width), how, width)
     keeps = left.blocks + right.blocks
     return Rows(left.cluster, width, bound, None, sql, keeps)
+
+
+def _compared_by_counting(left: str, right: str, how: str, width: int) -> str:
+    """The same by one aggregation, which spills as well and takes half as long.
+
+    Spark would join each part of a union with the whole right side, and sort that for
+    each of them.
+    """
+    keys = ", ".join(key_columns(width))
+    both = (
+        f"SELECT {keys}, 1 AS ours, 0 AS theirs FROM ({left}) UNION ALL "  # noqa: S608
+        f"SELECT {keys}, 0 AS ours, 1 AS theirs FROM ({right})"
+    )
+    return (
+        f"SELECT {keys} FROM (SELECT * FROM ({both}) DISTRIBUTE BY {keys}) "  # noqa: S608
+        f"GROUP BY {keys} HAVING max(ours) = 1 AND max(theirs) = {int(how == 'SEMI')}"
+    )
 
 
 # -------------------------------------------------------------------- working out
