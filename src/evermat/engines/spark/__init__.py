@@ -10,6 +10,7 @@ Where to look, from the outside inwards:
 | rows, on the driver and not      | `blocks`, `rows`, `row_tables`, `summaries`       |
 | rules as plans                   | `evaluation`, `queries`, `reading`,               |
 |                                  | `computations`, `heavy_keys`                      |
+| what fits into memory, or not    | `joins`, `in_parts`, `failures`                   |
 | rules without a plan             | `on_driver`, `nearby`, `one_task`, `pieces`       |
 | fixpoints in one pass            | `fixpoint`, `decomposition`, `inside_tasks`       |
 | constants                        | `dictionary`, `terms`, `ids`, `encoding`,         |

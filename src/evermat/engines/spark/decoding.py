@@ -22,7 +22,7 @@ from evermat.engines.spark.encoding import FACT
 from evermat.engines.spark.failures import plain_failures
 from evermat.engines.spark.ids import FIRST_DIGEST
 from evermat.engines.spark.in_parts import TERMS_AT_ONCE, in_files, parts_of
-from evermat.engines.spark.joins import BROADCAST, hint_for
+from evermat.engines.spark.joins import BROADCAST, hint_for_terms
 from evermat.engines.spark.row_tables import key_columns
 from evermat.engines.spark.rows import brought_home, difference, intersection
 from evermat.engines.spark.session import moved
@@ -131,7 +131,7 @@ class ClusterRows:
         """A frame with a struct of kind and text for each argument."""
         known = self._columns()
         view = self.cluster.terms_view()
-        usual = hint_for(self.cluster, len(self.cluster.dictionary))
+        usual = hint_for_terms(self.cluster)
         sql = self._query()
         for at, column in enumerate(known):
             if not column.has_constants:

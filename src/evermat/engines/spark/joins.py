@@ -23,6 +23,8 @@ FEW = 200_000
 
 _ROW = 150
 """Bytes that a row takes in a table by hash: keys, values, and places of both."""
+_TERM = 2
+"""Rows that take as much room as one with the text of a constant."""
 _RESERVED = 300 << 20
 """Bytes of a Java process that Spark keeps for itself."""
 _UNITS = {"": 20, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
@@ -36,6 +38,12 @@ def hint_for(cluster: Cluster, rows: int) -> str:
 def shuffled(cluster: Cluster, rows: int) -> str:
     """How to join with a side of so many rows that are not sent around."""
     return "SHUFFLE_HASH" if rows <= cluster.hashed else "MERGE"
+
+
+def hint_for_terms(cluster: Cluster) -> str:
+    """How to join with the dictionary, whose rows have texts."""
+    size = len(cluster.dictionary)
+    return "BROADCAST" if size <= BROADCAST else shuffled(cluster, _TERM * size)
 
 
 def join_hint(cluster: Cluster, left: int, right: int) -> str:

@@ -33,7 +33,13 @@ from evermat.engines.spark.heavy_keys import (
     join_apart,
 )
 from evermat.engines.spark.ids import constant_id
-from evermat.engines.spark.joins import BROADCAST, FEW, hint_for, join_hint, shuffled
+from evermat.engines.spark.joins import (
+    BROADCAST,
+    FEW,
+    hint_for_terms,
+    join_hint,
+    shuffled,
+)
 from evermat.engines.spark.row_tables import padded_keys
 from evermat.values import Constant
 
@@ -423,7 +429,7 @@ class Planner:
         if index in self._described:
             return
         terms = self._cluster.terms_view()
-        hint = hint_for(self._cluster, len(self._cluster.dictionary))
+        hint = hint_for_terms(self._cluster)
         self._sql = (
             f"SELECT /*+ {hint}(r) */ l.*, r.kind AS k{index}, r.text AS t{index} "  # noqa: S608
             f"FROM ({self._sql}) l LEFT JOIN {terms} r ON l.v{index} = r.id"

@@ -240,7 +240,7 @@ def _local(like: Rows, table: pa.Table) -> Rows:
 
 
 def _compared(left: Rows, right: Rows, how: str, bound: int) -> Rows:
-    """Rows of the left side that the right one has as well (SEMI), or has not (ANTI)."""
+    """Rows of the left side that the right one has (SEMI), or has not (ANTI)."""
     width = max(left.width, right.width)
     hint = join_hint(left.cluster, left.bound, right.bound)
     on = " AND ".join(f"l.{name} = r.{name}" for name in key_columns(width))

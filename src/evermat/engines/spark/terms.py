@@ -15,7 +15,7 @@ import pyarrow as pa
 from evermat.columns import TERM
 from evermat.engines.spark.dictionary import DigestCollisionError
 from evermat.engines.spark.in_parts import TERMS_AT_ONCE
-from evermat.engines.spark.joins import hint_for, shuffled
+from evermat.engines.spark.joins import hint_for, hint_for_terms
 from evermat.engines.spark.session import written_down
 from evermat.values import Constant, Kind
 
@@ -104,7 +104,7 @@ class SpreadTerms:
         stored = self.query()
         if stored is not None:
             there = f"{there} UNION ALL {stored}"
-        hint = shuffled(cluster, len(dictionary))
+        hint = hint_for_terms(cluster)
         compared = (
             f"SELECT /*+ {hint}(o) */ n.id, n.one.kind, n.one.text, "  # noqa: S608
             "CASE WHEN n.one <> n.other THEN n.other "
