@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -20,6 +21,8 @@ from evermat.engines.spark.failures import SparkStepError, plain_failures, with_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from evermat.engines.spark.blocks import Cluster
+
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support"),
@@ -36,13 +39,13 @@ NODES = [(f"n{at}",) for at in range(60)]
 MIXED = [(at, at if at % 2 else f"text {at}", float(at)) for at in range(500)]
 
 
-def base(**limits: int) -> evermat.KnowledgeBase:
-    """A knowledge base on an engine with next to everything on the cluster."""
+def base(**limits: int) -> tuple[evermat.KnowledgeBase, Cluster]:
+    """A knowledge base with next to everything on the cluster."""
     engine = SparkEngine()
     for name, limit in {"small": 3, **limits}.items():
         setattr(engine.cluster, name, limit)
     engine.cluster.dictionary.limit = engine.cluster.constants
-    return evermat.KnowledgeBase(RULES, engine=engine, modules=False)
+    return evermat.KnowledgeBase(RULES, engine=engine, modules=False), engine.cluster
 
 
 # ------------------------------------------------------------------------- joins
@@ -54,21 +57,16 @@ def test_sides_without_room_for_a_table_are_sorted(
     monkeypatch.setattr(joins, "BROADCAST", 5)
     plans: list[str] = []
     for hashed in (0, 1 << 30):
-        kb = base(hashed=hashed)
+        kb, cluster = base(hashed=hashed)
         kb.load({"edge": EDGES, "node": NODES})
         kb.delete("edge", EDGES[:5])
         expected = evermat.KnowledgeBase(RULES, engine="reference")
         expected.load({"edge": EDGES[5:], "node": NODES})
         for predicate in ("reach", "alone", "shown"):
             assert set(kb.facts(predicate)) == set(expected.facts(predicate))
-        rows = [joins.hint_for(_cluster(kb), size) for size in (3, 100)]
-        plans.append(rows[1])
-        assert rows[0] == "BROADCAST"
+        assert joins.hint_for(cluster, 3) == "BROADCAST"
+        plans.append(joins.hint_for(cluster, 100))
     assert plans == ["MERGE", "SHUFFLE_HASH"]
-
-
-def _cluster(kb: evermat.KnowledgeBase) -> Any:
-    return kb._keeper.engine.cluster  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 @pytest.mark.parametrize(
@@ -85,10 +83,11 @@ def test_sizes_are_read_as_spark_does(size: str, meant: int) -> None:
 
 
 def test_more_memory_has_room_for_larger_tables() -> None:
-    session = SparkEngine().cluster.session
-    heap = session.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory()  # type: ignore[union-attr]  # noqa: SLF001
-    room = joins.room_for_tables(session)
-    assert 0 < room * 150 < heap
+    sizes = [joins.rows_in_tables(gigabytes << 30, 0.6) for gigabytes in (0, 1, 2, 16)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 0
+    assert 1_000_000 < sizes[1] < 2_000_000
+    assert joins.room_for_tables(SparkEngine().cluster.session) > 0
 
 
 def test_a_plan_without_room_is_run_again_with_sorted_sides() -> None:
@@ -155,16 +154,16 @@ def mixed(
     monkeypatch.setattr(blocks, "ROWS_AT_ONCE", 100)
     parts = _counted_parts(monkeypatch)
     monkeypatch.setattr(decoding, "TERMS_AT_ONCE", 100)
-    kb = base(constants=3 if "cluster" in request.param else 10_000)
+    kb, cluster = base(constants=3 if "cluster" in request.param else 10_000)
     kb.load({"mixed": MIXED})
     result = kb.facts("mixed")
     assert result.distant is not None
-    assert bool(len(_cluster(kb).terms)) == ("cluster" in request.param)
+    assert bool(len(cluster.terms)) == ("cluster" in request.param)
     yield result
     assert max(parts) <= 100
     assert len(parts) >= 5
-    left = [*Path(_checkpoints(kb)).rglob("*.parquet")]
-    assert not left
+    checkpoints = str(cluster.session.sparkContext.getCheckpointDir())
+    assert not [*Path(checkpoints.removeprefix("file:")).rglob("*.parquet")]
 
 
 def _counted_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -179,11 +178,6 @@ def _counted_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for module in (blocks, decoding):
         monkeypatch.setattr(module, "parts_of", count)
     return sizes
-
-
-def _checkpoints(kb: evermat.KnowledgeBase) -> str:
-    place = _cluster(kb).session.sparkContext.getCheckpointDir()
-    return str(place).removeprefix("file:")
 
 
 @pytest.mark.parametrize("name", ["m.parquet", "m.arrow", "m.csv", "m.tsv.gz"])
@@ -207,7 +201,7 @@ def test_triples_are_written_in_parts(
 ) -> None:
     monkeypatch.setattr(decoding, "TERMS_AT_ONCE", 100)
     rows = [(evermat.IRI(f"urn:x{at}"), at) for at in range(500)]
-    kb = base(constants=3)
+    kb, _ = base(constants=3)
     kb.load({"urn:p": rows})
     for name in ("t.nt", "t.ttl"):
         kb.facts("urn:p").write(tmp_path / name)
@@ -227,7 +221,7 @@ def test_a_row_that_cannot_be_written_is_named_by_its_place_among_all(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(decoding, "TERMS_AT_ONCE", 10)
-    kb = base(constants=10_000)
+    kb, _ = base(constants=10_000)
     kb.load({"p": [(f"a\tb{at}" if at == 77 else f"t{at}",) for at in range(100)]})
     result = kb.facts("p")
     place = [row[0] for row in result.to_list()].index("a\tb77") + 1
@@ -248,13 +242,28 @@ def test_what_was_sent_is_not_kept_by_what_was_made_of_it() -> None:
     frame.unpersist()
 
 
-def test_java_forgets_what_only_a_view_needs() -> None:
+def test_java_forgets_what_only_a_view_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = SparkEngine().cluster
-    view = cluster.register_table(pa.table({"tag": [0] * 9, "c0": list(range(9))}))
-    assert cluster.collect(f"TABLE {view}").num_rows == 9
-    cluster.waste.append((view, None))
-    cluster.clean()
-    assert not cluster.session.catalog.tableExists(view)
+    java: Any = cluster.session._jvm  # noqa: SLF001
+    sent: list[Any] = []
+    register = cluster.register
+
+    def watched(frame: Any, size: int | None = None) -> str:
+        sent.append(java.java.lang.ref.WeakReference(frame._jdf))  # noqa: SLF001
+        return register(frame, size)
+
+    monkeypatch.setattr(cluster, "register", watched)
+    gc.disable()
+    try:
+        view = cluster.register_table(pa.table({"tag": [0] * 9, "c0": list(range(9))}))
+        assert cluster.collect(f"TABLE {view}").num_rows == 9
+        cluster.waste.append((view, None))
+        cluster.clean()
+        for _ in range(10):
+            java.System.gc()
+        assert sent[0].get() is None
+    finally:
+        gc.enable()
 
 
 # ------------------------------------------------------------------------ real size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -101,13 +102,13 @@ def _natural_tables(parts: TableParts) -> Iterator[pa.Table]:
     for table in parts:
         if not table.num_columns:
             yield table  # a table of no columns would have no rows either
-        elif shapes is None:
+            continue
+        if shapes is None:
             columns = list(map(natural, table.columns))
-            yield pa.table(columns, names=table.column_names)
         else:
             pairs = zip(shapes, table.columns, strict=True)
             columns = [shape.natural(column) for shape, column in pairs]
-            yield pa.table(columns, names=table.column_names)
+        yield pa.table(columns, names=table.column_names)
 
 
 def _texts(
@@ -128,7 +129,7 @@ def _write_delimited(
     header: bool,
     terms: bool,
 ) -> None:
-    protect = _quoted_where_needed if dialect.quoting else _refuse_structure
+    protect = _protection(dialect, before=0)
     if header and parts.column_names:
         names = [
             protect(pa.array([name]), dialect.delimiter)[0].as_py()
@@ -142,15 +143,22 @@ def _write_delimited(
             sink.write(f"{NO_ARGUMENTS}\n".encode() * table.num_rows)
             continue
         texts = _texts(table, shapes, terms=terms)
-        columns = [protect(text, dialect.delimiter, before) for text in texts]
+        protect = _protection(dialect, before)
+        columns = [protect(text, dialect.delimiter) for text in texts]
         rows = pa.table(columns, names=table.column_names)
         for batch in rows.to_batches(max_chunksize=ROWS_AT_ONCE):
             sink.write(text_block(batch.columns, between=dialect.delimiter, end="\n"))
         before += table.num_rows
 
 
-def _quoted_where_needed(texts: pa.Array, delimiter: str, before: int = 0) -> pa.Array:
-    del before  # all can be written
+def _protection(dialect: Dialect, before: int) -> Callable[[pa.Array, str], pa.Array]:
+    """What keeps texts from being read as structure, behind so many other rows."""
+    if dialect.quoting:
+        return _quoted_where_needed
+    return partial(_refuse_structure, before=before)
+
+
+def _quoted_where_needed(texts: pa.Array, delimiter: str) -> pa.Array:
     # An empty line is no row, so that an empty text is quoted as well.
     needed = pc.match_substring_regex(texts, f'["\r\n{re.escape(delimiter)}]|^$')
     if not pc.any(needed).as_py():
@@ -159,7 +167,7 @@ def _quoted_where_needed(texts: pa.Array, delimiter: str, before: int = 0) -> pa
     return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), texts)
 
 
-def _refuse_structure(texts: pa.Array, delimiter: str, before: int = 0) -> pa.Array:
+def _refuse_structure(texts: pa.Array, delimiter: str, *, before: int) -> pa.Array:
     wrong = pc.match_substring_regex(texts, f"[\r\n{re.escape(delimiter)}]")
     row = pc.index(wrong, value=True).as_py()
     if row >= 0:

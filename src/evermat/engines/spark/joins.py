@@ -55,20 +55,28 @@ def join_hint(cluster: Cluster, left: int, right: int) -> str:
 def room_for_tables(session: SparkSession) -> int:
     """Of how many rows the tasks of a stage can have tables by hash, all together."""
     context = session.sparkContext
-    inside = cast("Any", context)
-    # The driver is in the list as well, and is the only one in a local session.
-    known = inside._jsc.sc().getExecutorMemoryStatus().size()  # noqa: SLF001
-    at_once = context.defaultParallelism / max(1, known - 1)
-    settings = context.getConf()
+    inside, settings = cast("Any", context), context.getConf()
     if IS_LOCAL.fullmatch(str(context.master)):
+        executors = 1
         heap = int(inside._jvm.java.lang.Runtime.getRuntime().maxMemory())  # noqa: SLF001
     else:
+        # The driver is in the list as well.
+        known = inside._jsc.sc().getExecutorMemoryStatus().size()  # noqa: SLF001
+        executors = max(1, known - 1)
         heap = _bytes(settings.get("spark.executor.memory", "1g"))
     share = float(settings.get("spark.memory.fraction", "0.6"))
+    return executors * rows_in_tables(heap, share)
+
+
+def rows_in_tables(heap: int, share: float) -> int:
+    """Of how many rows the tasks of one executor can have tables by hash.
+
+    Args:
+        heap: bytes of its Java process.
+        share: how much of them Spark gives to tasks and caches.
+    """
     # What is cached may take half of it.
-    of_a_task = max(0, heap - _RESERVED) * share / 2 / at_once
-    # There are as many partitions as tasks can run at once: see `own_session`.
-    return int(context.defaultParallelism * of_a_task / _ROW)
+    return int(max(0, heap - _RESERVED) * share / 2 / _ROW)
 
 
 def _bytes(size: str) -> int:

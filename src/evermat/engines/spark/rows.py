@@ -242,14 +242,16 @@ def _local(like: Rows, table: pa.Table) -> Rows:
 def _compared(left: Rows, right: Rows, how: str, bound: int) -> Rows:
     """Rows of the left side that the right one has (SEMI), or has not (ANTI)."""
     width = max(left.width, right.width)
+    ours, theirs = left.query(width), right.query(width)
     hint = join_hint(left.cluster, left.bound, right.bound)
-    on = " AND ".join(f"l.{name} = r.{name}" for name in key_columns(width))
-    sql = (
-        f"SELECT /*+ {hint}(r) */ l.* FROM ({left.query(width)}) l "  # noqa: S608
-        f"LEFT {how} JOIN ({right.query(width)}) r ON {on}"
-    )
     if hint == "MERGE":
-        sql = _compared_by_counting(left.query(width), right.query(width), how, width)
+        sql = _compared_by_counting(ours, theirs, how, width)
+    else:
+        on = " AND ".join(f"l.{name} = r.{name}" for name in key_columns(width))
+        sql = (
+            f"SELECT /*+ {hint}(r) */ l.* FROM ({ours}) l "  # noqa: S608
+            f"LEFT {how} JOIN ({theirs}) r ON {on}"
+        )
     keeps = left.blocks + right.blocks
     return Rows(left.cluster, width, bound, None, sql, keeps)
 

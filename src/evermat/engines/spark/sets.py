@@ -20,6 +20,7 @@ from evermat.algebra import (
     require_bounded,
 )
 from evermat.engines.spark.blocks import FEW_ROWS, Block, local_block
+from evermat.engines.spark.joins import shuffled
 from evermat.engines.spark.row_tables import key_columns, key_names
 from evermat.engines.spark.rows import (
     Rows,
@@ -245,11 +246,11 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     # union of them would not be. Joins by hash need no job of their own, as broadcasts
     # do. Their table is made of the smaller side: often far more is known than found.
     # A task makes all of them at once.
-    room = cluster.hashed
+    hashed = 0
     for part in parts:
         side, size = min(("l", pending.guess), ("r", part.bound), key=itemgetter(1))
-        room -= size
-        hint = f"{'SHUFFLE_HASH' if room >= 0 else 'MERGE'}({side})"
+        hashed += size
+        hint = f"{shuffled(cluster, hashed)}({side})"
         alike = f"SELECT * FROM ({part.query(width)}) WHERE {pending.shape}"  # noqa: S608
         sql = _marked(sql, alike, key_columns(width), hint)
     every, new = cluster.checkpoint_marked(sql, width, pending.tags)

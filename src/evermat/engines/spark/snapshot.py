@@ -57,7 +57,7 @@ class Copy:
         if rows.table is not None:
             return decoded(self._cluster, chosen(rows.table, frozenset({tag})), arity)
         sql = f"SELECT * FROM ({rows.sql}) WHERE tag = {tag}L"  # noqa: S608
-        ids = self._cluster.collect(sql, self.relations().get(relation, 0))
+        ids = self._cluster.collect(sql, rows.bound)
         return decoded(self._cluster, ids, arity)
 
     def is_large(self, relation: str) -> bool:
