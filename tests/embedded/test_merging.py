@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from evermat.engines.embedded import index as indexes
 from evermat.engines.embedded import merging
 from evermat.engines.embedded.index import Index
 from evermat.engines.embedded.merging import SortedPairs
@@ -56,6 +57,7 @@ def test_keys_are_merged_with_their_rows(seed: int) -> None:
 
 def test_large_runs_grow_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "LARGE", 16)
+    monkeypatch.setattr(indexes, "TAIL", 0)
     index = Index((0, 1))
     numbers = np.random.default_rng(1).permutation(60)
     places = set()
@@ -72,6 +74,7 @@ def test_large_runs_grow_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None
 def test_nothing_is_lost_if_there_is_no_memory_to_merge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(indexes, "TAIL", 0)
     index = Index((0, 1))
     index.add(keys_of([(1, 2), (3, 4)]), np.array([0, 1], np.int32))
 

@@ -36,6 +36,8 @@ def give_rows(
     Returns:
         The number of each relation, the rows of its facts, and how often each is there.
     """
+    if not records.size:
+        return []
     arities: Numbers = np.array([each.arity for each in relations], np.int64)
     ends: Numbers = np.zeros(len(relations) + 1, np.int64)
     keys: Keys = np.empty(records.size, np.uint64)
@@ -60,6 +62,9 @@ def _exact_rows(
     relation: Relation, keys: Keys, *, may_be_known: bool
 ) -> tuple[Rows, Rows]:
     """The same for facts whose keys say all."""
+    few = None if may_be_known else relation.append_few(keys)
+    if few is not None:
+        return few
     counted = count_keys(keys)
     keys = counted.keys
     if may_be_known:

@@ -16,6 +16,7 @@ from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.layout import (
     ARITY_OF_RUN,
     FIRST_RUN,
+    ROOM_OF_LAST,
     RUNS,
     address,
     index_layout,
@@ -38,6 +39,10 @@ WORTH = 128
 about as long as all look-ups without it took longer."""
 
 _NEVER = 1 << 62
+
+TAIL = 256
+"""A last run of less than half as many keys has room for so many (`kernels_tails`). It
+needs no directory, and would often need another one."""
 
 SPREAD = 4
 """How many buckets a directory has for each key, unless there are fewer ids: most
@@ -157,6 +162,26 @@ class Run(SortedPairs):
         return self._line
 
     @property
+    def is_tail(self) -> bool:
+        """Whether compiled code may put more keys into the run."""
+        return self.keys.size < self.keys_with_room.size == TAIL
+
+    def as_tail(self) -> Run:
+        """The same keys, with room for more."""
+        keys: Keys = np.empty(TAIL, np.uint64)
+        rows: Rows = np.empty(TAIL, np.int32)
+        size = self.keys.size
+        keys[:size], rows[:size] = self.keys, self.rows
+        return Run(keys, rows, size)
+
+    def note_added(self, size: int) -> None:
+        """Take note that compiled code has put more keys into the run."""
+        size += self.keys.size
+        self.keys, self.rows = self.keys_with_room[:size], self.rows_with_room[:size]
+        self._directory = NO_ROWS
+        self._line = None
+
+    @property
     def nbytes(self) -> int:
         """Memory in use."""
         return self.keys.nbytes + self.rows.nbytes + self._directory.nbytes
@@ -205,11 +230,14 @@ class Index:
     def describe(self, count: int) -> None:
         """Bring the layout up to date with a relation of so many rows."""
         self.layout[RUNS] = len(self.runs)
+        self.layout[ROOM_OF_LAST] = 0
         place = FIRST_RUN
         enough = WORTH * self.searches
         self._next = _NEVER
         for run in self.runs:
-            if FEW < len(run) <= enough:
+            if run.is_tail:
+                self.layout[ROOM_OF_LAST] = TAIL
+            elif FEW < len(run) <= enough:
                 run.require_directory(self.spread)
             elif len(run) > enough and not run.has_directory:
                 self._next = min(self._next, len(run) // WORTH + 1)
@@ -225,7 +253,7 @@ class Index:
     def make_directories(self) -> None:
         """Make all directories, before anybody looks for anything."""
         for run in self.runs:
-            if len(run) > FEW:
+            if len(run) > FEW and not run.is_tail:
                 run.require_directory(self.spread)
 
     def note_searches(self, times: int) -> None:
@@ -253,6 +281,13 @@ class Index:
             if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
                 runs[at - 1] = Run(*merge_pairs(runs[at - 1], runs[at]))
                 del runs[at]
+        if len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
+            runs[-1] = runs[-1].as_tail()
+
+    def note_added(self, size: int, count: int) -> None:
+        """Take note that compiled code has added so many rows; there are `count`."""
+        self.runs[-1].note_added(size)
+        self.covered = self.described = count
 
     def rows_for(self, goals: Ids) -> Rows:
         """The rows for one goal: an id, a pair of ids or what a hash is made of."""

@@ -20,8 +20,9 @@ PRIMARY, ARITY = COUNTERS + 2, COUNTERS + 3
 where there are none, and how many rows fit; the address of the index by which facts are
 found, and how many columns there are."""
 
-RUNS, FIRST_RUN = 0, 1
-"""An index: how many runs there are, and where the numbers of the first one begin."""
+RUNS, ROOM_OF_LAST, FIRST_RUN = range(3)
+"""An index: how many runs there are, how many keys fit into the last of them where it
+is, and where the numbers of the first one begin."""
 
 KEYS, ROWS, SIZE, DIRECTORY, BUCKETS, BASE, SHIFT, ARITY_OF_RUN = range(8)
 """A run: addresses, lengths, and what its directory is made for; see `index.Run`."""

@@ -223,7 +223,9 @@ class ProvedUpdate:
         """Give rows to facts that have none; whether there is room."""
         state, names = self.state, self.wiring.names
         relations = [self.store.relations[name] for name in names]
-        fresh, end = self.room.fresh[: state[FRESH]], int(state[FRESH_NONRECURSIVE])
+        fresh = self.room.fresh[: state[FRESH]]
+        # What is not counted need not be told apart.
+        end = int(state[FRESH_NONRECURSIVE]) if state[HAS_COUNTERS] else 0
         for which, part in ((NONRECURSIVE, fresh[:end]), (RECURSIVE, fresh[end:])):
             # Rules of both sorts may have derived a fact.
             again = which == RECURSIVE and end > 0

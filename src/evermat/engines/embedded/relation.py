@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded import kernels, kernels_rows, kernels_wide
+from evermat.engines.embedded import (
+    kernels,
+    kernels_rows,
+    kernels_tails,
+    kernels_wide,
+)
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import in_slices, within
-from evermat.engines.embedded.index import WIDEST_EXACT_KEY, Index, make_keys
+from evermat.engines.embedded.index import TAIL, WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.large_arrays import empty
 from evermat.engines.embedded.layout import address, relation_layout
 from evermat.engines.embedded.sorting import sort_pairs
@@ -264,6 +269,33 @@ class Relation:
         rows = np.arange(first, self.count, dtype=np.int32)
         self.primary.add_sorted(keys, rows)
         return rows
+
+    def append_few(self, keys: Keys) -> tuple[Rows, Rows] | None:
+        """Give rows to few facts that have none, whose keys are exact.
+
+        The keys are given away.
+
+        Returns:
+            The rows, and how often each fact is there; None if there is no room, or the
+            layout is not up to date.
+        """
+        first = self.count
+        if self.primary.described != first or keys.size > TAIL:
+            return None
+        other = self._indexes.get((1, 0))
+        if other is not None and other.described != first:
+            other = None
+        counts: Rows = np.empty(keys.size, np.int32)
+        place = 0 if other is None else other.address
+        size = kernels_tails.append_few(self.address, first, place, keys, counts)
+        if size < 0:
+            return None
+        self.count += size
+        self._clock.tick(self)
+        self.primary.note_added(size, self.count)
+        if other is not None:
+            other.note_added(size, self.count)
+        return np.arange(first, self.count, dtype=np.int32), counts[:size]
 
     def append_wide(self, facts: Ids, keys: Keys, rows: Rows) -> None:
         """Give rows to those facts that have none; the keys are hashes in order."""
