@@ -336,7 +336,7 @@ def derive(
     lists: Lists,
     state: Numbers,
 ) -> int:
-    """Run some queries that read what changed, and count the heads.
+    """Run some queries that read what changed, and count the heads if that matters.
 
     Args:
         slot: which queries.
@@ -348,7 +348,8 @@ def derive(
         state: where the update is.
 
     Returns:
-        The number of distinct heads that have a row, or -1: there was no room.
+        The number of heads that have a row, or -1: there was no room. If they are
+        counted, each is there once.
     """
     jobs, origins = _list_jobs(slot, positive, negative, wiring)
     if origins.size == 0:
@@ -356,6 +357,8 @@ def derive(
     no_flags = np.empty(0, np.uint8)
     known = _run_jobs(jobs, origins, visible, no_flags, wiring, lists, state)
     if known < 0:
+        return known
+    if not state[HAS_COUNTERS]:
         return known
     keys, numbers = lists[0], lists[1]
     return tally(known, keys[IN_FOUND], keys[IN_SPARE], numbers[IN_COUNTS])

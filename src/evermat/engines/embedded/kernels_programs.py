@@ -5,8 +5,8 @@ look up (`programs`). Relations and indexes are described by numbers as well, th
 addresses of their arrays among them (`layout`), so that a call takes the same few
 arguments however many arrays it reads.
 
-Most rows have at most one match, which is found for a block of them at once
-(`kernels_steps`). For the others programs run one binding at a time, by nested loops.
+A program is run on a block of rows at a time (`kernels_steps`): what they join with is
+another block, or several of them, one after the other.
 """
 
 from __future__ import annotations
@@ -16,50 +16,47 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded.kernels import (
+    inner_kernel,
     int64,
     kernel,
     sort_keys,
-    uint8,
     uint32,
     uint64,
 )
-from evermat.engines.embedded.kernels_lookups import find_rows, part_of_run
+from evermat.engines.embedded.kernels_lookups import find_rows
 from evermat.engines.embedded.kernels_steps import (
     BLOCK,
-    BY_HALF,
+    FOUND_BY,
     INDEX,
     KEY_SIZE,
-    KIND,
+    LEVEL_SIZE,
     MOST_SLOTS,
-    MOST_STEPS,
-    NOTHING,
-    ONE,
     OPERANDS,
     RELATION,
-    REQUIRE,
+    SLOTS,
+    STEP,
     STEPS,
-    goal_of,
+    begin_join,
+    count_joins,
+    draw,
+    heads_of,
     is_idle,
-    is_seen,
-    look_ahead,
-    passes,
+    members_of,
+    note_proofs,
+    put_heads,
     record_of,
     scan,
-    take,
+    take_drawn,
+    take_tests,
 )
-from evermat.engines.embedded.layout import (
-    ARITY_OF_RUN,
-    FIRST_RUN,
-    KEYS,
-    ROWS,
-    RUNS,
-    STATUS,
-)
+from evermat.engines.embedded.layout import STATUS
 from evermat.engines.embedded.raw import (
+    flags_at,
+    ids_at,
+    keys_at,
+    number_lines_at,
     prefetch,
-    read_key,
     read_number,
-    read_row,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +80,15 @@ TOO_MUCH = -1
 
 _HALF = np.uint64(32)
 _WORD = 8
+_ID = 4
 _STATUS = 2
+
+_ROOM = _ID * BLOCK * MOST_SLOTS
+_KEYS = _ROOM + 4 * _WORD * BLOCK
+_WHICH = _KEYS + _WORD * BLOCK
+_DESK = _WHICH + _ID * BLOCK
+"""Where the arrays are by which heads are looked up, in bytes from where heads wait,
+and where the first level begins."""
 
 
 # ----------------------------------------------------------------------- running it
@@ -131,6 +136,17 @@ def _find_heads(
     return known, written
 
 
+@inner_kernel("int64(int64, int64, uint64, uint64[::1], int64)")
+def _note_heads(
+    level: int, count: int, target: np.uint64, found: Keys, known: int
+) -> int:
+    """Write down heads whose rows a step has found; how many there are then."""
+    members, rows = members_of(level), heads_of(level)
+    for i in range(count):
+        found[known + i] = (target << _HALF) | uint64(rows[members[i]])
+    return known + count
+
+
 @kernel("int64(int64, int64, uint8[::1], int64[::1], int64)")
 def _list_unproved(
     low: int, high: int, proved: Flags, unproved: Places, left: int
@@ -176,20 +192,19 @@ def match_programs(
         of the patience.
     """
     is_proof = proved.size > 0
-    values = np.empty(BLOCK * MOST_SLOTS, np.uint32)
-    ids = np.empty(MOST_SLOTS, np.uint32)
-    heads = np.empty(BLOCK * MOST_SLOTS, np.uint32)
-    runs = np.empty(MOST_STEPS + 2, np.int64)
-    places = np.empty(MOST_STEPS + 2, np.int64)
-    ends = np.empty(MOST_STEPS + 2, np.int64)
-    goals = np.empty(MOST_STEPS + 2, np.uint64)
-    which = np.empty(BLOCK, np.uint32)
-    outcomes = np.empty(BLOCK, np.uint8)
-    keys = np.empty((2, BLOCK), np.uint64)
-    room = np.empty((4, BLOCK), np.int64)
+    levels = int64(1)
     most = int64(0)
     for job in range(jobs.shape[0]):
+        levels = max(levels, 1 + count_joins(jobs[job, PROGRAM]))
         most = max(most, jobs[job, HIGH] - jobs[job, LOW])
+    desk = np.empty(_DESK + levels * LEVEL_SIZE, np.uint8)
+    start = int64(desk.ctypes.data)
+    heads = ids_at(start, BLOCK * MOST_SLOTS)
+    room = number_lines_at(start + _ROOM, 4, BLOCK)
+    keys, which = keys_at(start + _KEYS, BLOCK), ids_at(start + _WHICH, BLOCK)
+    # Whoever is given parts of memory that hold nothing need not take hold of them.
+    visible = flags_at(int64(visible.ctypes.data), visible.size)
+    proved = flags_at(int64(proved.ctypes.data), proved.size)
     unproved = np.empty(most, np.int64)
     left = int64(0)
     known = int64(0)
@@ -202,123 +217,64 @@ def match_programs(
         done[job, MATCHED] = 0
         if is_idle(program):
             continue
-        steps = read_number(program, STEPS)
+        steps, slots = read_number(program, STEPS), read_number(program, SLOTS)
         head = record_of(program, steps + 1)
         arity = read_number(head, KEY_SIZE)
+        found_by = read_number(head, FOUND_BY)
         target = uint64(jobs[job, TARGET])
         waiting = int64(0)
         for begin in range(0, left, BLOCK):
             members = unproved[begin : min(begin + BLOCK, left)]
-            count = scan(program, rows, members, which, room[0], keys[0], values)
-            patience -= look_ahead(
-                program,
-                count,
-                visible,
-                uint8(is_proof),
-                which,
-                values,
-                outcomes,
-                ids,
-                keys,
-                room,
-            )
-            if patience < 0:
-                return int64(TOO_MUCH), written, patience
-            for member in range(members.size):
-                outcome = outcomes[member]
-                if outcome == NOTHING:
-                    continue
-                own = MOST_SLOTS * member
-                depth = steps + 1 if outcome == ONE else int64(1)
-                runs[1] = -1
-                while depth > 0:
-                    if depth > steps:
-                        done[job, MATCHED] += 1
-                        if is_proof:
-                            proved[members[member]] = 1
-                            break
-                        for a in range(arity):
-                            slot = own + read_number(head, OPERANDS + a)
-                            heads[arity * waiting + a] = values[slot]
-                        waiting += 1
-                        if waiting == BLOCK:
-                            if (
-                                known + waiting > found.size
-                                or written + (arity + 1) * waiting > fresh.size
-                            ):
-                                return int64(TOO_MUCH), written, patience
-                            known, written = _find_heads(
-                                head,
-                                waiting,
-                                target,
-                                heads,
-                                found,
-                                fresh,
-                                known,
-                                written,
-                                keys[0],
-                                which,
-                                room,
-                            )
-                            waiting = int64(0)
-                        depth = int64(0) if outcome == ONE else depth - 1
-                        continue
-                    step = record_of(program, depth)
-                    kind = read_number(step, KIND)
-                    if kind >= REQUIRE:
-                        # Passed at most once: whoever comes back goes further back.
-                        is_new = runs[depth] < 0
-                        runs[depth] = 0
-                        if is_new and passes(step, kind, visible, values, own, ids):
-                            depth += 1
-                            runs[depth] = -1
-                            continue
-                        depth -= 1
-                        continue
-                    by_half = kind == BY_HALF
-                    if runs[depth] < 0:
-                        goals[depth] = goal_of(step, values, own, ids)
-                        places[depth] = 0
-                        ends[depth] = 0
-                    goal = goals[depth]
-                    shift = _HALF if by_half else uint64(0)
-                    index = read_number(step, INDEX)
-                    run = runs[depth]
-                    place = places[depth]
-                    end = ends[depth]
-                    matched = False
-                    while True:
-                        here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
-                        while place < end:
-                            key = read_key(read_number(here, KEYS), place)
-                            if key >> shift != goal >> shift:
-                                place = end
-                                break
-                            row = int64(read_row(read_number(here, ROWS), place))
-                            place += 1
-                            patience -= 1
-                            if is_seen(step, row, visible) and take(
-                                step, row, key, values, own
-                            ):
-                                matched = True
-                                break
-                        if matched:
-                            break
-                        run += 1
-                        if run >= read_number(index, RUNS):
-                            break
-                        here = index + _WORD * (FIRST_RUN + ARITY_OF_RUN * run)
-                        place, end = part_of_run(here, goal, uint8(by_half))
-                    if patience < 0:
-                        return int64(TOO_MUCH), written, patience
-                    if matched:
-                        runs[depth] = run
-                        places[depth] = place
-                        ends[depth] = end
-                        depth += 1
-                        runs[depth] = -1
+            level, number, joining = start + _DESK, int64(0), int64(0)
+            count = scan(program, rows, members, level)
+            while True:
+                count = take_tests(program, number + 1, count, level, visible)
+                if read_number(level, STEP) <= steps and count > 0:
+                    begin_join(record_of(program, read_number(level, STEP)), level)
+                    joining += 1
+                elif is_proof:
+                    done[job, MATCHED] += note_proofs(level, count, proved)
+                else:
+                    done[job, MATCHED] += count
+                    if waiting + count > BLOCK or found_by > 0:
+                        if (
+                            known + waiting + count > found.size
+                            or written + (arity + 1) * waiting > fresh.size
+                        ):
+                            return int64(TOO_MUCH), written, patience
+                        known, written = _find_heads(
+                            head,
+                            waiting,
+                            target,
+                            heads,
+                            found,
+                            fresh,
+                            known,
+                            written,
+                            keys,
+                            which,
+                            room,
+                        )
+                        waiting = int64(0)
+                    if found_by > 0:
+                        known = _note_heads(level, count, target, found, known)
                     else:
-                        depth -= 1
+                        put_heads(head, level, count, heads, waiting)
+                        waiting += count
+                count = int64(0)
+                while joining > 0 and count == 0:
+                    level = start + _DESK + LEVEL_SIZE * (joining - 1)
+                    number = read_number(level, STEP)
+                    count = draw(record_of(program, number), slots, level, proved)
+                    joining -= count == 0
+                if count == 0:
+                    break
+                patience -= count
+                if patience < 0:
+                    return int64(TOO_MUCH), written, patience
+                level += LEVEL_SIZE
+                step, is_head = record_of(program, number), number == found_by
+                count = take_drawn(step, int64(is_head), count, level, visible)
         if known + waiting > found.size or written + (arity + 1) * waiting > fresh.size:
             return int64(TOO_MUCH), written, patience
         known, written = _find_heads(
@@ -330,10 +286,12 @@ def match_programs(
             fresh,
             known,
             written,
-            keys[0],
+            keys,
             which,
             room,
         )
+    # The desk is held until here; its parts do not hold it.
+    desk[0] = 0
     return known, written, patience
 
 

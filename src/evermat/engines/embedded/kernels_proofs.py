@@ -221,7 +221,8 @@ def _find_bodies(
     """
     relations = wiring[0]
     keys = lists[0]
-    checked, proved = given[0][CHECKED], given[0][PROVED]
+    bits = given[0]
+    checked, proved, changed = bits[CHECKED], bits[PROVED], bits[CHANGED]
     size = int64(0)
     for i in range(todo):
         if not status_of(relations, keys[IN_TODO, i]) & proved:
@@ -236,9 +237,12 @@ def _find_bodies(
         return found
     size = int64(0)
     for i in range(found):
-        if not status_of(relations, keys[IN_FOUND, i]) & checked:
-            keys[IN_TODO, size] = keys[IN_FOUND, i]
+        key = keys[IN_FOUND, i]
+        if not status_of(relations, key) & (checked | changed):
+            set_status(relations, key, changed, 0)
+            keys[IN_TODO, size] = key
             size += 1
+    mark_keys(relations, keys[IN_TODO], size, 0, changed, 0)
     return size
 
 

@@ -21,6 +21,7 @@ from evermat.engines.embedded.kernels_steps import (
     DIFFER,
     EXCLUDE,
     FIRST_OFFSET,
+    FOUND_BY,
     HEAD,
     IN_KEY,
     MOST_SLOTS,
@@ -172,7 +173,7 @@ class _Writer:
     def numbers(self, plan: Plan) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """The whole program."""
         records = [self._record(step) for step in plan.steps]
-        records.append(self._head())
+        records.append(self._head(plan.steps))
         constants = [
             number
             for at, id_ in enumerate(self.constants)
@@ -183,7 +184,9 @@ class _Writer:
         for record in records:
             offsets.append(offset)
             offset += len(record)
-        parts = [[len(plan.steps) - 1, len(self.constants)], offsets, constants]
+        slots = self.query.column_count + len(self.constants)
+        sizes = [len(plan.steps) - 1, slots, len(self.constants)]
+        parts = [sizes, offsets, constants]
         return np.array([n for part in (*parts, *records) for n in part], np.int64)
 
     def _record(self, step: Step) -> list[int]:
@@ -257,13 +260,16 @@ class _Writer:
         self._use(relation, relation.primary, 1 if is_hash else SPREAD)
         return _numbers((relation, relation.primary, seen_by, kind), slots, [], [])
 
-    def _head(self) -> list[int]:
+    def _head(self, steps: Sequence[Step]) -> list[int]:
         head = self.query.head
         relation = self.relations[head.relation]
         # Facts are looked up by all of their columns, so that few buckets do.
         self._use(relation, relation.primary, 1)
         slots = self._slots(head.operands)
-        return _numbers((relation, relation.primary, EVERYBODY, HEAD), slots, [], [])
+        what = relation, relation.primary, EVERYBODY, HEAD
+        record = _numbers(what, slots, [], [])
+        record[FOUND_BY] = _finder(head, steps)
+        return record
 
     def _free(
         self,
@@ -314,6 +320,17 @@ class _Writer:
     def _constant(self, id_: int) -> int:
         self.constants.append(id_)
         return self.query.column_count + len(self.constants) - 1
+
+
+def _finder(head: Pattern, steps: Sequence[Step]) -> int:
+    """The step after the first that finds the very fact that is the head, or 0."""
+    for number, step in enumerate(steps[1:], 1):
+        match step:
+            case Probe(pattern=pattern) | Test(pattern=pattern, present=True):
+                there = pattern.relation, pattern.operands
+                if there == (head.relation, head.operands):
+                    return number
+    return 0
 
 
 def _role(pattern: Pattern) -> int:
