@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.engines.embedded import cores, kernels_rows
-from evermat.engines.embedded.fresh_rows import give_rows
+from evermat.engines.embedded.fresh_rows import Numbered, give_rows
 from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.relation import MATERIALISED, NONRECURSIVE, Relation
 from evermat.engines.embedded.store import missing_rows
@@ -131,11 +131,12 @@ def test_agree_fresh_facts_are_given_rows(
     first: list[Record], second: list[Record]
 ) -> None:
     relations = [Relation(f"p{arity}", arity) for arity in range(4)]
+    numbered = Numbered.of(relations)
     for records, may_be_known in ((first, False), (second, True)):
         stream = [n for number, ids in records for n in (number, *ids[:number])]
         found = {}
         for number, rows, counts in give_rows(
-            np.array(stream, np.uint32), relations, may_be_known=may_be_known
+            np.array(stream, np.uint32), numbered, may_be_known=may_be_known
         ):
             table = relations[number].table[:, rows].T.tolist()
             found[number] = dict(zip(map(tuple, table), counts.tolist(), strict=True))

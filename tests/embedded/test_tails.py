@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evermat.engines.embedded import index
-from evermat.engines.embedded.fresh_rows import give_rows
+from evermat.engines.embedded.fresh_rows import Numbered, give_rows
 from evermat.engines.embedded.kernels_lookups import find_row, key_of
 from evermat.engines.embedded.relation import Relation
 from mutants import Mutant, fails, plant
@@ -61,7 +61,9 @@ def play(seed: int) -> None:
         stream = [n for fact in told.elements() for n in (0, *fact)]
         found = {
             tuple(relation.table[:, row].tolist()): int(times)
-            for _, rows, counts in give_rows(np.array(stream, np.uint32), [relation])
+            for _, rows, counts in give_rows(
+                np.array(stream, np.uint32), Numbered.of([relation])
+            )
             for row, times in zip(rows, counts, strict=True)
         }
         assert found == told
@@ -90,13 +92,13 @@ def test_few_new_facts_make_no_runs() -> None:
     # The first facts make room for more, the next one is alone in a run.
     for numbers in (range(300), range(300, 301)):
         stream = [n for at in numbers for n in (0, at, 7)]
-        give_rows(np.array(stream, np.uint32), [relation])
+        give_rows(np.array(stream, np.uint32), Numbered.of([relation]))
         indexes = indexes_of(relation)
     for each in indexes:
         relation.describe(each)
     before = [list(each.runs) for each in indexes]
     for number in range(301, 330):
-        give_rows(np.array([0, number, 7], np.uint32), [relation])
+        give_rows(np.array([0, number, 7], np.uint32), Numbered.of([relation]))
         assert [each.runs for each in indexes] == before
     assert relation.count == 330
 

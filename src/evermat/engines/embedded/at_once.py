@@ -21,7 +21,7 @@ from evermat.engines.embedded.arrays import NO_FLAGS
 from evermat.engines.embedded.bits import Marker
 from evermat.engines.embedded.codes import mark_visible
 from evermat.engines.embedded.flat import Flat
-from evermat.engines.embedded.fresh_rows import give_rows
+from evermat.engines.embedded.fresh_rows import Numbered, give_rows
 from evermat.engines.embedded.kernels_programs import (
     MATCHED,
     TOO_MUCH,
@@ -338,10 +338,10 @@ class AtOnce:
         written = int(ends[-1])
         if not written:
             return found
-        relations = [self._plans.relations[name] for name in names]
+        numbered = Numbered.of([self._plans.relations[name] for name in names])
         more = {
             names[number]: (rows, counts)
-            for number, rows, counts in give_rows(self._fresh[:written], relations)
+            for number, rows, counts in give_rows(self._fresh[:written], numbered)
         }
         return joined(found, more)
 

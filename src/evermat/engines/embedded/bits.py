@@ -38,7 +38,7 @@ class Growing(GrowingFacts):
     There are few bits, so a set gives its bit back as soon as nobody holds it.
     """
 
-    __slots__ = ("__weakref__", "_new", "_rows", "_sets", "_settled", "bit")
+    __slots__ = ("__weakref__", "_new", "_rows", "_sets", "_settled", "bit", "compared")
 
     def __init__(self, sets: Sets, bit: int) -> None:
         self._sets = sets
@@ -48,6 +48,9 @@ class Growing(GrowingFacts):
         """Facts that are not among the rows yet."""
         self._settled: Settled | None = None
         """What is in the set, unless it has changed since somebody asked."""
+        self.compared: tuple[Settled, Settled, Settled] | None = None
+        """What was in this set and in another one, and in this one only, when somebody
+        last asked."""
 
     @property
     def rows(self) -> dict[str, list[Rows]]:
@@ -78,7 +81,7 @@ class Growing(GrowingFacts):
         if self.is_empty():
             self._settled = facts
         elif known is not None and not set(known.names()) & set(facts.names()):
-            self._settled = Settled(known.rows | facts.rows)
+            self._settled = known.beside(facts)
         else:
             self._settled = None
         self._new.append(facts)

@@ -32,13 +32,12 @@ def keys_of(facts: Settled, store: Store, wires: Wires) -> Keys:
     return keys
 
 
-def facts_of(keys: Keys, wires: Wires, spare: Keys) -> Settled:
-    """The facts of keys, which may be put in order; there is as much room to spare."""
+def facts_of(keys: Keys, wires: Wires) -> Settled:
+    """The facts of keys."""
     if not keys.size:
         return Settled({})
     rows = np.empty(keys.size, np.int32)
     names = wires.names
     lines = np.empty((len(names), 4), np.int64)
-    count = split_keys(wires.arrays[0], keys, keys.size, spare, rows, lines)
-    lines = lines[:count]
+    lines = lines[: split_keys(wires.arrays[0], keys, rows, lines)]
     return Settled(Flat([names[at] for at in lines[:, 3].tolist()], rows, lines))

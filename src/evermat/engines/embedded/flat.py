@@ -119,6 +119,13 @@ class Flat:
         )
         return Flat(list(places), rows[:size], lines)
 
+    def followed_by(self, other: Flat) -> Flat:
+        """All rows of both, which have no relation in common."""
+        lines = np.concatenate([self.lines[:, :3], other.lines[:, :3]])
+        lines[len(self.names) :, 1:] += self.rows.size
+        rows = np.concatenate([self.rows, other.rows])
+        return Flat(self.names + other.names, rows, lines)
+
     def part(self, rows: Rows, lines: Numbers) -> Flat:
         """Other rows of some of the relations, as kernels give them."""
         if not lines.size:

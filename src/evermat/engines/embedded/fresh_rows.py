@@ -7,7 +7,7 @@ are sorted and counted for all relations by few calls.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,14 +23,26 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.relation import Relation
 
 
+class Numbered(NamedTuple):
+    """Relations by number, and how many columns they have."""
+
+    relations: Sequence[Relation]
+    arities: Numbers
+
+    @classmethod
+    def of(cls, relations: Sequence[Relation]) -> Numbered:
+        """Number relations."""
+        return cls(relations, np.array([each.arity for each in relations], np.int64))
+
+
 def give_rows(
-    records: Ids, relations: Sequence[Relation], *, may_be_known: bool = False
+    records: Ids, numbered: Numbered, *, may_be_known: bool = False
 ) -> list[tuple[int, Rows, Rows]]:
     """Give rows to facts that have none.
 
     Args:
         records: the facts.
-        relations: by number.
+        numbered: what their numbers mean.
         may_be_known: whether some may have rows by now.
 
     Returns:
@@ -38,7 +50,7 @@ def give_rows(
     """
     if not records.size:
         return []
-    arities: Numbers = np.array([each.arity for each in relations], np.int64)
+    relations, arities = numbered
     ends: Numbers = np.zeros(len(relations) + 1, np.int64)
     keys: Keys = np.empty(records.size, np.uint64)
     kernels_heads.group_records(records, arities, ends, keys)

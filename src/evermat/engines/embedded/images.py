@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 MANY_SEARCHES = 1 << 13
 """After so many look-ups indexes are told of them."""
 
+FEW_MENTIONING = 1 << 13
+"""There is room for so many facts about some ids at first: to look for them again costs
+far more than room."""
+
 
 class Images:
     """Answers questions about few facts and equal constants."""
@@ -222,7 +226,7 @@ class _Columns:
 
 def _found(columns: _Columns, ids: Ids, visible: Flags, bit: int) -> Settled:
     """Rows that mention one of some ids."""
-    room = 1024
+    room = FEW_MENTIONING
     while True:
         found = np.empty(room, np.int32)
         lines = np.empty((len(columns.names), 4), np.int64)

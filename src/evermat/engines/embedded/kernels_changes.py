@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numba.core.types import unliteral
 
-from evermat.engines.embedded.kernels import inner_kernel, int64, kernel, sort_keys
+from evermat.engines.embedded.kernels import inner_kernel, int64, kernel
 from evermat.engines.embedded.kernels_programs import (
     MATCHED,
     READ,
@@ -215,22 +215,19 @@ def group_rows(keys: Keys, size: int, first: int, starts: Numbers, rows: Rows) -
     return starts[starts.size - 1]
 
 
-@kernel(f"int64({NUMBERS}, {KEYS}, int64, {KEYS}, int32[::1], {TABLE})")
-def split_keys(
-    relations: Numbers, keys: Keys, size: int, spare: Keys, rows: Rows, lines: Numbers
-) -> int:
-    """Put facts in order, as rows and lines of `kernels_sets`; how many lines."""
-    ordered = sort_keys(keys[:size], spare[:size])
+@kernel(f"int64({NUMBERS}, {KEYS}, int32[::1], {TABLE})")
+def split_keys(relations: Numbers, keys: Keys, rows: Rows, lines: Numbers) -> int:
+    """Have facts as rows and lines of `kernels_sets`; how many lines."""
+    starts = np.empty(relations.size + 1, np.int64)
+    group_rows(keys, keys.size, 0, starts, rows)
     found = int64(0)
-    for i in range(size):
-        number = int64(ordered[i] >> HALF)
-        rows[i] = int64(ordered[i] & LOWER)
-        if found == 0 or lines[found - 1, 3] != number:
+    for number in range(relations.size):
+        if starts[number + 1] > starts[number]:
             lines[found, 0] = relations[number]
-            lines[found, 1] = i
+            lines[found, 1] = starts[number]
+            lines[found, 2] = starts[number + 1]
             lines[found, 3] = number
             found += 1
-        lines[found - 1, 2] = i + 1
     return found
 
 

@@ -155,6 +155,27 @@ def list_members(
     return place
 
 
+@kernel(int64(_ids, _ids, _ids, _ids))
+def list_different(ids: Ids, mine: Ids, theirs: Ids, found: Ids) -> int:
+    """The ids with other links in one array than in another, in order, each once.
+
+    Links of ids beyond an array lead nowhere. Returns how many ids there are.
+    """
+    size = 0
+    for one in ids:
+        left = mine[one] if one < mine.size else np.uint32(0)
+        right = theirs[one] if one < theirs.size else np.uint32(0)
+        found[size] = one
+        size += left != right
+    found[:size].sort()
+    kept = 0
+    for i in range(size):
+        if i == 0 or found[i] != found[i - 1]:
+            found[kept] = found[i]
+            kept += 1
+    return kept
+
+
 @kernel(int64(_table, _ids, _rows, _flags))
 def mark_moved(table: Ids, links: Ids, rows: Rows, moved: Flags) -> int:
     """Mark rows with a constant that something else stands for; returns how many."""

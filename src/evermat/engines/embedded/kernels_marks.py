@@ -54,6 +54,7 @@ from evermat.engines.embedded.kernels_names import (
     others_of,
     put,
     put_once,
+    read_names,
     room_for_names,
     seek,
     set_bit,
@@ -63,6 +64,7 @@ from evermat.engines.embedded.kernels_names import (
 )
 from evermat.engines.embedded.kernels_search import (
     IN_ALONE,
+    IN_BEHIND,
     IN_EXPLORED,
     IN_MENTIONED,
     IN_OTHERS,
@@ -173,6 +175,17 @@ def _rewrite(task: int) -> None:
 
 
 @part
+def _is_split(key: np.uint64, task: int) -> bool:
+    """Whether a fact mentions a name that had others which it has no more."""
+    ids = room_for_names(0, task)
+    for at in range(read_names(key, ids, task)):
+        name = int64(ids[at])
+        if others_of(name, OLD, task) != others_of(name, NEW, task):
+            return True
+    return False
+
+
+@part
 def _compare(is_changed: bool, task: int) -> None:  # noqa: FBT001  kernels have no keywords
     """Find out behind which facts nothing is given any more, and behind which now."""
     room = read_number(task, ROOM_OF_LIST)
@@ -181,11 +194,11 @@ def _compare(is_changed: bool, task: int) -> None:  # noqa: FBT001  kernels have
         key = key_at(IN_OLD, i, task)
         if has(IS_NEW, key, task):
             continue
-        if is_changed:
-            count = list_given(key, WITHDRAWN, -1, NEW, task)
-        else:
+        if i < size_of(IN_BEHIND, task) and not (is_changed and _is_split(key, task)):
             # The search knows it, and has asked in the same order.
             count = int64(read_row(still, i))
+        else:
+            count = list_given(key, WITHDRAWN, -1, NEW, task)
         if count > 0:
             set_bit(IS_STILL, key, task)
         else:

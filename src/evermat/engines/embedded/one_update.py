@@ -33,7 +33,6 @@ from evermat.engines.embedded.kernels_changes import (
     IN_DELETED,
     IN_LOG,
     IN_OLD_COUNTS,
-    IN_SPARE,
     IS_TOUCHED,
     LISTS,
     LOGGED,
@@ -215,21 +214,20 @@ class ProvedUpdate:
         return keys_of(facts, self.store, self.wiring)
 
     def _facts(self, keys: Keys) -> Settled:
-        return facts_of(keys, self.wiring, self.room.keys[IN_SPARE])
+        return facts_of(keys, self.wiring)
 
     # -- facts that are derived for the first time
 
     def _give_rows(self) -> bool:
         """Give rows to facts that have none; whether there is room."""
-        state, names = self.state, self.wiring.names
-        relations = [self.store.relations[name] for name in names]
+        state, names, numbered = self.state, self.wiring.names, self.wiring.numbered
         fresh = self.room.fresh[: state[FRESH]]
         # What is not counted need not be told apart.
         end = int(state[FRESH_NONRECURSIVE]) if state[HAS_COUNTERS] else 0
         for which, part in ((NONRECURSIVE, fresh[:end]), (RECURSIVE, fresh[end:])):
             # Rules of both sorts may have derived a fact.
             again = which == RECURSIVE and end > 0
-            for number, rows, counts in give_rows(part, relations, may_be_known=again):
+            for number, rows, counts in give_rows(part, numbered, may_be_known=again):
                 self._count_new(which, names[number], rows, counts)
                 first = int(state[CANDIDATES])
                 last = first + rows.size

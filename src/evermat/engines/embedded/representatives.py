@@ -439,7 +439,14 @@ class Cliques:
         if mine is theirs and self._integers == other._integers:
             return NO_IDS
         if theirs.is_copy_of(mine):
-            every = _distinct(theirs.touched)
+            every = theirs.touched
+            if not self._integers and not other._integers:
+                few = np.empty(every.size, np.uint32)
+                size = kernels_cliques.list_different(
+                    every, self.links, other.links, few
+                )
+                return few[:size]
+            every = _distinct(every)
         else:
             size = max(self.links.size, other.links.size)
             every = np.arange(size, dtype=np.uint32)

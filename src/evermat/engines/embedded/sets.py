@@ -171,11 +171,22 @@ class Sets:
         return Settled(both)
 
     def _without(self, left: Facts, right: Facts, names: Names) -> Settled:
+        if isinstance(left, Growing) and isinstance(right, Growing) and names is None:
+            return self._only_in(left, right)
         found = self._walk(left, names)
         if isinstance(right, Within) and right.facts is left:
             region = right.region
             return _filtered(found, lambda n, r: self._outside(region, n, r))
         return self._kept(found, right, present=False)
+
+    def _only_in(self, left: Growing, right: Growing) -> Settled:
+        """What one growing set has and another has not: updates ask more than once."""
+        mine, theirs = left.settled(), right.settled()
+        known = left.compared
+        if known is None or known[0] is not mine or known[1] is not theirs:
+            found = self._kept(mine, right, present=False)
+            known = left.compared = mine, theirs, found
+        return known[2]
 
     def _within(self, inner: Facts, region: Region, names: Names) -> Settled:
         names = region.names if names is None else names & region.names

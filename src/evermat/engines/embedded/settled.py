@@ -52,6 +52,12 @@ class Settled(SettledFacts):
             self._flat = flattened(self.rows, relations)
         return self._flat
 
+    def beside(self, other: Settled) -> Settled:
+        """All facts of both, which have no relation in common."""
+        if self._flat is None or other._flat is None:
+            return Settled(self.rows | other.rows)
+        return Settled(self._flat.followed_by(other._flat))
+
     def is_empty(self) -> bool:
         """Whether the set has no facts."""
         return not (self._rows if self._flat is None else self._flat.names)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import Role
+from evermat.engines.embedded.fresh_rows import Numbered
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 
 if TYPE_CHECKING:
@@ -72,12 +73,14 @@ class Wires:
         numbers: the number of each relation.
         programs: all programs, by number.
         arrays: all of it as numbers, when it was last described.
+        numbered: the relations themselves, likewise.
         work: for each program how many rows it has read and how many matches it had,
             since programs were last told of it.
     """
 
     arrays: Wired
     work: Numbers
+    numbered: Numbered
 
     def __init__(self, plans: Plans) -> None:
         self._plans = plans
@@ -160,8 +163,10 @@ class Wires:
 
     def _lay_out(self, slots: int, recursive: list[int]) -> None:
         """Put it all in arrays."""
-        relations = self._plans.relations
-        addresses = [relations[name].address for name in self.names]
+        known = self._plans.relations
+        relations = [known[name] for name in self.names]
+        self.numbered = Numbered.of(relations)
+        addresses = [relation.address for relation in relations]
         entries = [self._entries.get(slot, []) for slot in range(slots)]
         every = [entry for some in entries for entry in some]
         programs = [

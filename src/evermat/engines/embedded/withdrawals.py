@@ -28,7 +28,6 @@ from evermat.engines.embedded.kernels_changes import (
     HAS_FRESH,
     IN_ADDED,
     IN_DELETED,
-    IN_SPARE,
     LOWER,
     MATCHES,
     NUMBER_LISTS,
@@ -322,14 +321,12 @@ class _OneWithdrawal:
 
     def _facts(self, which: int) -> Settled:
         """The facts of a list."""
-        return facts_of(self._keys(which), self.wires, self.room.keys[IN_SPARE])
+        return facts_of(self._keys(which), self.wires)
 
     def _give_rows(self) -> None:
         """Give rows to facts that have none."""
-        wires, relations = self.wires, self.store.relations
-        known = [relations[name] for name in wires.names]
-        give_rows(self.room.fresh[: self.task[FRESH]], known)
-        wires.describe()
+        give_rows(self.room.fresh[: self.task[FRESH]], self.wires.numbered)
+        self.wires.describe()
 
     def _take_back(self) -> None:
         """Have neither of the two sets changed."""
