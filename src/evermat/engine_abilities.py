@@ -181,7 +181,8 @@ class EqualityEngine(Engine, Protocol):
     ) -> SettledFacts:
         """The facts of a view about constants whose representative differs.
 
-        They mention such a constant, or what stands for it before or after.
+        They mention such a constant, or what stands for it before or after. The facts
+        of the view mention only constants that stand for themselves before.
         """
 
     def nodes_of(

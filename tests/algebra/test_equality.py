@@ -124,8 +124,8 @@ def test_law_facts_are_found_by_constants_in_any_place(engine: Engine) -> None:
 
 def test_law_facts_about_moved_constants_are_found(engine: Engine) -> None:
     facts = [
-        *(fact("p", "a", "x"), fact("p", "y", "b"), fact("q", 1), fact("q", 2)),
-        *(fact("p", "c", "d"), fact("q", "e")),
+        *(fact("p", 1, "x"), fact("p", "y", "b"), fact("q", 1), fact("q", 2)),
+        *(fact("p", "c", "c"), fact("q", "e")),
     ]
     kept = given(engine, *facts)
     before = merged(kept, ("a", 1), ("c", "d"))

@@ -79,7 +79,8 @@ class Maintained:
     def _compared(self) -> CliqueChange:
         engine, run = self._update.engine, self._update.run
         before, after = self._update.before, self._update.after
-        found = engine.about_moved(before, after, run.possible)
+        # What is new among facts about moved constants is among those that came.
+        found = engine.about_moved(before, after, engine.materialised)
         if found.is_empty():
             return CliqueChange(before, after, *self._facts)
         lost, gained = run.changes()

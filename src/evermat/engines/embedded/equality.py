@@ -170,8 +170,9 @@ class EqualityOperators(ABC):
         moved = old.differences(new)
         if not moved.size:
             return Settled({})
-        every = np.concatenate([moved, old.map(moved), new.map(moved)])
-        return self._mentioning(np.unique(every), facts)
+        ones = np.concatenate([old.map(moved), new.map(moved)])
+        # No fact mentions the others.
+        return self._mentioning(np.unique(ones[old.map(ones) == ones]), facts)
 
     def _mentioning(self, ids: Ids, facts: Facts) -> Settled:
         """The facts of a view that mention one of some ids, which are in order."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from evermat.engines.embedded.kernels import int32, int64, kernel, uint16
 from evermat.engines.embedded.layout import COUNTERS, STATUS
 from evermat.engines.embedded.raw import (
+    prefetch,
     read_number,
     read_row,
     read_status,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 RELATION, LOW, HIGH, ORIGIN = range(4)
 
 _lines = "int64[:, ::1]"
+_COUNT = 4
 
 
 @kernel(f"void({_lines}, int32[::1], int64, boolean, int64[::1])")
@@ -54,10 +56,14 @@ def forget_counts(lines: Numbers, rows: Rows) -> None:
     for line in range(lines.shape[0]):
         for which in range(2):
             counter = read_number(lines[line, RELATION], COUNTERS + which)
-            if counter != 0:
-                for i in range(lines[line, LOW], lines[line, HIGH]):
-                    if read_row(counter, int64(rows[i])) != 0:
-                        write_row(counter, int64(rows[i]), int32(0))
+            if counter == 0:
+                continue
+            # Which counts are zero is hard to guess, and waits for what is read.
+            for i in range(lines[line, LOW], lines[line, HIGH]):
+                prefetch(counter + _COUNT * int64(rows[i]))
+            for i in range(lines[line, LOW], lines[line, HIGH]):
+                if read_row(counter, int64(rows[i])) != 0:
+                    write_row(counter, int64(rows[i]), int32(0))
 
 
 @kernel(f"int64({_lines}, int64, int64, int64, {_lines}, int64)")

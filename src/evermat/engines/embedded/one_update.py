@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.counters import Overwritten
     from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.store import Store
     from evermat.engines.embedded.wiring import Wiring
 
@@ -224,19 +225,22 @@ class ProvedUpdate:
         fresh = self.room.fresh[: state[FRESH]]
         # What is not counted need not be told apart.
         end = int(state[FRESH_NONRECURSIVE]) if state[HAS_COUNTERS] else 0
+        candidates, first = self.room.keys[IN_CANDIDATES], int(state[CANDIDATES])
+        relations: list[Relation] = []
         for which, part in ((NONRECURSIVE, fresh[:end]), (RECURSIVE, fresh[end:])):
             # Rules of both sorts may have derived a fact.
             again = which == RECURSIVE and end > 0
             for number, rows, counts in give_rows(part, numbered, may_be_known=again):
                 self._count_new(which, names[number], rows, counts)
-                first = int(state[CANDIDATES])
                 last = first + rows.size
                 if last > MOST_FACTS:
                     return False
-                key = np.uint64(number) << _HALF
-                self.room.keys[IN_CANDIDATES, first:last] = key | rows.astype(np.uint64)
-                state[CANDIDATES] = last
-        self.wiring.describe()
+                candidates[first:last] = rows
+                candidates[first:last] |= np.uint64(number << 32)
+                first = last
+                relations.append(numbered.relations[number])
+        state[CANDIDATES] = first
+        self.wiring.describe_grown(relations)
         return True
 
     # -- how it ends

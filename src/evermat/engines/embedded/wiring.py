@@ -116,6 +116,14 @@ class Wires:
                         relation.describe(index)
         self._time = self._plans.time
 
+    def describe_grown(self, relations: Iterable[Relation]) -> None:
+        """The same, where no others have changed since."""
+        for relation in relations:
+            for index in self._uses[relation]:
+                if index.described != relation.count:
+                    relation.describe(index)
+        self._time = self._plans.time
+
     def make_directories(self) -> None:
         """Have directories for all look-ups to come."""
         for relation, indexes in self._uses.items():

@@ -168,8 +168,9 @@ class EqualityOperators(ABC):
         """The facts of a view about constants whose representative differs."""
         old, new = cast("Cliques", before), cast("Cliques", after)
         moved = old.differences(new)
-        every = np.concatenate([moved, old.map(moved), new.map(moved)])
-        return self._mentioning(np.unique(every), facts)
+        ones = np.concatenate([old.map(moved), new.map(moved)])
+        # No fact mentions the others.
+        return self._mentioning(np.unique(ones[old.map(ones) == ones]), facts)
 
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
