@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.engines.embedded import kernels
-from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.arrays import NO_KEYS, NO_ROWS
 from evermat.engines.embedded.layout import (
     ARITY_OF_RUN,
     FIRST_RUN,
@@ -39,6 +39,12 @@ WORTH = 128
 about as long as all look-ups without it took longer."""
 
 _NEVER = 1 << 62
+
+BITS_PER_KEY = 8
+"""How many bits a filter has for each key: a tenth of what is not there passes."""
+
+MOST_FILTERED = 1 << 16
+"""Runs of more keys have no filter, as it would not stay in the cache."""
 
 TAIL = 256
 """A last run of less than half as many keys has room for so many (`kernels_tails`). It
@@ -70,13 +76,18 @@ def make_keys(columns: Ids) -> Keys:
 
 
 class Run(SortedPairs):
-    """Sorted keys and their rows, with a directory that is made when first asked."""
+    """Sorted keys and their rows, with a directory that is made when first asked.
 
-    __slots__ = ("_base", "_directory", "_line", "_shift")
+    Short runs also have a filter: bits that are set for the upper halves of their keys.
+    Most of what is looked for is in the first run, and not in the others.
+    """
+
+    __slots__ = ("_base", "_directory", "_filter", "_line", "_shift")
 
     def __init__(self, keys: Keys, rows: Rows, size: int | None = None) -> None:
         super().__init__(keys, rows, size)
         self._directory: Rows = NO_ROWS
+        self._filter: Keys = NO_KEYS
         self._base = 0
         self._shift = 0
         self._line: tuple[int, ...] | None = None
@@ -145,9 +156,18 @@ class Run(SortedPairs):
         self._directory = directory
         self._line = None
 
+    def require_filter(self) -> None:
+        """Make a filter unless there is one."""
+        if not self._filter.size:
+            # Room has its share, as it may be filled without asking.
+            bits = BITS_PER_KEY * self.keys_with_room.size
+            self._filter = np.zeros(1 << (bits // 64).bit_length(), np.uint64)
+            kernels.make_filter(self.keys, self._filter)
+            self._line = None
+
     @property
     def line(self) -> tuple[int, ...]:
-        """Where everything is; a directory only if there is one."""
+        """Where everything is; a directory and a filter only if there are any."""
         if self._line is None:
             directory = self._directory
             self._line = (
@@ -158,6 +178,8 @@ class Run(SortedPairs):
                 directory.size - 1 if directory.size else 0,
                 self._base,
                 self._shift,
+                address(self._filter) if self._filter.size else 0,
+                64 * self._filter.size - 1,
             )
         return self._line
 
@@ -184,7 +206,8 @@ class Run(SortedPairs):
     @property
     def nbytes(self) -> int:
         """Memory in use."""
-        return self.keys.nbytes + self.rows.nbytes + self._directory.nbytes
+        own = self.keys.nbytes + self.rows.nbytes
+        return own + self._directory.nbytes + self._filter.nbytes
 
 
 class Index:
@@ -235,6 +258,8 @@ class Index:
         enough = WORTH * self.searches
         self._next = _NEVER
         for run in self.runs:
+            if (run is not self.runs[0] and len(run) <= MOST_FILTERED) or run.is_tail:
+                run.require_filter()
             if run.is_tail:
                 self.layout[ROOM_OF_LAST] = TAIL
             elif FEW < len(run) <= enough:

@@ -302,6 +302,15 @@ def make_directory(keys: Keys, base: int, shift: int, places: Rows) -> None:
         bucket += 1
 
 
+@kernel(_void(_keys, _keys))
+def make_filter(keys: Keys, words: Keys) -> None:
+    """Set a bit for the upper half of each key, one of a power of two."""
+    mask = int64(64 * words.size - 1)
+    for key in keys:
+        bit = int64(key >> _HALF) & mask
+        words[bit >> 6] |= uint64(1) << uint64(bit & 63)
+
+
 @kernel(int64(_ids, _keys, _rows, int64, int64, _rows, _rows))
 def find_halves(
     ids: Ids,

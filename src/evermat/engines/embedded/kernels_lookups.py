@@ -23,8 +23,10 @@ from evermat.engines.embedded.layout import (
     BASE,
     BUCKETS,
     DIRECTORY,
+    FILTER,
     FIRST_RUN,
     KEYS,
+    MASK,
     ROOM,
     ROWS,
     RUNS,
@@ -51,6 +53,14 @@ _NARROW = 4
 """So many keys are compared without further decisions."""
 
 
+@inner_kernel("int64(int64, uint64)")
+def _may_have(run: int, goal: np.uint64) -> int:
+    """Whether the filter of a run lets a goal pass: 1, or 0 if no key is equal."""
+    bit = int64(goal >> _HALF) & read_number(run, MASK)
+    word = read_key(read_number(run, FILTER), bit >> 6)
+    return int64((word >> uint64(bit & 63)) & uint64(1))
+
+
 @inner_kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
 def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     """Where keys equal to a goal begin in a run, and an end that is not before theirs.
@@ -58,6 +68,8 @@ def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     Keys need only have the upper half of the goal if it is looked up `by_half`, where
     its lower half is zero.
     """
+    if read_number(run, FILTER) != 0 and not _may_have(run, goal):
+        return int64(0), int64(0)
     low = int64(0)
     high = read_number(run, SIZE)
     buckets = read_number(run, BUCKETS)
@@ -185,6 +197,18 @@ def find_places(
         lasts: is given an end, likewise.
         room: as much room again.
     """
+    if read_number(run, FILTER) != 0:
+        passing = np.empty(size, np.uint32)
+        kept = int64(0)
+        for i in range(size):
+            at = which[i]
+            firsts[at] = 0
+            lasts[at] = 0
+            passing[kept] = at
+            kept += _may_have(run, goals[at])
+        if kept == 0:
+            return
+        which, size = passing, kept
     buckets = read_number(run, BUCKETS)
     shift = read_number(run, SHIFT)
     base = read_number(run, BASE)

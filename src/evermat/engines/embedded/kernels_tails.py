@@ -19,13 +19,16 @@ from evermat.engines.embedded.kernels import (
     sort_pairs,
     uint16,
     uint32,
+    uint64,
 )
 from evermat.engines.embedded.layout import (
     ARITY,
     ARITY_OF_RUN,
     BUCKETS,
+    FILTER,
     FIRST_RUN,
     KEYS,
+    MASK,
     PRIMARY,
     ROOM,
     ROOM_OF_LAST,
@@ -81,6 +84,11 @@ def _put_in_last(index: int, keys: Keys, rows: Rows, size: int) -> None:
     write_number(run, SIZE, left + 1 + size)
     # A directory would have to be made anew.
     write_number(run, BUCKETS, 0)
+    filter_, mask = read_number(run, FILTER), read_number(run, MASK)
+    for i in range(size):
+        bit = int64(keys[i] >> _HALF) & mask
+        word = read_key(filter_, bit >> 6) | (uint64(1) << uint64(bit & 63))
+        write_key(filter_, bit >> 6, word)
     while right >= 0:
         place = left + right + 1
         if left >= 0 and read_key(old_keys, left) > keys[right]:

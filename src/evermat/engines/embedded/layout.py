@@ -24,8 +24,11 @@ RUNS, ROOM_OF_LAST, FIRST_RUN = range(3)
 """An index: how many runs there are, how many keys fit into the last of them where it
 is, and where the numbers of the first one begin."""
 
-KEYS, ROWS, SIZE, DIRECTORY, BUCKETS, BASE, SHIFT, ARITY_OF_RUN = range(8)
-"""A run: addresses, lengths, and what its directory is made for; see `index.Run`."""
+KEYS, ROWS, SIZE, DIRECTORY, BUCKETS, BASE, SHIFT, FILTER, MASK, ARITY_OF_RUN = range(
+    10
+)
+"""A run: addresses, lengths, and what its directory and its filter are made for; see
+`index.Run`."""
 
 MOST_RUNS = 40
 """Each run is at most a third as long as the one before it, and their rows have 31
