@@ -48,6 +48,15 @@ class FactTypeError(EvermatError, TypeError):
     code: ClassVar[str] = "EM403"
 
 
+_MOMENTS = frozenset(
+    each.id
+    for each in (
+        *(pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns")),
+        *(pa.timestamp("s"), pa.duration("s"), pa.month_day_nano_interval()),
+    )
+)
+"""Types of columns with dates and times."""
+
 Stage = Callable[[Sequence[object], str], pa.Table | StagedRows]
 """Takes frames where they are, given with the name of their predicate."""
 
@@ -124,7 +133,7 @@ def _plain_tables(
             return None
         for at in range(known.arity):
             column = table.column(at)
-            if column.null_count or pa.types.is_temporal(column.type):
+            if column.null_count or column.type.id in _MOMENTS:
                 return None
         tables[name] = table
     return tables

@@ -103,6 +103,24 @@ def test_few_new_facts_make_no_runs() -> None:
     assert relation.count == 330
 
 
+def test_united_runs_are_told_to_all_who_read_them() -> None:
+    relation = Relation("p", 2)
+    for numbers in (range(900), range(900, 1000)):
+        stream = [n for at in numbers for n in (0, at, 7)]
+        give_rows(np.array(stream, np.uint32), Numbered.of([relation]))
+    relation.require_layout()
+    assert len(relation.primary.runs) == 2
+    before = relation.changed_at
+    relation.unite_runs(relation.primary)
+    # Others know by this that addresses of the former runs are no good.
+    assert relation.changed_at > before
+    assert len(relation.primary.runs) == 1
+    relation.require_layout()
+    assert [compiled_code_finds(relation, (at, 7)) for at in range(1000)] == [
+        *range(1000)
+    ]
+
+
 # ----------------------------------------------------------------- planted bugs
 
 MUTANTS = (

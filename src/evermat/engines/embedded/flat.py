@@ -126,6 +126,18 @@ class Flat:
         rows = np.concatenate([self.rows, other.rows])
         return Flat(self.names + other.names, rows, lines)
 
+    def without(self, names: frozenset[str]) -> Flat:
+        """The rows of all but some relations."""
+        kept = [at for at, name in enumerate(self.names) if name not in names]
+        if not kept:
+            return Flat([], self.rows[:0], self.lines[:0])
+        lines = self.lines[kept, :3]
+        parts = [self.rows[low:high] for _, low, high in lines.tolist()]
+        lines[:, 2] = np.cumsum(lines[:, 2] - lines[:, 1])
+        lines[1:, 1] = lines[:-1, 2]
+        lines[0, 1] = 0
+        return Flat([self.names[at] for at in kept], np.concatenate(parts), lines)
+
     def part(self, rows: Rows, lines: Numbers) -> Flat:
         """Other rows of some of the relations, as kernels give them."""
         if not lines.size:

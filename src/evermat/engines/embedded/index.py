@@ -40,6 +40,10 @@ about as long as all look-ups without it took longer."""
 
 _NEVER = 1 << 62
 
+MOST_UNITED = 1 << 20
+"""Up to this many keys are united to one run when updates first use an index: beside
+making indexes for them, and plans, that takes little."""
+
 BITS_PER_KEY = 8
 """How many bits a filter has for each key: a tenth of what is not there passes."""
 
@@ -308,6 +312,20 @@ class Index:
                 del runs[at]
         if len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
             runs[-1] = runs[-1].as_tail()
+
+    def unite_runs(self) -> bool:
+        """Have one run, unless there are many keys; whether that is a change.
+
+        The layout is that of the former runs then.
+        """
+        runs = self.runs
+        if len(runs) < 2 or sum(map(len, runs)) > MOST_UNITED:  # noqa: PLR2004
+            return False
+        while len(runs) > 1:
+            runs[-2] = Run(*merge_pairs(runs[-2], runs[-1]))
+            del runs[-1]
+        self.described = -1
+        return True
 
     def note_added(self, size: int, count: int) -> None:
         """Take note that compiled code has added so many rows; there are `count`."""

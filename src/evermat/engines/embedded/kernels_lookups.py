@@ -146,7 +146,7 @@ def find_row(
     """The row of a fact, or -1; `goal` is its key, and it begins at a place of ids."""
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
-        place, end = part_of_run(run, goal, uint8(0))
+        place, end = part_of_run(run, goal, uint8(arity == 1))
         row = row_in_run(relation, run, goal, place, end, arity, ids, start)
         if row >= 0:
             return row
@@ -299,7 +299,8 @@ def find_rows(
         missing[i] = i
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
-        find_places(run, uint8(0), goals, missing, size, firsts, lasts, room[3])
+        is_half = uint8(arity == 1)
+        find_places(run, is_half, goals, missing, size, firsts, lasts, room[3])
         left = int64(0)
         for i in range(size):
             at = missing[i]

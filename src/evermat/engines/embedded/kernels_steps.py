@@ -333,7 +333,7 @@ def _find_same(step: int, count: int, level: int) -> None:
         sought[i] = which[i]
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
-        find_places(run, uint8(0), goals, sought, count, firsts, lasts, room)
+        find_places(run, uint8(size == 1), goals, sought, count, firsts, lasts, room)
         left = int64(0)
         for i in range(count):
             at = sought[i]

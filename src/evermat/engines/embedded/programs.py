@@ -263,8 +263,9 @@ class _Writer:
     def _head(self, steps: Sequence[Step]) -> list[int]:
         head = self.query.head
         relation = self.relations[head.relation]
-        # Facts are looked up by all of their columns, so that few buckets do.
-        self._use(relation, relation.primary, 1)
+        # Facts are looked up by all of their columns, so that few buckets do, unless
+        # there is only one column.
+        self._use(relation, relation.primary, SPREAD if relation.arity == 1 else 1)
         slots = self._slots(head.operands)
         what = relation, relation.primary, EVERYBODY, HEAD
         record = _numbers(what, slots, [], [])

@@ -476,6 +476,11 @@ class Relation:
             index.add(keys, np.arange(index.covered, self.count, dtype=np.int32))
             index.covered = self.count
 
+    def unite_runs(self, index: Index) -> None:
+        """Have few runs of an index that is looked up again and again."""
+        if index.unite_runs():
+            self._clock.tick(self)
+
     def require_layout(self) -> int:
         """Bring the layout up to date; where it is."""
         if self.primary.described != self.count:

@@ -176,6 +176,8 @@ class Sets:
         found = self._walk(left, names)
         if isinstance(right, Within) and right.facts is left:
             region = right.region
+            if region.relations == region.names:
+                return found.outside(region.names)
             return _filtered(found, lambda n, r: self._outside(region, n, r))
         return self._kept(found, right, present=False)
 

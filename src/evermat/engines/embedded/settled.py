@@ -58,6 +58,15 @@ class Settled(SettledFacts):
             return Settled(self.rows | other.rows)
         return Settled(self._flat.followed_by(other._flat))
 
+    def outside(self, names: frozenset[str]) -> Settled:
+        """The facts of all but some relations."""
+        if names.isdisjoint(self.names()):
+            return self
+        if self._flat is not None:
+            return Settled(self._flat.without(names))
+        rows = self.rows
+        return Settled({name: rows[name] for name in rows if name not in names})
+
     def is_empty(self) -> bool:
         """Whether the set has no facts."""
         return not (self._rows if self._flat is None else self._flat.names)

@@ -156,7 +156,9 @@ class Wires:
 
     def _use(self, index: Index, relation: Relation) -> None:
         """Have an index up to date from now on."""
-        self._uses.setdefault(relation, {})[index] = None
+        if index not in self._uses.setdefault(relation, {}):
+            relation.unite_runs(index)
+            self._uses[relation][index] = None
         self._time = -1
 
     def _connect(self, name: str, slot: int, programs: Iterable[Program]) -> None:
