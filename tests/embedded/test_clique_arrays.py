@@ -29,8 +29,8 @@ MUTANTS = (
     Mutant(
         "a spare keeps the rings of what it was",
         "embedded.clique_arrays",
-        "        self.ring[places] = other.ring[places]\n",
-        "",
+        "other.links, other.ring, other.others",
+        "other.links, self.ring, other.others",
         "bf",
     ),
     Mutant(
@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant(
         "a blank spare keeps what was equal",
         "embedded.clique_arrays",
-        "self.links[places] = self.ring[places] = self.others[places] = 0",
-        "pass",
+        "        kernels_cliques.copy_places(\n",
+        "        if other.links.size: kernels_cliques.copy_places(\n",
         "bf",
     ),
 )

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from evermat.engines.embedded import kernels_cliques
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -127,13 +129,12 @@ class CliqueArrays:
 
     def correct(self, other: CliqueArrays, places: Ids) -> None:
         """Be a copy of others, which differ in some places at most."""
-        if not other.links.size:
-            self.links[places] = self.ring[places] = self.others[places] = 0
-            return
-        self.links[places] = other.links[places]
-        self.ring[places] = other.ring[places]
-        self.others[places] = other.others[places]
-        self._blocks |= other._blocks
+        mine = self.links, self.ring, self.others
+        kernels_cliques.copy_places(
+            places, *mine, other.links, other.ring, other.others
+        )
+        if other.links.size:
+            self._blocks |= other._blocks
 
 
 class Held:

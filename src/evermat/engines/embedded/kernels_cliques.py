@@ -23,6 +23,7 @@ from evermat.engines.embedded.kernels import (
     _ids,
     _rows,
     _table,
+    _void,
     int64,
     kernel,
     uint8,
@@ -153,6 +154,45 @@ def list_members(
             member ^= ring[member]
             place += 1
     return place
+
+
+@kernel(_void(_ids, _ids, _ids, _rows, _ids, _ids, _rows))
+def copy_places(
+    places: Ids,
+    links: Ids,
+    ring: Ids,
+    others: Rows,
+    from_links: Ids,
+    from_ring: Ids,
+    from_others: Rows,
+) -> None:
+    """Have some places of three arrays as they are in others; zeros if these are none.
+
+    The latter have as many elements otherwise.
+    """
+    for one in places:
+        if from_links.size == 0:
+            links[one] = 0
+            ring[one] = 0
+            others[one] = 0
+        else:
+            links[one] = from_links[one]
+            ring[one] = from_ring[one]
+            others[one] = from_others[one]
+
+
+@kernel(int64(_ids, _ids, _ids))
+def list_roots(names: Ids, links: Ids, roots: Ids) -> int:
+    """What stands for names, in order, each once; how many they are."""
+    for i in range(names.size):
+        roots[i] = names[i] ^ links[names[i]]
+    roots.sort()
+    kept = 0
+    for i in range(roots.size):
+        if i == 0 or roots[i] != roots[i - 1]:
+            roots[kept] = roots[i]
+            kept += 1
+    return kept
 
 
 @kernel(int64(_ids, _ids, _ids, _ids))

@@ -290,7 +290,9 @@ class Cliques:
         with self._writing():
             names = unite()
             if names.size:
-                roots = _distinct(_followed(names, self.links))
+                roots = np.empty(names.size, np.uint32)
+                size = kernels_cliques.list_roots(names, self.links, roots)
+                roots = roots[:size]
                 members = self._clique(roots)
                 self._held.arrays.note(members)
                 self._moved = members.size - roots.size
