@@ -94,8 +94,8 @@ def test_few_new_facts_make_no_runs() -> None:
         stream = [n for at in numbers for n in (0, at, 7)]
         give_rows(np.array(stream, np.uint32), Numbered.of([relation]))
         indexes = indexes_of(relation)
-    for each in indexes:
-        relation.describe(each)
+        for each in indexes:
+            relation.describe(each)
     before = [list(each.runs) for each in indexes]
     for number in range(301, 330):
         give_rows(np.array([0, number, 7], np.uint32), Numbered.of([relation]))

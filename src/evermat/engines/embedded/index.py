@@ -257,18 +257,18 @@ class Index:
     def describe(self, count: int) -> None:
         """Bring the layout up to date with a relation of so many rows."""
         self.layout[RUNS] = len(self.runs)
-        self.layout[ROOM_OF_LAST] = 0
+        has_tail = bool(self.runs) and self.runs[-1].is_tail
+        self.layout[ROOM_OF_LAST] = TAIL if has_tail else 0
         place = FIRST_RUN
         enough = WORTH * self.searches
         self._next = _NEVER
         for run in self.runs:
             if (run is not self.runs[0] and len(run) <= MOST_FILTERED) or run.is_tail:
                 run.require_filter()
-            if run.is_tail:
-                self.layout[ROOM_OF_LAST] = TAIL
-            elif FEW < len(run) <= enough:
+            needs_directory = len(run) > FEW and not run.is_tail
+            if needs_directory and len(run) <= enough:
                 run.require_directory(self.spread)
-            elif len(run) > enough and not run.has_directory:
+            elif needs_directory and not run.has_directory:
                 self._next = min(self._next, len(run) // WORTH + 1)
             self.layout[place : place + ARITY_OF_RUN] = run.line
             place += ARITY_OF_RUN
@@ -310,7 +310,9 @@ class Index:
             if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
                 runs[at - 1] = Run(*merge_pairs(runs[at - 1], runs[at]))
                 del runs[at]
-        if len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
+        # Not before compiled code reads the index: there can be many small relations.
+        is_read = self.described >= 0
+        if is_read and len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
             runs[-1] = runs[-1].as_tail()
 
     def unite_runs(self) -> bool:
