@@ -49,8 +49,13 @@ _HALF = np.uint64(32)
 _WORD = 8
 _ROW = 4
 _SIGN = 63
-_NARROW = 4
-"""So many keys are compared without further decisions."""
+
+ALONE = 2
+"""How keys of one id are looked for."""
+
+_NARROW = 8
+"""So many keys are compared without further decisions: as many as are fetched at once,
+or nearly so."""
 
 
 @inner_kernel("int64(int64, uint64)")
@@ -139,6 +144,12 @@ def row_in_run(
     return int64(-1)
 
 
+@inner_kernel("int64(int64, int64, int64)")
+def first_row(run: int, place: int, end: int) -> int:
+    """The first row in a part of a run, or -1 if there is none."""
+    return int64(read_row(read_number(run, ROWS), place)) if place < end else int64(-1)
+
+
 @inner_kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
 def find_row(
     relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
@@ -168,7 +179,7 @@ def _all_ones_if_less(one: np.uint64, other: np.uint64) -> int:
 
 
 @kernel(
-    "void(int64, uint8, uint64[::1], uint32[::1], int64, int64[::1], int64[::1], "
+    "boolean(int64, uint8, uint64[::1], uint32[::1], int64, int64[::1], int64[::1], "
     "int64[::1])"
 )
 def find_places(
@@ -180,7 +191,7 @@ def find_places(
     firsts: Places,
     lasts: Places,
     room: Places,
-) -> None:
+) -> bool:
     """Do for many goals what `part_of_run` does for one.
 
     Runs are larger than the cache, and each read decides where the next one is. So all
@@ -189,13 +200,16 @@ def find_places(
 
     Args:
         run: where to look.
-        by_half: see `part_of_run`.
+        by_half: see `part_of_run`; `ALONE`, if keys have no other half.
         goals: keys.
         which: which of them to look for.
         size: how many.
         firsts: is given where the keys begin, in the place of each goal.
         lasts: is given an end, likewise.
         room: as much room again.
+
+    Returns:
+        Whether all keys from each beginning to its end are equal to the goal.
     """
     if read_number(run, FILTER) != 0:
         passing = np.empty(size, np.uint32)
@@ -207,7 +221,7 @@ def find_places(
             passing[kept] = at
             kept += _may_have(run, goals[at])
         if kept == 0:
-            return
+            return True
         which, size = passing, kept
     buckets = read_number(run, BUCKETS)
     shift = read_number(run, SHIFT)
@@ -235,13 +249,16 @@ def find_places(
         lasts[at] = high
         room[at] = high - low
         widest = max(widest, high - low)
-        middle = low if is_exact else (low + high) >> 1
-        prefetch(keys + _WORD * middle)
+        if not is_exact:
+            prefetch(keys + _WORD * ((low + high) >> 1))
+        elif by_half != ALONE:
+            prefetch(keys + _WORD * low)
         prefetch(rows + _ROW * low)
     if is_exact:
-        return
+        return True
     # No branch depends on what is read, because half of all guesses would be wrong.
-    last = read_number(run, SIZE) - 1
+    total = read_number(run, SIZE)
+    last = total - 1
     while widest > _NARROW:
         for i in range(size):
             at = which[i]
@@ -255,15 +272,27 @@ def find_places(
             room[at] = width
             prefetch(keys + _WORD * (low + (width >> 1)))
         widest >>= 1
+    # All keys before a part are less than its goal, and none after it is: so it does
+    # not matter if some of them are counted.
     for i in range(size):
         at = which[i]
-        low, width = firsts[at], room[at]
+        low = min(firsts[at], max(total - _NARROW, 0))
         before = int64(0)
-        for step in range(_NARROW):
-            key = read_key(keys, min(low + step, last))
-            before += int64(key < goals[at]) & int64(step < width)
+        if total >= _NARROW:
+            for step in range(_NARROW):
+                before += int64(read_key(keys, low + step) < goals[at])
+        else:
+            for step in range(total):
+                before += int64(read_key(keys, step) < goals[at])
         firsts[at] = low + before
         prefetch(rows + _ROW * (low + before))
+    return False
+
+
+@inner_kernel("uint8(int64)")
+def part_of_key(size: int) -> int:
+    """How facts of so many columns are looked for by `find_places`."""
+    return uint8(ALONE if size == 1 else 0)
 
 
 @kernel(
@@ -299,14 +328,25 @@ def find_rows(
         missing[i] = i
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
-        is_half = uint8(arity == 1)
-        find_places(run, is_half, goals, missing, size, firsts, lasts, room[3])
+        half = part_of_key(arity)
+        is_sure = find_places(run, half, goals, missing, size, firsts, lasts, room[3])
+        is_sure = is_sure and arity == 1
         left = int64(0)
         for i in range(size):
             at = missing[i]
-            rows[at] = row_in_run(
-                relation, run, goals[at], firsts[at], lasts[at], arity, ids, arity * at
-            )
+            if is_sure:
+                rows[at] = first_row(run, firsts[at], lasts[at])
+            else:
+                rows[at] = row_in_run(
+                    relation,
+                    run,
+                    goals[at],
+                    firsts[at],
+                    lasts[at],
+                    arity,
+                    ids,
+                    arity * at,
+                )
             if rows[at] < 0:
                 missing[left] = at
                 left += 1
