@@ -471,6 +471,8 @@ class Withdrawal:
 
     Attributes:
         representatives: those after it.
+        about_moved: what `about_moved` finds among the materialised facts, unless that
+            is to be asked.
         withdrawn, given: representatives of given facts that go and that come.
         cleared, set: facts that cease to be explicit in the engine, and that become so.
         implied, not_implied: explicit facts that are not given themselves, from now on
@@ -480,6 +482,7 @@ class Withdrawal:
     """
 
     representatives: Representatives
+    about_moved: SettledFacts | None
     withdrawn: SettledFacts
     given: SettledFacts
     cleared: SettledFacts

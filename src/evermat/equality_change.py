@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import SAME_AS, TRIPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from evermat.algebra import Snapshot
     from evermat.engine_abilities import Representatives
@@ -38,8 +39,9 @@ def expanded_outcome(outcome: Outcome, arities: Mapping[str, int]) -> Outcome:
     change = outcome.cliques
     if change is None:
         return outcome
-    old = Side(change.old, change.before, arities)
-    new = Side(change.new, change.after, arities)
+    stayed = () if change.stayed is None else (change.stayed,)
+    old = Side((change.lost, *stayed), change.before, arities)
+    new = Side((change.gained, *stayed), change.after, arities)
     return replace(outcome, removed=Gone(old, new), added=Gone(new, old))
 
 
@@ -48,11 +50,16 @@ class Side:
 
     Equalities between different constants are told in `same_as` and as triples, if
     somebody can ask about these; that a constant is equal to itself is not told.
+
+    Args:
+        facts: the facts, in parts that have none in common.
+        representatives: which constants are equal.
+        arities: the predicates that can be asked about.
     """
 
     def __init__(
         self,
-        facts: Snapshot,
+        facts: Sequence[Snapshot],
         representatives: Representatives,
         arities: Mapping[str, int],
     ) -> None:
@@ -64,7 +71,8 @@ class Side:
     @cached_property
     def names(self) -> frozenset[str]:
         """The predicates that have facts."""
-        names = {name for name in self.facts.relations() if not is_auxiliary(name)}
+        every = chain.from_iterable(part.relations() for part in self.facts)
+        names = {name for name in every if not is_auxiliary(name)}
         if not self.representatives.is_identity():
             names |= {SAME_AS, TRIPLE} & self.arities.keys()
         return frozenset(names)
@@ -76,7 +84,8 @@ class Side:
         return self.representatives.expanded_size(self._normal(name))
 
     def _normal(self, name: str) -> pa.Table:
-        return read_relation(self.facts, name, self.arities[name])
+        arity = self.arities[name]
+        return joined_tables([read_relation(part, name, arity) for part in self.facts])
 
     def table(self, name: str) -> pa.Table:
         """All facts of a predicate."""

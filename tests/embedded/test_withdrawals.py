@@ -100,6 +100,17 @@ def test_the_random_stories_reach_every_part(done: list[Withdrawal | None]) -> N
     assert any(not each.given.is_empty() for each in ours)
     assert any(not each.implied.is_empty() for each in ours)
     assert any(not each.not_implied.is_empty() for each in ours)
+    about = [each.about_moved for each in ours]
+    assert any(each is not None and not each.is_empty() for each in about)
+
+
+def test_facts_about_split_cliques_may_be_too_many(
+    monkeypatch: pytest.MonkeyPatch, done: list[Withdrawal | None]
+) -> None:
+    monkeypatch.setattr(withdrawals, "PATIENCE_FOR_ALL", 24)
+    for seed in range(12):
+        play(seed)
+    assert any(each is not None and each.about_moved is None for each in done)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +251,13 @@ MUTANTS = (
         "embedded.component",
         "CHECKING_ALONE: rules.checking_alone.delta,",
         "CHECKING_ALONE: rules.checking_alone.rederive,",
+        "bf",
+    ),
+    Mutant(
+        "facts about cliques that fall apart are overlooked",
+        "embedded.withdrawals",
+        "else self._facts(IN_ABOUT)",
+        "else self._facts(IN_GIVEN)",
         "bf",
     ),
     Mutant(

@@ -70,7 +70,7 @@ class Standing:
 
     def _side(self, facts: pa.Table, pairs: pa.Table) -> Side:
         rows = _Rows(facts, self._dictionary, self._arities)
-        return Side(rows, self._cliques(pairs), self._arities)
+        return Side([rows], self._cliques(pairs), self._arities)
 
     def _cliques(self, pairs: pa.Table) -> Representatives:
         cliques = cast("EqualityEngine", make_engine("embedded")).representatives()

@@ -79,14 +79,11 @@ class Maintained:
     def _compared(self) -> CliqueChange:
         engine, run = self._update.engine, self._update.run
         before, after = self._update.before, self._update.after
-        # What is new among facts about moved constants is among those that came.
-        found = engine.about_moved(before, after, engine.materialised)
-        if found.is_empty():
+        about = self._update.about_moved()
+        if about.is_empty():
             return CliqueChange(before, after, *self._facts)
-        lost, gained = run.changes()
-        old = engine.settle(lost | (found & engine.materialised))
-        new = engine.settle(gained | (found & run.updated))
-        return CliqueChange(before, after, engine.snapshot(old), engine.snapshot(new))
+        stayed = engine.snapshot(engine.settle(about & run.updated))
+        return CliqueChange(before, after, *self._facts, stayed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -142,6 +142,7 @@ class EqualityUpdate:
             tracing=job.tracing,
         )
         self.marks: Marks | None = None
+        self._about_moved: SettledFacts | None = None
         self.run.report = StratumReport(1)
         self.run.reports.append(self.run.report)
 
@@ -167,6 +168,7 @@ class EqualityUpdate:
         if done is None:
             return False
         self.after = done.representatives
+        self._about_moved = done.about_moved
         self.marks = Marks(done.withdrawn, done.given, done.cleared, done.set)
         self._change_implied(done.not_implied, done.implied)
         report = StratumReport(
@@ -360,6 +362,17 @@ class EqualityUpdate:
     def moved(self) -> SettledFacts:
         """The constants whose representative is another one after the update."""
         return self.engine.moved(self.before, self.after, MOVED)
+
+    def about_moved(self) -> SettledFacts:
+        """The facts before the update about constants that something else stands for.
+
+        New ones are among those that the update adds.
+        """
+        known = self._about_moved
+        if known is None:
+            engine = self.engine
+            known = engine.about_moved(self.before, self.after, engine.materialised)
+        return known
 
     def _shared(
         self, facts: SettledFacts, representatives: Representatives

@@ -133,14 +133,17 @@ class CliqueChange:
 
     Attributes:
         before, after: which constants were equal, and which are.
-        old: facts that left, or that stood for other facts than they do now.
-        new: facts that came, or that stand for other facts than they did.
+        lost: facts that left.
+        gained: facts that came.
+        stayed: other facts that stood for other facts than they do now, if there are
+            any.
     """
 
     before: Representatives
     after: Representatives
-    old: Snapshot
-    new: Snapshot
+    lost: Snapshot
+    gained: Snapshot
+    stayed: Snapshot | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

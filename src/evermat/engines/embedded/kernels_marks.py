@@ -27,6 +27,7 @@ from evermat.engines.embedded.kernels_changes import (
     IN_DELTA,
     IN_OPEN,
     IN_TODO,
+    PATIENCE,
     PROVED,
     part,
 )
@@ -67,6 +68,7 @@ from evermat.engines.embedded.kernels_search import (
     IN_BEHIND,
     IN_EXPLORED,
     IN_MENTIONED,
+    IN_NODES,
     IN_OTHERS,
     IN_PROVED,
     IN_SHARED,
@@ -75,7 +77,7 @@ from evermat.engines.embedded.kernels_search import (
     WITHDRAWN,
     how_it_stands,
 )
-from evermat.engines.embedded.raw import read_number, read_row
+from evermat.engines.embedded.raw import read_number, read_row, write_number
 from evermat.engines.embedded.relation import EXPLICIT, MATERIALISED
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ facts that stand for them, and those of the former that stand for others."""
 
 IN_AFFECTED, IN_OLD, IN_NEW, IN_TOUCHED = IN_MENTIONED, IN_TODO, IN_OPEN, IN_BATCH
 IN_WITHDRAWN, IN_GIVEN, IN_CLEARED = IN_CHECKED, IN_DELTA, IN_DELAYED
-IN_IMPLIED, IN_NOT_IMPLIED = IN_CANDIDATES, IN_EXPLORED
+IN_IMPLIED, IN_NOT_IMPLIED, IN_ABOUT = IN_CANDIDATES, IN_EXPLORED, IN_NODES
 """Lists that the search does not need any more."""
 
 
@@ -150,6 +152,36 @@ def _list_affected(task: int) -> None:
             one = next_of(one, OLD, task)
     list_mentioning(sought, EXPLICIT, -1, SEEN, IN_AFFECTED, task)
     clear_list(IN_AFFECTED, SEEN, task)
+
+
+@part
+def _is_other(node: np.uint64, task: int) -> bool:
+    """Whether something else stands for a name of a clique than before."""
+    first = name_of(node, task)
+    one = next_of(first, OLD, task)
+    while one != first:
+        if link_of(one, OLD, task) != link_of(one, NEW, task):
+            return True
+        one = next_of(one, OLD, task)
+    return False
+
+
+@part
+def _list_about(task: int) -> None:
+    """Facts that held about cliques that fall apart: they stand for others now.
+
+    If they are too many, the list is said to have -1 of them.
+    """
+    patience = read_number(task, PATIENCE)
+    sought = int64(0)
+    for i in range(size_of(IN_DELETED, task)):
+        node = key_at(IN_DELETED, i, task)
+        if int64(node >> HALF) == SAME and _is_other(node, task):
+            sought = seek(name_of(node, task), sought, task)
+    list_mentioning(sought, MATERIALISED, -1, SEEN, IN_ABOUT, task)
+    if read_number(task, PATIENCE) < 0:
+        set_size(IN_ABOUT, -1, task)
+        write_number(task, PATIENCE, patience)
 
 
 @part
@@ -249,6 +281,7 @@ def mark_given(task: int, is_changed: bool) -> int:  # noqa: FBT001  kernels hav
         IN_CLEARED,
         IN_IMPLIED,
         IN_NOT_IMPLIED,
+        IN_ABOUT,
     ):
         set_size(which, 0, task)
     for i in range(size_of(IN_SHARED, task)):
@@ -276,4 +309,6 @@ def mark_given(task: int, is_changed: bool) -> int:  # noqa: FBT001  kernels hav
     ends = how_it_stands(task)
     if ends != DONE:
         clear_list(IN_ADDED, ADDED, task)
+    elif is_changed:
+        _list_about(task)
     return ends

@@ -37,6 +37,7 @@ from evermat.engines.embedded.kernels_changes import (
 )
 from evermat.engines.embedded.kernels_doubts import search_doubts
 from evermat.engines.embedded.kernels_marks import (
+    IN_ABOUT,
     IN_CLEARED,
     IN_GIVEN,
     IN_IMPLIED,
@@ -337,8 +338,10 @@ class _OneWithdrawal:
 
     def _found(self, after: Cliques) -> Withdrawal:
         task = self.task
+        about = None if task[SIZES + IN_ABOUT] < 0 else self._facts(IN_ABOUT)
         return Withdrawal(
             representatives=after,
+            about_moved=about,
             withdrawn=self._facts(IN_WITHDRAWN),
             given=self._facts(IN_GIVEN),
             cleared=self._facts(IN_CLEARED),
