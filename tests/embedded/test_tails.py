@@ -134,15 +134,15 @@ MUTANTS = (
     Mutant(
         "the index by the second column is forgotten",
         "embedded.relation",
-        "            other.note_added(size, self.count)",
-        "            other.covered = other.described = self.count",
+        "            self._indexes[1, 0].note_added(size, count)",
+        "            self._indexes[1, 0].covered = count",
         "",
     ),
     Mutant(
         "how often facts are there is told in another order",
         "embedded.relation",
-        "counts[:size]\n\n    def append_wide",
-        "counts[:size][::-1]\n\n    def append_wide",
+        "np.int32), counts[:size]",
+        "np.int32), counts[:size][::-1]",
         "",
     ),
 )

@@ -9,7 +9,12 @@ import pytest
 
 from engine_facts import facts_of
 from equality_scenarios import NAMES, TrackedEquality
-from evermat.engines.embedded import at_once, one_update, whole_updates
+from evermat.engines.embedded import (
+    at_once,
+    kernels_updates,
+    one_update,
+    whole_updates,
+)
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.lang.parser import parse_rules
 from mutants import Mutant, fails, plant
@@ -188,6 +193,28 @@ def test_an_error_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert some.rows("reach") == {(2, 3), (3, 4), (2, 4)}
 
 
+def test_new_facts_get_rows_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = RULES.splitlines()[1:3]
+    some = Example(EmbeddedEngine(), "\n".join(rules), counters=False, edge=[])
+    some.update(insert={"edge": [(0, 1)]}, algorithm="remat")
+    # The first facts make room for those that follow.
+    for at in range(1, 8):
+        some.update(insert={"edge": [(at, at + 1)]}, algorithm="bf")
+    calls = []
+    maintain = kernels_updates.maintain
+
+    def noted(*arguments: object) -> int:
+        calls.append(arguments)
+        return maintain(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(one_update, "maintain", noted)
+    some.update(insert={"edge": [(8, 9)]}, algorithm="bf")
+    assert len(calls) == 1
+    assert some.rows("reach") == {(x, y) for y in range(10) for x in range(y)}
+    some.update(delete={"edge": [(0, 1)]}, algorithm="bf")
+    assert some.rows("reach") == {(x, y) for y in range(10) for x in range(1, y)}
+
+
 # ---------------------------------------------------------------- with equality
 
 
@@ -266,6 +293,27 @@ MUTANTS = (
         "embedded.one_update",
         "self.state[[DELETIONS, ADDITIONS]] = self.before",
         "self.before = (0, 0)",
+        "bf",
+    ),
+    Mutant(
+        "nobody is told of rows that facts got on the way",
+        "embedded.wiring",
+        "                relation.note_appended(line[0], has_other=line[1] != 0)\n",
+        "                pass\n",
+        "bf",
+    ),
+    Mutant(
+        "facts that get rows are put into one index only",
+        "embedded.wiring",
+        "    return count, other, count\n",
+        "    return count, 0, count\n",
+        "bf",
+    ),
+    Mutant(
+        "facts that came back are left in the set of those that went",
+        "embedded.engine",
+        "self.store.show(come, zeros=bits)",
+        "self.store.show(come)",
         "bf",
     ),
 )

@@ -101,6 +101,16 @@ def _put_in_last(index: int, keys: Keys, rows: Rows, size: int) -> None:
             right -= 1
 
 
+@inner_kernel("boolean(int64, int64, int64, int64)")
+def can_append(relation: int, count: int, other: int, size: int) -> bool:
+    """Whether there is room for so many facts in all places; see `append_few`."""
+    if count + size > read_number(relation, ROOM):
+        return False
+    if other != 0 and not _has_room(other, size):
+        return False
+    return _has_room(read_number(relation, PRIMARY), size)
+
+
 @kernel("int64(int64, int64, int64, uint64[::1], int32[::1])")
 def append_few(relation: int, count: int, other: int, keys: Keys, counts: Rows) -> int:
     """Give rows to facts that have none, if there is room for them in all places.
@@ -117,12 +127,10 @@ def append_few(relation: int, count: int, other: int, keys: Keys, counts: Rows) 
         How many facts differ, or `NO_ROOM`: then nothing has changed.
     """
     most = keys.size
+    if not can_append(relation, count, other, most):
+        return int64(NO_ROOM)
     primary = read_number(relation, PRIMARY)
     room = read_number(relation, ROOM)
-    if count + most > room or not _has_room(primary, most):
-        return int64(NO_ROOM)
-    if other != 0 and not _has_room(other, most):
-        return int64(NO_ROOM)
     spare = np.empty(most, np.uint64)
     ordered = sort_keys(keys, spare)
     rows = np.empty(most, np.int32)

@@ -3,8 +3,9 @@
 Where derivations are counted it is DRed^c: see `evermat.maintenance.dred_counting` for
 the algorithm. Otherwise facts are deleted in the manner of B/F (`kernels_proofs`).
 
-Facts that are derived for the first time have no row yet. Then the call returns, rows
-are given to them, and another call goes on where the first one stopped.
+Facts that are derived for the first time have no row yet. They are given rows if there
+is room for them. If there is none, or if derivations are counted, the call returns, and
+when they have rows another call goes on where the first one stopped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded.kernels import int64, kernel
+from evermat.engines.embedded.kernels import int64, kernel, uint64
 from evermat.engines.embedded.kernels_changes import (
     ADDED,
     ADDITIONS,
@@ -79,8 +80,10 @@ from evermat.engines.embedded.kernels_changes import (
     sets_off,
     status_of,
 )
+from evermat.engines.embedded.kernels_heads import group_records
 from evermat.engines.embedded.kernels_proofs import delete_unproved
-from evermat.engines.embedded.layout import COUNTERS
+from evermat.engines.embedded.kernels_tails import append_few, can_append
+from evermat.engines.embedded.layout import ARITY, COUNTERS
 from evermat.engines.embedded.raw import read_number, read_row, write_row
 
 if TYPE_CHECKING:
@@ -89,6 +92,8 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.layout import Numbers
 
 _MATERIALISED = 1
+_WIDEST = 2
+"""Facts of so many columns have keys that say all."""
 
 # -------------------------------------------------------------------------- counts
 
@@ -346,6 +351,51 @@ def _insert(
 
 
 @part
+def _give_rows(growth: Numbers, wiring: Wired, lists: Lists, state: Numbers) -> bool:
+    """Give rows to facts that have none, and make them candidates.
+
+    Returns:
+        Whether there was room for all of them; if not, nothing has changed.
+    """
+    relations = wiring[0]
+    candidates = lists[0][IN_CANDIDATES]
+    fresh = lists[2][: state[FRESH]]
+    if growth.shape[0] < relations.size:
+        return False
+    arities = np.empty(relations.size, np.int64)
+    for number in range(relations.size):
+        arities[number] = read_number(relations[number], ARITY)
+    ends = np.zeros(relations.size + 1, np.int64)
+    keys = np.empty(fresh.size, np.uint64)
+    group_records(fresh, arities, ends, keys)
+    start = int64(0)
+    for number in range(relations.size):
+        count, other = growth[number, 0], growth[number, 1]
+        size = ends[number] - start
+        start = ends[number]
+        if size > 0 and not (
+            0 < arities[number] <= _WIDEST
+            and can_append(relations[number], count, other, size)
+        ):
+            return False
+    if state[CANDIDATES] + start > candidates.size:
+        return False
+    counts = np.empty(start, np.int32)
+    start = int64(0)
+    for number in range(relations.size):
+        first, other = growth[number, 0], growth[number, 1]
+        mine = keys[start : ends[number]]
+        start = ends[number]
+        if mine.size > 0:
+            size = append_few(relations[number], first, other, mine, counts)
+            for row in range(first, first + size):
+                candidates[state[CANDIDATES]] = (uint64(number) << HALF) | uint64(row)
+                state[CANDIDATES] += 1
+            growth[number, 0] += size
+    return True
+
+
+@part
 def _change(
     lost: Numbers,
     gained: Numbers,
@@ -402,9 +452,14 @@ def _change(
     return ends
 
 
-@kernel(f"int64({WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {TABLE})")
+@kernel(f"int64({WIRED}, {LISTED}, {GIVEN}, {NUMBERS}, {TABLE}, {TABLE})")
 def maintain(
-    wiring: Wired, lists: Lists, given: Given, state: Numbers, report: Numbers
+    wiring: Wired,
+    lists: Lists,
+    given: Given,
+    state: Numbers,
+    report: Numbers,
+    growth: Numbers,
 ) -> int:
     """Bring facts and both counters up to date; the counts of given facts are.
 
@@ -414,6 +469,9 @@ def maintain(
         given: what changes first.
         state: where the update is; zeros at first, but for the patience.
         report: what was done, a line for each stratum; the first is for facts of none.
+        growth: for each relation how many rows it has, which changes as facts get rows,
+            and the layout of its other index; see `kernels_tails.append_few`. What
+            follows is left alone. Without lines, no facts get rows.
 
     Returns:
         `DONE`; `HAS_FRESH`, if facts without rows have to be given rows and counts,
@@ -424,15 +482,17 @@ def maintain(
     gained = np.empty(wiring[0].size + 1, np.int64)
     read = np.empty(wiring[0].size, np.uint8)
     while state[STRATUM] < report.shape[0]:
-        stratum = state[STRATUM]
-        line = report[stratum]
+        line = report[state[STRATUM]]
+        ends = int64(DONE)
         if state[PHASE] == LOSE:
             ends = _change(lost, gained, read, wiring, lists, given, state, line)
-            if ends != DONE:
-                return ends
-        ends = _insert(wiring, lists, given, state, line)
+        else:
+            ends = _insert(wiring, lists, given, state, line)
+            if ends == DONE:
+                state[STRATUM] += 1
+                state[PHASE] = LOSE
+        if ends == HAS_FRESH and _give_rows(growth, wiring, lists, state):
+            continue
         if ends != DONE:
             return ends
-        state[STRATUM] += 1
-        state[PHASE] = LOSE
     return int64(DONE)

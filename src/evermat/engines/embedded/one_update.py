@@ -170,9 +170,11 @@ class ProvedUpdate:
             self._keys(changes.given),
         )
         while True:
+            growth = self._growth()
             ends = maintain(
-                self.wiring.arrays, self.lists, given, self.state, self.report
+                self.wiring.arrays, self.lists, given, self.state, self.report, growth
             )
+            self.wiring.note_growth()
             if ends != HAS_FRESH or not self._give_rows():
                 break
         self.wiring.note_work()
@@ -218,6 +220,10 @@ class ProvedUpdate:
         return facts_of(keys, self.wiring)
 
     # -- facts that are derived for the first time
+
+    def _growth(self) -> Numbers:
+        """What compiled code needs to give rows to facts."""
+        return self.wiring.growth()
 
     def _give_rows(self) -> bool:
         """Give rows to facts that have none; whether there is room."""
@@ -271,6 +277,10 @@ class CountedUpdate(ProvedUpdate):
         super().__init__(wiring, store, room, bits, table)
         self.state[HAS_COUNTERS] = 1
         self.fresh: list[tuple[int, RowCounts]] = []
+
+    def _growth(self) -> Numbers:
+        # The counts of new facts have to be written down by those who know of them.
+        return np.empty((0, 3), np.int64)
 
     def _give_rows(self) -> bool:
         # A relation that grows takes along the counts that it knows of.

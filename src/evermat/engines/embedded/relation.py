@@ -279,23 +279,41 @@ class Relation:
             The rows, and how often each fact is there; None if there is no room, or the
             layout is not up to date.
         """
-        first = self.count
+        first, other = self.growth
         if self.primary.described != first or keys.size > TAIL:
             return None
-        other = self._indexes.get((1, 0))
-        if other is not None and other.described != first:
-            other = None
         counts: Rows = np.empty(keys.size, np.int32)
-        place = 0 if other is None else other.address
-        size = kernels_tails.append_few(self.address, first, place, keys, counts)
+        size = kernels_tails.append_few(self.address, first, other, keys, counts)
         if size < 0:
             return None
-        self.count += size
-        self._clock.tick(self)
-        self.primary.note_added(size, self.count)
-        if other is not None:
-            other.note_added(size, self.count)
+        self.note_appended(first + size, has_other=other != 0)
         return np.arange(first, self.count, dtype=np.int32), counts[:size]
+
+    @property
+    def growth(self) -> tuple[int, int]:
+        """How many rows there are, and where the layout of the other index is.
+
+        That is the one by the second of two columns; 0 if there is none, or none that
+        is up to date.
+        """
+        other = self._indexes.get((1, 0))
+        if other is None or other.described != self.count:
+            return self.count, 0
+        return self.count, other.address
+
+    def note_appended(self, count: int, *, has_other: bool) -> None:
+        """Take note that compiled code has appended rows.
+
+        Args:
+            count: how many rows there are now.
+            has_other: whether they are in the other index, too; see `growth`.
+        """
+        size = count - self.count
+        self.count = count
+        self._clock.tick(self)
+        self.primary.note_added(size, count)
+        if has_other:
+            self._indexes[1, 0].note_added(size, count)
 
     def append_wide(self, facts: Ids, keys: Keys, rows: Rows) -> None:
         """Give rows to those facts that have none; the keys are hashes in order."""

@@ -94,6 +94,8 @@ class Wires:
         self._many = MANY_SEARCHES
         self._time = -1
         """When everything was described for the last time."""
+        self._growth: tuple[Numbers, int] = np.empty((0, 3), np.int64), -1
+        """What `growth` tells, and when it was found out."""
 
     def is_apt(self) -> bool:
         """Whether relations are about as large as they were when plans were made."""
@@ -124,6 +126,30 @@ class Wires:
                     relation.describe(index)
         self._time = self._plans.time
 
+    def growth(self) -> Numbers:
+        """What compiled code needs to give rows to facts; see `kernels_updates`."""
+        known, time = self._growth
+        relations = self.numbered.relations
+        if len(known) < len(relations):
+            known = np.array([_growth_of(each) for each in relations], np.int64)
+        elif time != self._plans.time:
+            for number, relation in enumerate(relations):
+                if relation.changed_at > time:
+                    known[number] = _growth_of(relation)
+        self._growth = known, self._plans.time
+        return known
+
+    def note_growth(self) -> None:
+        """Tell relations how many rows compiled code has given to their facts."""
+        known, _ = self._growth
+        grown = np.flatnonzero(known[:, 0] != known[:, 2]).tolist()
+        if grown:
+            relations = [self.numbered.relations[number] for number in grown]
+            for relation, line in zip(relations, known[grown].tolist(), strict=True):
+                relation.note_appended(line[0], has_other=line[1] != 0)
+            known[:, 2] = known[:, 0]
+            self.describe_grown(relations)
+
     def make_directories(self) -> None:
         """Have directories for all look-ups to come."""
         for relation, indexes in self._uses.items():
@@ -137,6 +163,7 @@ class Wires:
             return
         every = chain.from_iterable(self._uses.values())
         if not any(index.wants_directories for index in every):
+            self._many += MANY_SEARCHES
             return
         self._many *= GROWTH
         searches = self.work.sum(axis=1)
@@ -160,6 +187,8 @@ class Wires:
             relation.unite_runs(index)
             self._uses[relation][index] = None
         self._time = -1
+        # It has to be known which indexes are kept up to date.
+        self._growth = self._growth[0], -1
 
     def _connect(self, name: str, slot: int, programs: Iterable[Program]) -> None:
         """Have a change of a relation set off programs of a slot."""
@@ -317,6 +346,12 @@ class Wiring(Wires):
         strata = self.strata.strata
         recursive = [0, *(bool(each.recursive.rules) for each in strata)]
         self._lay_out(_slot(len(strata), NONRECURSIVE), recursive)
+
+
+def _growth_of(relation: Relation) -> tuple[int, int, int]:
+    """What the rows of a relation are given by, and how many it knows of."""
+    count, other = relation.growth
+    return count, other, count
 
 
 def _slot(position: int, sort: int) -> int:
