@@ -111,12 +111,16 @@ class Growing(GrowingFacts):
             parts[:] = [np.concatenate(parts)]
         return parts[0]
 
+    def note_cleared(self) -> None:
+        """Take note that no row has the bit any more: the set is empty."""
+        self._rows.clear()
+        self._new.clear()
+        self._settled = self.compared = None
+
     def release(self) -> None:
         """Clear the bit everywhere and give it back; the set is empty for good."""
         self._sets.mark(self.settled(), self.bit, present=False)
-        self._rows.clear()
-        self._new.clear()
-        self._settled = None
+        self.note_cleared()
         self._sets.give_back(self.bit)
         self.bit = 0
 

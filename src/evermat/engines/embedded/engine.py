@@ -417,8 +417,13 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             self.journal(committed(self.store, self._dictionary, rows))
         self.store.withdraw(lost)
         self.store.give(new)
-        self.store.hide(gone)
-        self.store.show(come)
+        # All facts of both sets are among these, and leave them on this occasion.
+        growing = {facts for facts in (deleted, added) if isinstance(facts, Growing)}
+        bits = sum(each.bit for each in growing)
+        self.store.hide(gone, zeros=bits)
+        self.store.show(come, zeros=bits)
+        for each in growing:
+            each.note_cleared()
         self._end()
         for name in gone.names():
             self._clear_out(self.store.relations[name])
@@ -534,7 +539,4 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
 
 def _columns(tables: Mapping[str, pa.Table]) -> list[pa.ChunkedArray]:
-    # Arrow's own iterators take twice as long.
-    return [
-        table.column(at) for table in tables.values() for at in range(table.num_columns)
-    ]
+    return [column for table in tables.values() for column in table.columns]

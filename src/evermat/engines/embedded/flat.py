@@ -57,10 +57,13 @@ class Flat:
         _, lows, highs, *_ = self.lines.T.tolist()
         return zip(self.names, lows, highs, strict=True)
 
-    def mark(self, bit: int, *, present: bool) -> Numbers:
-        """Set a status bit of all rows, or clear it; how many of each are changed."""
+    def mark(self, bit: int, *, present: bool, zeros: int = 0) -> Numbers:
+        """Set a status bit of all rows, or clear it; how many of each are changed.
+
+        Other bits are cleared as well.
+        """
         changed = np.empty(len(self.names), np.int64)
-        kernels_sets.mark(self.lines, self.rows, bit, present, changed)
+        kernels_sets.mark(self.lines, self.rows, bit, present, zeros, changed)
         return changed
 
     def forget_counts(self) -> None:
@@ -132,11 +135,22 @@ class Flat:
         if not kept:
             return Flat([], self.rows[:0], self.lines[:0])
         lines = self.lines[kept, :3]
-        parts = [self.rows[low:high] for _, low, high in lines.tolist()]
+        _, lows, highs = lines.T.tolist()
+        parts: list[tuple[int, int]] = []
+        for low, high in zip(lows, highs, strict=True):
+            # Neighbours stay together.
+            if parts and parts[-1][1] == low:
+                low, _ = parts.pop()  # noqa: PLW2901
+            parts.append((low, high))
         lines[:, 2] = np.cumsum(lines[:, 2] - lines[:, 1])
         lines[1:, 1] = lines[:-1, 2]
         lines[0, 1] = 0
-        return Flat([self.names[at] for at in kept], np.concatenate(parts), lines)
+        rows = [self.rows[low:high] for low, high in parts]
+        return Flat(
+            [self.names[at] for at in kept],
+            rows[0] if len(rows) == 1 else np.concatenate(rows),
+            lines,
+        )
 
     def part(self, rows: Rows, lines: Numbers) -> Flat:
         """Other rows of some of the relations, as kernels give them."""

@@ -30,15 +30,19 @@ _lines = "int64[:, ::1]"
 _COUNT = 4
 
 
-@kernel(f"void({_lines}, int32[::1], int64, boolean, int64[::1])")
+@kernel(f"void({_lines}, int32[::1], int64, boolean, int64, int64[::1])")
 def mark(
     lines: Numbers,
     rows: Rows,
     bit: int,
     present: bool,  # noqa: FBT001  kernels have no keywords
+    zeros: int,
     changed: Numbers,
 ) -> None:
-    """Set a status bit of rows, or clear it; for how many of each line it changes."""
+    """Set a status bit of rows, or clear it; for how many of each line it changes.
+
+    Other bits are cleared as well.
+    """
     for line in range(lines.shape[0]):
         status = read_number(lines[line, RELATION], STATUS)
         changed[line] = 0
@@ -47,7 +51,7 @@ def mark(
             old = read_status(status, row)
             changed[line] += ((old & bit) != 0) != present
             new = old | bit if present else old & ~bit
-            write_status(status, row, uint16(new))
+            write_status(status, row, uint16(new & ~zeros))
 
 
 @kernel(f"void({_lines}, int32[::1])")

@@ -47,14 +47,21 @@ class Store:
             CounterColumn(RECURSIVE, self.relations, self.sets),
         )
 
-    def show(self, facts: Settled) -> None:
-        """Make facts materialised."""
-        for relation, count in self._flipped(facts, MATERIALISED, present=True):
+    def show(self, facts: Settled, *, zeros: int = 0) -> None:
+        """Make facts materialised; other status bits of theirs are cleared."""
+        for relation, count in self._flipped(
+            facts, MATERIALISED, present=True, zeros=zeros
+        ):
             relation.alive += count
 
-    def hide(self, facts: Settled) -> None:
-        """Make facts no longer materialised, and forget their counts."""
-        for relation, count in self._flipped(facts, MATERIALISED, present=False):
+    def hide(self, facts: Settled, *, zeros: int = 0) -> None:
+        """Make facts no longer materialised, and forget their counts.
+
+        Other status bits of theirs are cleared, too.
+        """
+        for relation, count in self._flipped(
+            facts, MATERIALISED, present=False, zeros=zeros
+        ):
             relation.alive -= count
         if self.sets.is_flat(facts):
             facts.flat(self.relations).forget_counts()
@@ -73,16 +80,22 @@ class Store:
             relation.given -= count
 
     def _flipped(
-        self, facts: Settled, bit: int, *, present: bool
+        self, facts: Settled, bit: int, *, present: bool, zeros: int = 0
     ) -> list[tuple[Relation, int]]:
-        """Set a bit or clear it; for how many rows of each relation is it a change."""
+        """Set a bit or clear it; for how many rows of each relation is it a change.
+
+        Other bits are cleared.
+        """
         if facts.is_empty():
             return []
         relations = [self.relations[name] for name in facts.names()]
         if self.sets.is_flat(facts):
             self.sets.describe()
-            changed = facts.flat(self.relations).mark(bit, present=present).tolist()
+            together = facts.flat(self.relations)
+            changed = together.mark(bit, present=present, zeros=zeros).tolist()
         else:
+            if zeros:
+                self.sets.mark(facts, zeros, present=False)
             changed = [
                 relation.flip(facts.rows[relation.name], bit, present=present)
                 for relation in relations
