@@ -103,6 +103,8 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         self._book = RuleBook()
         self._program = EqualityProgram(())
         self._arities: Mapping[str, int] = {}
+        self._seen: tuple[Mapping[str, int], Mapping[str, int]] = {}, {}
+        """All relations that the engine knew, and those that users can ask about."""
         self._values = values_among(engine.relations())
         self._is_foreign = False
         """Whether the engine's counts are those of another way to maintain it."""
@@ -334,7 +336,7 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         engine.declare(SAME, 2)
         engine.declare(LOST, 1)
         engine.declare(MOVED, 1)
-        arities = _visible(engine.relations())
+        arities = self._visible(engine.relations())
         if change.is_empty() and arities == self._arities:
             return _Plan(book, change, self._program, arities, start)
         program = EqualityProgram.of(book, arities)
@@ -343,6 +345,13 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         if program.rule_set == self._program.rule_set:
             program = self._program
         return _Plan(book, change, program, arities, start)
+
+    def _visible(self, known: Mapping[str, int]) -> Mapping[str, int]:
+        """Those of the relations of an engine that users can ask about."""
+        if known is not self._seen[0]:
+            shown = {name: arity for name, arity in known.items() if name[:1] != "~"}
+            self._seen = known, shown
+        return self._seen[1]
 
     def _job(self, plan: _Plan, update: Update) -> EqualityJob:
         old, new = self._program.rule_set, plan.program.rule_set
@@ -391,7 +400,3 @@ def _history_of(engine: Engine) -> History:
         given=sum(size["given"] for size in sizes),
         facts=sum(size["facts"] for size in sizes),
     )
-
-
-def _visible(arities: Mapping[str, int]) -> dict[str, int]:
-    return {name: arity for name, arity in arities.items() if name[:1] != "~"}

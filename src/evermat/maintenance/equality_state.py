@@ -23,7 +23,7 @@ from evermat.lang.syntax import TRIPLE
 from evermat.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from evermat.algebra import Facts, SettledFacts
     from evermat.engine_abilities import EqualityEngine
@@ -34,16 +34,17 @@ MOVED = "~moved"
 """Constants whose representative is another one after an update."""
 
 
-def values_among(relations: Iterable[str]) -> frozenset[Kind]:
+_ALL_BUT_IRIS = frozenset(Kind) - {Kind.IRI, Kind.BLANK}
+_ALL_BUT_NAMES = _ALL_BUT_IRIS - {Kind.STRING}
+
+
+def values_among(relations: Collection[str]) -> frozenset[Kind]:
     """The kinds of constants that are never equal to each other.
 
     Strings are names in programs without triples, as in `same_as(ann, anna)`; in
     triples they are literals.
     """
-    names = {Kind.IRI, Kind.BLANK}
-    if TRIPLE not in relations:
-        names.add(Kind.STRING)
-    return frozenset(Kind) - names
+    return _ALL_BUT_IRIS if TRIPLE in relations else _ALL_BUT_NAMES
 
 
 class GivenFacts:

@@ -442,7 +442,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         for name in known:
             self._clear_out(self.store.relations[name])
         for name in self.store.relations.keys() - known:
-            del self.store.relations[name]
+            self.store.clock.forget(self.store.relations.pop(name))
             self._arities = {}
             self._forget_programs()
 

@@ -97,11 +97,11 @@ DONE, HAS_FRESH, GAVE_UP, BELOW_ZERO = range(4)
 IN_BATCH, IN_TODO, IN_OPEN, IN_CHECKED, IN_DELAYED = 6, 7, 8, 9, 10
 """Lists of facts for proofs, which have no log."""
 
-LISTS, NUMBER_LISTS = 11, 3
+LISTS, NUMBER_LISTS = 11, 4
 """How many lists there are of each sort."""
 
-IN_ROWS, IN_COUNTS, IN_OLD_COUNTS = range(3)
-"""Lists of numbers."""
+IN_ROWS, IN_COUNTS, IN_OLD_COUNTS, IN_CHANGED = range(4)
+"""Lists of numbers; the last one is for rows that lower strata have lost and gained."""
 
 Wired = tuple[
     "Numbers", "Numbers", "Numbers", "Numbers", "Numbers", "Numbers", "Numbers"
@@ -291,6 +291,7 @@ def _order_jobs(jobs: Numbers, origins: Numbers, work: Numbers) -> None:
 def _run_jobs(
     jobs: Numbers,
     origins: Numbers,
+    rows: Rows,
     visible: Flags,
     proved: Flags,
     wiring: Wired,
@@ -299,11 +300,11 @@ def _run_jobs(
 ) -> int:
     """Run programs; how many heads that have a row were found, or -1: no room."""
     work = wiring[5]
-    keys, numbers, fresh, _, _ = lists
+    keys, _, fresh, _, _ = lists
     done = np.empty((origins.size, 2), np.int64)
     known, written, patience = match_programs(
         jobs,
-        numbers[IN_ROWS],
+        rows,
         visible,
         proved,
         keys[IN_FOUND],
@@ -326,6 +327,7 @@ def _run_jobs(
 @part
 def derive(
     slot: int,
+    rows: Rows,
     positive: Numbers,
     negative: Numbers,
     visible: Flags,
@@ -337,6 +339,7 @@ def derive(
 
     Args:
         slot: which queries.
+        rows: what changed.
         positive: where the changed rows of each relation begin.
         negative: the same for rows that are changed the other way.
         visible: for each status the roles that may see it.
@@ -352,7 +355,7 @@ def derive(
     if origins.size == 0:
         return int64(0)
     no_flags = np.empty(0, np.uint8)
-    known = _run_jobs(jobs, origins, visible, no_flags, wiring, lists, state)
+    known = _run_jobs(jobs, origins, rows, visible, no_flags, wiring, lists, state)
     if known < 0:
         return known
     if not state[HAS_COUNTERS]:
@@ -387,7 +390,8 @@ def prove(
     if origins.size == 0:
         return True
     _order_jobs(jobs, origins, wiring[5])
-    return _run_jobs(jobs, origins, visible, proved, wiring, lists, state) >= 0
+    rows = lists[1][IN_ROWS]
+    return _run_jobs(jobs, origins, rows, visible, proved, wiring, lists, state) >= 0
 
 
 @part
@@ -424,7 +428,7 @@ def _group_change(
         if is_read[key >> HALF] and not status_of(relations, key) & unless:
             keys[IN_SPARE, found] = key
             found += 1
-    return group_rows(keys[IN_SPARE], found, first, starts, numbers[IN_ROWS])
+    return group_rows(keys[IN_SPARE], found, first, starts, numbers[IN_CHANGED])
 
 
 @part

@@ -96,7 +96,8 @@ def derive_from(
     group_rows(keys[source], size, 0, starts, numbers[IN_ROWS])
     slot = SORTS * state[STRATUM] + sort
     mark_keys(relations, keys[source], size, changed, 0, 0)
-    found = derive(slot, starts, nothing, given[1][seen], wiring, lists, state)
+    rows, visible = numbers[IN_ROWS], given[1][seen]
+    found = derive(slot, rows, starts, nothing, visible, wiring, lists, state)
     mark_keys(relations, keys[source], size, 0, changed, 0)
     return found
 

@@ -37,6 +37,7 @@ from evermat.engines.embedded.kernels_changes import (
     HAS_FRESH,
     IN_ADDED,
     IN_CANDIDATES,
+    IN_CHANGED,
     IN_COUNTS,
     IN_DELETED,
     IN_DELTA,
@@ -178,7 +179,7 @@ def _count_affected(
     Their heads become candidates. Returns how the call ends, or `DONE`.
     """
     relations = wiring[0]
-    rows = lists[1][IN_ROWS]
+    rows = lists[1][IN_CHANGED]
     bits, tables, _, _ = given
     positive, negative = (lost, gained) if sign < 0 else (gained, lost)
     nonrecursive, recursive = (
@@ -195,6 +196,7 @@ def _count_affected(
     for which in range(2):
         size = derive(
             SORTS * stratum + which,
+            rows,
             positive,
             negative,
             tables[BEFORE if sign < 0 else UPDATED],
@@ -234,7 +236,8 @@ def _count_round(
     group_rows(keys[IN_DELTA], size, 0, starts, numbers[IN_ROWS])
     state[CANDIDATES] = 0
     slot = SORTS * stratum + RECURSIVE
-    found = derive(slot, starts, nothing, given[1][seen], wiring, lists, state)
+    rows, visible = numbers[IN_ROWS], given[1][seen]
+    found = derive(slot, rows, starts, nothing, visible, wiring, lists, state)
     return _count(found, RECURSIVE, sign, wiring, lists, state)
 
 
@@ -443,8 +446,6 @@ def _change(
     state[PHASE] = INSERT
     state[FRESH] = 0
     if is_read:
-        # Deleting facts has used the room.
-        group_changes(lost, gained, read, wiring, lists, given, state)
         ends = _count_affected(stratum, 1, lost, gained, wiring, lists, given, state)
         report[GAINING] += state[MATCHES] - before
         if state[FRESH] > 0 and ends == DONE:

@@ -54,6 +54,10 @@ class Plans:
         """Goes on whenever a relation has other rows, or other arrays."""
         return self._clock.time
 
+    def changed_since(self, time: int) -> list[Relation]:
+        """The relations that have changed after some time."""
+        return self._clock.since(time)
+
     def forget_programs(self) -> None:
         """Make programs anew: they may mention relations that are no more."""
         self._programs.clear()

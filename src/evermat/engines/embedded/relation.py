@@ -8,6 +8,7 @@ deleted" is a mask. Rows that hold in no way are cleared out when they are too m
 
 from __future__ import annotations
 
+from itertools import takewhile
 from operator import is_
 from typing import TYPE_CHECKING
 
@@ -61,17 +62,33 @@ class Clock:
         changed: relations whose layout may not be up to date.
     """
 
-    __slots__ = ("changed", "time")
+    __slots__ = ("_in_order", "changed", "time")
 
     def __init__(self) -> None:
         self.time = 0
         self.changed: set[Relation] = set()
+        self._in_order: dict[Relation, None] = {}
+        """All relations; the last to change is the last."""
 
     def tick(self, relation: Relation) -> None:
         """Take note that a relation has other rows, or other arrays."""
         self.time += 1
         self.changed.add(relation)
         relation.changed_at = self.time
+        self._in_order.pop(relation, None)
+        self._in_order[relation] = None
+
+    def since(self, time: int) -> list[Relation]:
+        """The relations that have changed after some time: mostly few of many."""
+        changed = takewhile(
+            lambda each: each.changed_at > time, reversed(self._in_order)
+        )
+        return list(changed)
+
+    def forget(self, relation: Relation) -> None:
+        """Take note that there is no such relation any more."""
+        self.changed.discard(relation)
+        del self._in_order[relation]
 
 
 class Relation:

@@ -90,7 +90,9 @@ class Wires:
         self._entries: dict[int, list[tuple[int, int, int]]] = {}
         self._holders: list[int] = []
         self._uses: dict[Relation, dict[Index, None]] = {}
-        self._sizes: list[tuple[Relation, int]] = []
+        self._sizes: dict[Relation, int] = {}
+        self._apt_at = -1
+        """When relations were found to be as large as plans have it."""
         self._many = MANY_SEARCHES
         self._time = -1
         """When everything was described for the last time."""
@@ -99,29 +101,21 @@ class Wires:
 
     def is_apt(self) -> bool:
         """Whether relations are about as large as they were when plans were made."""
-        if self._time == self._plans.time:
-            return True
-        for relation, size in self._sizes:
-            count = relation.count + 16
-            if not size <= GROWTH * count <= GROWTH * GROWTH * size:
+        for relation in self._plans.changed_since(self._apt_at):
+            size, count = self._sizes.get(relation), relation.count + 16
+            if size and not size <= GROWTH * count <= GROWTH * GROWTH * size:
                 return False
+        self._apt_at = self._plans.time
         return True
 
     def describe(self) -> None:
         """Have layouts of relations and indexes up to date."""
-        if self._time == self._plans.time:
-            return
-        for relation, indexes in self._uses.items():
-            if relation.changed_at > self._time:
-                for index in indexes:
-                    if index.described != relation.count:
-                        relation.describe(index)
-        self._time = self._plans.time
+        self.describe_grown(self._plans.changed_since(self._time))
 
     def describe_grown(self, relations: Iterable[Relation]) -> None:
         """The same, where no others have changed since."""
         for relation in relations:
-            for index in self._uses[relation]:
+            for index in self._uses.get(relation, ()):
                 if index.described != relation.count:
                     relation.describe(index)
         self._time = self._plans.time
@@ -132,9 +126,10 @@ class Wires:
         relations = self.numbered.relations
         if len(known) < len(relations):
             known = np.array([_growth_of(each) for each in relations], np.int64)
-        elif time != self._plans.time:
-            for number, relation in enumerate(relations):
-                if relation.changed_at > time:
+        else:
+            for relation in self._plans.changed_since(time):
+                number = self.numbers.get(relation.name)
+                if number is not None:
                     known[number] = _growth_of(relation)
         self._growth = known, self._plans.time
         return known
@@ -179,7 +174,7 @@ class Wires:
         self._holders.append(holder)
         relation = self._plans.relations[name]
         self._use(relation.primary, relation)
-        self._sizes.append((relation, relation.count + 16))
+        self._sizes[relation] = relation.count + 16
 
     def _use(self, index: Index, relation: Relation) -> None:
         """Have an index up to date from now on."""
@@ -264,7 +259,7 @@ class Wiring(Wires):
 
     def raised(self) -> list[Relation]:
         """The relations that want to know whose counts were raised."""
-        return [relation for relation, _ in self._sizes if relation.raised]
+        return [relation for relation in self._sizes if relation.raised]
 
     # -- what a change reaches
 

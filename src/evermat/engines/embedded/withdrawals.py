@@ -121,6 +121,16 @@ class Room:
     )
     spare: Ids = field(default_factory=lambda: np.empty((3, MOST_SLOTS), np.uint32))
 
+    def task(self, wires: ComponentWires) -> Numbers:
+        """A task that knows these lists and what rules there are."""
+        task: Numbers = np.zeros(TASK_SIZE, np.int64)
+        task[LISTED], task[ROOM_OF_LIST] = address(self.keys), MOST_FACTS
+        task[NUMBER_LISTED] = address(self.numbers)
+        task[FRESH_IDS], task[NAMED] = address(self.fresh), address(self.names)
+        task[SPARE_IDS] = address(self.spare)
+        wires.write(task)
+        return task
+
 
 class Withdrawals:
     """Carries out withdrawals.
@@ -136,6 +146,8 @@ class Withdrawals:
         self._wires: ComponentWires | None = None
         self._restraint = Restraint()
         self._room = Room()
+        self._task: Numbers = np.empty(0, np.int64)
+        """What all withdrawals begin with, for the present rules."""
         self._tables: dict[tuple[int, ...], Flags] = {}
 
     def forget(self) -> None:
@@ -167,7 +179,8 @@ class Withdrawals:
         free = store.sets.take_bits(_TAKEN)
         try:
             bits = (sets[0].bit, sets[1].bit, free[0], 0, *free[1:])
-            one = _OneWithdrawal(wires, store, self._room, bits, self._table(bits))
+            table = self._table(bits)
+            one = _OneWithdrawal(wires, store, self._room, self._task, bits, table)
             found = one.carry_out(deletions, cliques, values)
         finally:
             store.sets.give_back(*free)
@@ -183,6 +196,8 @@ class Withdrawals:
         wires = self._wires
         if wires is None or wires.rules is not rules or not wires.is_apt():
             wires = self._wires = ComponentWires(rules, self._plans)
+            if wires.is_whole:
+                self._task = self._room.task(wires)
         return wires
 
     def _table(self, bits: tuple[int, ...]) -> Flags:
@@ -218,6 +233,7 @@ class _OneWithdrawal:
         wires: ComponentWires,
         store: Store,
         room: Room,
+        task: Numbers,
         bits: tuple[int, ...],
         table: Flags,
     ) -> None:
@@ -225,17 +241,9 @@ class _OneWithdrawal:
         self.store = store
         self.room = room
         self.table = table
-        task: Numbers = np.zeros(TASK_SIZE, np.int64)
-        task[BITS : BITS + BIT_COUNT] = bits
-        task[LISTED], task[ROOM_OF_LIST] = address(room.keys), MOST_FACTS
-        task[NUMBER_LISTED], task[FRESH_IDS] = (
-            address(room.numbers),
-            address(room.fresh),
-        )
-        task[NAMED], task[SPARE_IDS] = address(room.names), address(room.spare)
-        task[SEEN_BY] = address(table)
-        wires.write(task)
-        self.task = task
+        self.task = task.copy()
+        self.task[BITS : BITS + BIT_COUNT] = bits
+        self.task[SEEN_BY] = address(table)
 
     def carry_out(
         self, deletions: Settled, cliques: Cliques, values: frozenset[Kind]
