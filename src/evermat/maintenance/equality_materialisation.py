@@ -193,7 +193,8 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         def attempt(*, dry: bool, tracing: bool = False) -> Outcome:
             with self._transaction():
                 plan = self._read_rules(request, book, change, start)
-                plan = replace(plan, component=component, tracing=tracing)
+                if component or tracing:
+                    plan = replace(plan, component=component, tracing=tracing)
                 return self._attempt(request, plan, forced, dry=dry)
 
         while True:

@@ -60,7 +60,8 @@ def declare(engine: Engine, request: Request, rules: Iterable[Rule]) -> None:
             raise UnknownRelationError(relation)
     for tables in (request.delete, request.insert):
         for relation, table in tables.items():
-            engine.declare(relation, table.num_columns)
+            if known.get(relation) != table.num_columns:
+                engine.declare(relation, table.num_columns)
 
 
 def declare_rules(engine: Engine, rules: Iterable[Rule]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from evermat.engines.embedded import kernels_cliques
+from evermat.engines.embedded.layout import address
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -60,6 +61,15 @@ class CliqueArrays:
         """The version of the arrays that these are a copy of, …"""
         self._touched: list[Ids] = []
         """… and all ids whose places may have changed since."""
+        self._layout: tuple[int, ...] = ()
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """Where the arrays are, for compiled code, and how long they are."""
+        if not self._layout:
+            arrays = self.links, self.ring, self.others
+            self._layout = (*map(address, arrays), self.links.size)
+        return self._layout
 
     def note(self, names: Ids) -> None:
         """Take note of names whose places have changed."""
@@ -106,6 +116,7 @@ class CliqueArrays:
         self.others = _roomy(other.others, blocks, used)
         self._blocks = np.zeros(blocks, np.uint8)
         self._blocks[: known.size] = known
+        self._layout = ()
 
     def _from_spare(
         self, blocks: int, spares: list[CliqueArrays]

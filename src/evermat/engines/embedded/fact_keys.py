@@ -8,7 +8,7 @@ import numpy as np
 
 from evermat.engines.embedded.arrays import NO_KEYS
 from evermat.engines.embedded.flat import Flat
-from evermat.engines.embedded.kernels_changes import split_keys
+from evermat.engines.embedded.kernels_changes import join_keys, split_keys
 from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
@@ -16,19 +16,15 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.store import Store
     from evermat.engines.embedded.wiring import Wires
 
-_HALF = np.uint64(32)
-
 
 def keys_of(facts: Settled, store: Store, wires: Wires) -> Keys:
     """The keys of facts."""
     if facts.is_empty():
         return NO_KEYS
     flat = facts.flat(store.relations)
-    known = wires.numbers
-    numbers = np.array([known[name] for name in flat.names], np.uint64)
-    sizes = flat.lines[:, 2] - flat.lines[:, 1]
-    keys: Keys = np.repeat(numbers << _HALF, sizes)
-    keys |= flat.rows.astype(np.uint64)
+    numbers = np.array([wires.numbers[name] for name in flat.names], np.int64)
+    keys: Keys = np.empty(flat.rows.size, np.uint64)
+    join_keys(flat.lines, flat.rows, numbers, keys)
     return keys
 
 

@@ -131,26 +131,8 @@ class Flat:
 
     def without(self, names: frozenset[str]) -> Flat:
         """The rows of all but some relations."""
-        kept = [at for at, name in enumerate(self.names) if name not in names]
-        if not kept:
-            return Flat([], self.rows[:0], self.lines[:0])
-        lines = self.lines[kept, :3]
-        _, lows, highs = lines.T.tolist()
-        parts: list[tuple[int, int]] = []
-        for low, high in zip(lows, highs, strict=True):
-            # Neighbours stay together.
-            if parts and parts[-1][1] == low:
-                low, _ = parts.pop()  # noqa: PLW2901
-            parts.append((low, high))
-        lines[:, 2] = np.cumsum(lines[:, 2] - lines[:, 1])
-        lines[1:, 1] = lines[:-1, 2]
-        lines[0, 1] = 0
-        rows = [self.rows[low:high] for low, high in parts]
-        return Flat(
-            [self.names[at] for at in kept],
-            rows[0] if len(rows) == 1 else np.concatenate(rows),
-            lines,
-        )
+        wanted = np.array([name not in names for name in self.names], np.uint8)
+        return self.kept(kernels_sets.choose_lines, wanted)
 
     def part(self, rows: Rows, lines: Numbers) -> Flat:
         """Other rows of some of the relations, as kernels give them."""

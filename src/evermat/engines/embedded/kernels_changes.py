@@ -231,6 +231,17 @@ def split_keys(relations: Numbers, keys: Keys, rows: Rows, lines: Numbers) -> in
     return found
 
 
+@kernel(f"void({TABLE}, int32[::1], {NUMBERS}, {KEYS})")
+def join_keys(lines: Numbers, rows: Rows, numbers: Numbers, keys: Keys) -> None:
+    """Have lines of `kernels_sets`, whose relations have numbers, as keys of facts."""
+    place = int64(0)
+    for line in range(lines.shape[0]):
+        number = np.uint64(numbers[line]) << HALF
+        for i in range(lines[line, 1], lines[line, 2]):
+            keys[place] = number | np.uint64(rows[i])
+            place += 1
+
+
 # --------------------------------------------------------------------------- rules
 
 

@@ -7,6 +7,7 @@ Integers have ids beyond all arrays. One that is equal to names stands for them,
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -92,6 +93,11 @@ class Cliques:
     def others(self) -> Rows:
         """For each id the number of other names in its clique."""
         return self._held.arrays.others
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """Where the three arrays are, for compiled code, and how long they are."""
+        return self._held.arrays.layout
 
     @property
     def kinds(self) -> Flags:
@@ -487,6 +493,7 @@ def _translated(ids: Ids, table: Mapping[int, int]) -> Ids:
     return np.where(keys[places] == ids, values[places], ids)
 
 
+@cache
 def ranks_of(values: frozenset[Kind]) -> Flags:
     """For every kind of constant 0 if it is one of some kinds, else 1."""
     ranks = np.ones(256, np.uint8)

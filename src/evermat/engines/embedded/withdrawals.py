@@ -277,9 +277,7 @@ class _OneWithdrawal:
 
     def _write_names(self, at: int, cliques: Cliques) -> None:
         """Tell the task which names are equal."""
-        links = cliques.links
-        arrays = address(links), address(cliques.ring), address(cliques.others)
-        self.task[at : at + 4] = (*arrays, links.size)
+        self.task[at : at + 4] = cliques.layout
 
     def _search(self, proved: Cliques) -> bool:
         """Find out what no longer holds; whether it could be found out."""
