@@ -29,7 +29,8 @@ class Options:
 
     Attributes:
         scale: multiplies the size of every workload.
-        repeat: how often each measurement is taken; tables show the median.
+        repeat: how often each measurement is taken; tables show the median,
+            those of `equality` the least.
         peers: whether clingo and DuckDB are asked too.
         time_limit: seconds after which a measuring process is stopped.
         only: the workloads to run, all if empty.
