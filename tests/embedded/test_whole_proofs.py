@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -203,9 +203,9 @@ def test_new_facts_get_rows_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     maintain = kernels_updates.maintain
 
-    def noted(*arguments: object) -> int:
+    def noted(*arguments: Any) -> int:
         calls.append(arguments)
-        return maintain(*arguments)  # type: ignore[arg-type]
+        return maintain(*arguments)
 
     monkeypatch.setattr(one_update, "maintain", noted)
     some.update(insert={"edge": [(8, 9)]}, algorithm="bf")

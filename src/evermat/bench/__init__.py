@@ -40,7 +40,8 @@ def run(  # noqa: C901, PLR0913  one case for each suite; options by name
     Args:
         name: one of `SUITES`.
         scale: multiplies the size of every workload; 1 is what the goals speak of.
-        repeat: how often materialisations are measured; tables show medians.
+        repeat: how often materialisations are measured; tables show medians,
+            those of `equality` the least.
         peers: whether clingo and DuckDB are measured too, where they are installed.
         only: names of workloads or updates, to run these alone.
         time_limit: seconds after which a single measuring process is stopped.

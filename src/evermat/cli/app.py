@@ -391,7 +391,12 @@ def bench(
         float, typer.Option(metavar="X", help="Multiply the size of every workload.")
     ] = 1.0,
     repeat: Annotated[
-        int, typer.Option(metavar="N", help="Measure N times, show medians.", min=1)
+        int,
+        typer.Option(
+            metavar="N",
+            help="Measure N times, show medians (equality: the least).",
+            min=1,
+        ),
     ] = 3,
     peers: Annotated[
         bool, typer.Option(help="Measure clingo and DuckDB too, where installed.")

@@ -66,6 +66,12 @@ def _may_have(run: int, goal: np.uint64) -> int:
     return int64((word >> uint64(bit & 63)) & uint64(1))
 
 
+@inner_kernel("boolean(int64)")
+def has_all_halves(run: int) -> bool:
+    """Whether a run has a directory with a bucket for each upper half of keys."""
+    return bool(read_number(run, BUCKETS) > 0 and read_number(run, SHIFT) == 0)
+
+
 @inner_kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
 def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
     """Where keys equal to a goal begin in a run, and an end that is not before theirs.
@@ -86,7 +92,7 @@ def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
         directory = read_number(run, DIRECTORY)
         low = int64(read_row(directory, bucket))
         high = int64(read_row(directory, bucket + 1))
-        if by_half and shift == 0:
+        if by_half and has_all_halves(run):
             return low, high
     keys = read_number(run, KEYS)
     end = high
@@ -127,6 +133,9 @@ def row_in_run(
     start: int,
 ) -> int:
     """The row of a fact in a part of a run, or -1; see `find_row`."""
+    if arity == 1 and has_all_halves(run):
+        # Whatever is in the part is the fact, and no key need be read.
+        return int64(read_row(read_number(run, ROWS), place)) if place < end else -1
     keys = read_number(run, KEYS)
     while place < end and read_key(keys, place) == goal:
         row = int64(read_row(read_number(run, ROWS), place))
@@ -142,12 +151,6 @@ def row_in_run(
             return row
         place += 1
     return int64(-1)
-
-
-@inner_kernel("int64(int64, int64, int64)")
-def first_row(run: int, place: int, end: int) -> int:
-    """The first row in a part of a run, or -1 if there is none."""
-    return int64(read_row(read_number(run, ROWS), place)) if place < end else int64(-1)
 
 
 @inner_kernel("int64(int64, int64, int64, uint64, uint32[::1], int64)")
@@ -179,7 +182,7 @@ def _all_ones_if_less(one: np.uint64, other: np.uint64) -> int:
 
 
 @kernel(
-    "boolean(int64, uint8, uint64[::1], uint32[::1], int64, int64[::1], int64[::1], "
+    "void(int64, uint8, uint64[::1], uint32[::1], int64, int64[::1], int64[::1], "
     "int64[::1])"
 )
 def find_places(
@@ -191,7 +194,7 @@ def find_places(
     firsts: Places,
     lasts: Places,
     room: Places,
-) -> bool:
+) -> None:
     """Do for many goals what `part_of_run` does for one.
 
     Runs are larger than the cache, and each read decides where the next one is. So all
@@ -200,16 +203,13 @@ def find_places(
 
     Args:
         run: where to look.
-        by_half: see `part_of_run`; `ALONE`, if keys have no other half.
+        by_half: see `part_of_run`; `ALONE`, if keys have no other half to be read.
         goals: keys.
         which: which of them to look for.
         size: how many.
         firsts: is given where the keys begin, in the place of each goal.
         lasts: is given an end, likewise.
         room: as much room again.
-
-    Returns:
-        Whether all keys from each beginning to its end are equal to the goal.
     """
     if read_number(run, FILTER) != 0:
         passing = np.empty(size, np.uint32)
@@ -221,7 +221,7 @@ def find_places(
             passing[kept] = at
             kept += _may_have(run, goals[at])
         if kept == 0:
-            return True
+            return
         which, size = passing, kept
     buckets = read_number(run, BUCKETS)
     shift = read_number(run, SHIFT)
@@ -229,7 +229,7 @@ def find_places(
     directory = read_number(run, DIRECTORY)
     keys = read_number(run, KEYS)
     rows = read_number(run, ROWS)
-    is_exact = by_half and buckets > 0 and shift == 0
+    is_exact = by_half and has_all_halves(run)
     for i in range(size if buckets > 0 else 0):
         bucket = (int64(goals[which[i]] >> _HALF) - base) >> shift
         prefetch(directory + _ROW * bucket)
@@ -255,7 +255,7 @@ def find_places(
             prefetch(keys + _WORD * low)
         prefetch(rows + _ROW * low)
     if is_exact:
-        return True
+        return
     # No branch depends on what is read, because half of all guesses would be wrong.
     total = read_number(run, SIZE)
     last = total - 1
@@ -286,13 +286,12 @@ def find_places(
                 before += int64(read_key(keys, step) < goals[at])
         firsts[at] = low + before
         prefetch(rows + _ROW * (low + before))
-    return False
 
 
 @inner_kernel("uint8(int64)")
-def part_of_key(size: int) -> int:
-    """How facts of so many columns are looked for by `find_places`."""
-    return uint8(ALONE if size == 1 else 0)
+def half_of_fact(arity: int) -> int:
+    """What `find_places` is told by which facts of so many columns are looked up."""
+    return uint8(ALONE if arity == 1 else 0)
 
 
 @kernel(
@@ -328,25 +327,14 @@ def find_rows(
         missing[i] = i
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
-        half = part_of_key(arity)
-        is_sure = find_places(run, half, goals, missing, size, firsts, lasts, room[3])
-        is_sure = is_sure and arity == 1
+        half = half_of_fact(arity)
+        find_places(run, half, goals, missing, size, firsts, lasts, room[3])
         left = int64(0)
         for i in range(size):
             at = missing[i]
-            if is_sure:
-                rows[at] = first_row(run, firsts[at], lasts[at])
-            else:
-                rows[at] = row_in_run(
-                    relation,
-                    run,
-                    goals[at],
-                    firsts[at],
-                    lasts[at],
-                    arity,
-                    ids,
-                    arity * at,
-                )
+            rows[at] = row_in_run(
+                relation, run, goals[at], firsts[at], lasts[at], arity, ids, arity * at
+            )
             if rows[at] < 0:
                 missing[left] = at
                 left += 1

@@ -135,6 +135,21 @@ def _propagate(task: int) -> None:
 
 
 @part
+def _seek_moved(node: np.uint64, sought: int, task: int) -> int:
+    """Look for the names of a clique that something else stands for now.
+
+    Returns how many names are looked for then.
+    """
+    first = name_of(node, task)
+    one = next_of(first, OLD, task)
+    while one != first:
+        if link_of(one, OLD, task) != link_of(one, NEW, task):
+            sought = seek(one, sought, task)
+        one = next_of(one, OLD, task)
+    return sought
+
+
+@part
 def _list_affected(task: int) -> None:
     """Given facts that go, or that mention a name for which something else stands."""
     for i in range(size_of(IN_SHARED, task)):
@@ -142,28 +157,10 @@ def _list_affected(task: int) -> None:
     sought = int64(0)
     for i in range(size_of(IN_DELETED, task)):
         node = key_at(IN_DELETED, i, task)
-        if int64(node >> HALF) != SAME:
-            continue
-        first = name_of(node, task)
-        one = next_of(first, OLD, task)
-        while one != first:
-            if link_of(one, OLD, task) != link_of(one, NEW, task):
-                sought = seek(one, sought, task)
-            one = next_of(one, OLD, task)
+        if int64(node >> HALF) == SAME:
+            sought = _seek_moved(node, sought, task)
     list_mentioning(sought, EXPLICIT, -1, SEEN, IN_AFFECTED, task)
     clear_list(IN_AFFECTED, SEEN, task)
-
-
-@part
-def _is_other(node: np.uint64, task: int) -> bool:
-    """Whether something else stands for a name of a clique than before."""
-    first = name_of(node, task)
-    one = next_of(first, OLD, task)
-    while one != first:
-        if link_of(one, OLD, task) != link_of(one, NEW, task):
-            return True
-        one = next_of(one, OLD, task)
-    return False
 
 
 @part
@@ -176,7 +173,8 @@ def _list_about(task: int) -> None:
     sought = int64(0)
     for i in range(size_of(IN_DELETED, task)):
         node = key_at(IN_DELETED, i, task)
-        if int64(node >> HALF) == SAME and _is_other(node, task):
+        # What stood for it takes the place of names that something else stands for.
+        if int64(node >> HALF) == SAME and _seek_moved(node, sought, task) > sought:
             sought = seek(name_of(node, task), sought, task)
     list_mentioning(sought, MATERIALISED, -1, SEEN, IN_ABOUT, task)
     if read_number(task, PATIENCE) < 0:

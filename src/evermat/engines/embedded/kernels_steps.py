@@ -24,9 +24,8 @@ from evermat.engines.embedded.kernels import (
 )
 from evermat.engines.embedded.kernels_lookups import (
     find_places,
-    first_row,
+    half_of_fact,
     key_of,
-    part_of_key,
     row_in_run,
 )
 from evermat.engines.embedded.layout import (
@@ -339,20 +338,16 @@ def _find_same(step: int, count: int, level: int) -> None:
         sought[i] = which[i]
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
-        half = part_of_key(size)
-        is_sure = find_places(run, half, goals, sought, count, firsts, lasts, room)
-        is_sure = is_sure and size == 1
+        half = half_of_fact(size)
+        find_places(run, half, goals, sought, count, firsts, lasts, room)
         left = int64(0)
         for i in range(count):
             at = sought[i]
-            if is_sure:
-                rows[at] = first_row(run, firsts[at], lasts[at])
-            else:
-                if size > 2:  # noqa: PLR2004  two ids fit into a key
-                    _goal_of(step, values, at, ids)
-                rows[at] = row_in_run(
-                    relation, run, goals[at], firsts[at], lasts[at], size, ids, 0
-                )
+            if size > 2:  # noqa: PLR2004  two ids fit into a key
+                _goal_of(step, values, at, ids)
+            rows[at] = row_in_run(
+                relation, run, goals[at], firsts[at], lasts[at], size, ids, 0
+            )
             sought[left] = at
             left += rows[at] < 0
         count = left

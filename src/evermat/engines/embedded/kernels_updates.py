@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evermat.engines.embedded.index import WIDEST_EXACT_KEY
 from evermat.engines.embedded.kernels import int64, kernel, uint64
 from evermat.engines.embedded.kernels_changes import (
     ADDED,
@@ -93,8 +94,6 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.layout import Numbers
 
 _MATERIALISED = 1
-_WIDEST = 2
-"""Facts of so many columns have keys that say all."""
 
 # -------------------------------------------------------------------------- counts
 
@@ -377,7 +376,7 @@ def _give_rows(growth: Numbers, wiring: Wired, lists: Lists, state: Numbers) -> 
         size = ends[number] - start
         start = ends[number]
         if size > 0 and not (
-            0 < arities[number] <= _WIDEST
+            0 < arities[number] <= WIDEST_EXACT_KEY
             and can_append(relations[number], count, other, size)
         ):
             return False
@@ -484,7 +483,6 @@ def maintain(
     read = np.empty(wiring[0].size, np.uint8)
     while state[STRATUM] < report.shape[0]:
         line = report[state[STRATUM]]
-        ends = int64(DONE)
         if state[PHASE] == LOSE:
             ends = _change(lost, gained, read, wiring, lists, given, state, line)
         else:
