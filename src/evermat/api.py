@@ -29,7 +29,7 @@ from evermat.reading import Asked
 from evermat.result import MissingPackageError, Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
-from evermat.turns import in_turn
+from evermat.turns import TornError, in_turn
 from evermat.update_requests import (
     Request,
     RequestError,
@@ -446,6 +446,22 @@ class KnowledgeBase:
 
     # ------------------------------------------------------------------ wiring
 
+    def require_intact(self) -> None:
+        """Refuse calls after an update that could neither be ended nor undone.
+
+        Raises:
+            TornError: which says what to do.
+        """
+        if self._keeper.is_torn:
+            raise TornError(has_state=self._lake_state is not None)
+
+    def recover(self) -> None:
+        """Put in order what an error that nobody foresaw may have left behind.
+
+        It is called after such an error; there is no need to call it.
+        """
+        self._engine.recover()
+
     @property
     def _engine(self) -> Engine:
         return self._keeper.engine
@@ -472,11 +488,8 @@ class KnowledgeBase:
 
     @in_turn
     def _commit(self, request: Request, *, algorithm: str | None) -> Change:
-        """Carry a transaction out and end it, before anybody else has a turn."""
-        try:
-            return self._keeper.change(request, algorithm=algorithm)
-        finally:
-            self._slot.give_back()
+        """Carry a transaction out."""
+        return self._keeper.change(request, algorithm=algorithm)
 
 
 def _listed_files(given: str | Path | Iterable[str | Path] | None) -> list[str | Path]:

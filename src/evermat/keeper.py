@@ -24,6 +24,7 @@ from evermat.equality_modes import (
     with_equality,
 )
 from evermat.explaining_contradictions import contradictions_proved
+from evermat.interrupts import allowed
 from evermat.lang.normalise import rule_key
 from evermat.maintenance.algorithms import REMATERIALISE
 from evermat.maintenance.equality_materialisation import EqualityMaterialisation
@@ -93,6 +94,12 @@ class Keeper:
     # ------------------------------------------------------------ what is there
 
     @property
+    def is_torn(self) -> bool:
+        """Whether an update broke off where it could neither be ended nor undone."""
+        state = None if self.persistence is None else self.persistence.state
+        return self.engine.is_torn or (state is not None and state.is_ahead)
+
+    @property
     def engine(self) -> Engine:
         """What the facts are in."""
         return self._materialisation.engine
@@ -133,7 +140,8 @@ class Keeper:
         batch: tuple[str, int] | None = None,
     ) -> Change:
         """Carry a request out."""
-        checked = self._check(request)
+        with allowed():
+            checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
         with (
             self._announced(kept, checked.catalogue, checked.prefixes, batch),
@@ -145,11 +153,13 @@ class Keeper:
         self.catalogue = checked.catalogue
         self.prefixes = checked.prefixes
         self._is_empty = self._is_empty and not outcome.summary.inserted
+        self.engine.is_torn = False
         return _told(outcome, self.catalogue)
 
     def plan(self, request: Request, *, algorithm: str | None = None) -> Change:
         """Carry a request out and undo it."""
-        checked = self._check(request)
+        with allowed():
+            checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
         with _contradictions_proved(kept, checked):
             plan = self._bound(kept.plan, checked, algorithm)
@@ -161,6 +171,7 @@ class Keeper:
         kept = self._materialisation
         with self._announced(kept, self.catalogue, self.prefixes):
             outcome = with_room(kept.engine, kept.rematerialise)
+        self.engine.is_torn = False
         return _told(outcome, self.catalogue)
 
     def _check(self, request: Request) -> CheckedRequest:

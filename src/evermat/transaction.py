@@ -5,8 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Self
+from weakref import ref
 
 from evermat.errors import EvermatError
+from evermat.interrupts import deferred
 from evermat.rule_inputs import listed
 from evermat.update_requests import Request
 
@@ -27,29 +29,34 @@ class TransactionError(EvermatError, RuntimeError):
 class _Stage(Enum):
     WAITING = "has not begun"
     OPEN = "is open"
+    COMMITTING = "is being committed"
     COMMITTED = "has been committed"
     ROLLED_BACK = "has been rolled back"
 
 
 class Slot:
-    """The place for the one transaction that a knowledge base may have open."""
+    """The place for the one transaction that a knowledge base may have open.
+
+    It is free again when the transaction has ended, or when nobody has it any more: an
+    interrupt may come before a `with` block is entered.
+    """
 
     def __init__(self) -> None:
-        self._holder = Lock()
+        self._lock = Lock()
+        self._last: ref[Transaction] | None = None
 
     def require_free(self) -> None:
         """Refuse work that would get between the steps of an open transaction."""
-        if self._holder.locked():
+        last = None if self._last is None else self._last()
+        if last is not None and last.is_under_way:
             raise _is_open()
 
-    def take(self) -> None:
+    def take(self, transaction: Transaction) -> None:
         """Begin a transaction; of several threads that try, one does."""
-        if not self._holder.acquire(blocking=False):
-            raise _is_open()
-
-    def give_back(self) -> None:
-        """Let others change the knowledge base."""
-        self._holder.release()
+        with self._lock:
+            self.require_free()
+            self._last = ref(transaction)
+            transaction.open()
 
 
 def _is_open() -> TransactionError:
@@ -57,7 +64,8 @@ def _is_open() -> TransactionError:
         "a transaction is open",
         law="a knowledge base has at most one transaction at a time, and changes only "
         "through it while it is open",
-        help="use the open transaction, or end it first",
+        help="use the open transaction, or end it first: by leaving its `with` block, "
+        "or with `rollback()`",
     )
 
 
@@ -85,7 +93,7 @@ class Transaction:
 
         Args:
             slot: is taken while the transaction is open.
-            apply: carries out what was asked for, and gives the slot back.
+            apply: carries out what was asked for.
         """
         self._slot = slot
         self._apply = apply
@@ -129,17 +137,30 @@ class Transaction:
     def commit(self) -> Change:
         """Apply everything now."""
         self._require_open()
-        # Whatever happens, the transaction is over: a failed one has changed nothing.
-        self._stage = _Stage.ROLLED_BACK
-        self._change = self._apply(self._request)
-        self._stage = _Stage.COMMITTED
-        return self._change
+        with deferred():
+            self._stage = _Stage.COMMITTING
+            try:
+                self._change = self._apply(self._request)
+                self._stage = _Stage.COMMITTED
+            finally:
+                # Whatever happens, it is over: a failed one has changed nothing.
+                if self._stage is _Stage.COMMITTING:
+                    self._stage = _Stage.ROLLED_BACK
+            return self._change
 
     def rollback(self) -> None:
         """Forget everything that was asked for."""
         self._require_open()
         self._stage = _Stage.ROLLED_BACK
-        self._slot.give_back()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the knowledge base must not be changed by others."""
+        return self._stage in {_Stage.OPEN, _Stage.COMMITTING}
+
+    def open(self) -> None:
+        """Begin: called by the slot, which has one transaction at a time."""
+        self._stage = _Stage.OPEN
 
     def __enter__(self) -> Self:
         if self._stage is not _Stage.WAITING:
@@ -147,8 +168,7 @@ class Transaction:
                 f"the transaction {self._stage.value} and cannot begin again",
                 help="ask for a new one with `kb.transaction()`",
             )
-        self._slot.take()
-        self._stage = _Stage.OPEN
+        self._slot.take(self)
         return self
 
     def __exit__(

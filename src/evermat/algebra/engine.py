@@ -92,6 +92,12 @@ class Engine(Protocol):
     journal: Journal | None
     """Is told what `commit` and `adopt` are about to change. Where it raises, they do
     so too, and nothing has changed."""
+    is_torn: bool
+    """Whether facts may be half changed. `commit`, `adopt` and `rollback` make it true
+    before their first step that cannot be undone. `rollback` makes it false again;
+    after the others the caller does so, when all that belongs to the update is done.
+    Whoever finds it true at another time knows that an error came out of the middle,
+    and that nothing in the engine can be trusted."""
 
     # -- relations
 
@@ -213,6 +219,14 @@ class Engine(Protocol):
 
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
+
+    def recover(self) -> None:
+        """Rebuild what the stored facts do not need: not in a transaction.
+
+        An error that nobody foresaw, such as a lack of memory, may have come out of the
+        middle of anything, and leave an index half built. It takes as long as building
+        all indexes anew.
+        """
 
     def fresh(self) -> Engine:
         """An empty engine for the same constants, to materialise into."""

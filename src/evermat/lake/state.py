@@ -91,6 +91,11 @@ class LakeState:
         """Where the state is."""
         return self._table.place
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether there may be a version that is not in memory."""
+        return self._table.is_ahead
+
     def last_batch(self, application: str) -> int | None:
         """The last batch of an application that this version knows of."""
         return self._table.last_batch(application)

@@ -94,6 +94,8 @@ class StateTable:
         self._storage = self.storage()
         self._files = {file.path: file for file in _listed(table)}
         self.version = table.version()
+        self.is_ahead = False
+        """Whether a commit may have been made that the engine has not followed."""
 
     @classmethod
     def open(
@@ -239,6 +241,7 @@ class StateTable:
             numbers.append(Transaction(*batch))
         with step(f"commit to the state at `{self.place}`"):
             self._require_unchanged()
+            self.is_ahead = True
             try:
                 self._table.create_write_transaction(
                     _actions(add, remove),
@@ -252,7 +255,13 @@ class StateTable:
                     ),
                 )
             except CommitFailedError as error:
+                self.is_ahead = False
                 raise StateConflictError(self.place) from error
+            except BaseException:
+                self._refresh()
+                found = self._table.transaction_version(WRITER) or 0
+                self.is_ahead = found != self._number
+                raise
         # From here on the new version is there, whatever happens to this process.
         self._committed = self._number + 1
         for file in remove:
@@ -267,6 +276,7 @@ class StateTable:
         As long as it has not, the next commit would not fit what is there.
         """
         self._number = self._committed
+        self.is_ahead = False
 
     def _require_unchanged(self) -> None:
         """Refuse if another writer has come in between; other commits are fine."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from evermat.algebra import Engine, EngineUseError
@@ -194,7 +195,10 @@ class Driver(ABC, Generic[AnEngine]):
         engine.begin()
         try:
             yield
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, MemoryError):
+                # What the work has held is needed for undoing it.
+                clear_frames(error.__traceback__)
             with suppress(EngineUseError):  # the transaction may have ended already
                 engine.rollback()
             raise

@@ -16,11 +16,11 @@ written out (`write_out`), and stays so until everything is materialised anew.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Closure, ClosureKind, Pattern, Views
+from evermat.algebra import Closure, ClosureKind, EngineUseError, Pattern, Views
 from evermat.columns import joined_tables, rows_without
 from evermat.rule_plans import compile_rules
 from evermat.values import Constant
@@ -329,5 +329,6 @@ def write_out(engine: Engine, held: Iterable[ClosureModule]) -> None:
             written.add(closed - engine.materialised)
         engine.commit(deleted=nothing, added=written, withdrawn=nothing, given=nothing)
     except BaseException:
-        engine.rollback()
+        with suppress(EngineUseError):  # it has been committed
+            engine.rollback()
         raise

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evermat.algebra import Engine
 from evermat.engine_abilities import can_maintain
+from evermat.interrupts import unseal
 from evermat.maintenance.algorithms import (
     AUTO,
     INCREMENTAL,
@@ -266,12 +267,7 @@ class Materialisation(Driver[Engine]):
             # These facts are not new, but to write them down takes time and memory.
             budget = self.budget or Budget()
             limits = replace(budget, rounds=None, facts=None, instances=None)
-            self.engine.monitor = Watch(limits).monitor
-            try:
-                write_out(self.engine, wanted)
-            finally:
-                self.engine.monitor = None
-            self._compiled = compile_book(
+            compiled = compile_book(
                 old.book,
                 find_modules,
                 lambda module: any(
@@ -280,6 +276,14 @@ class Materialisation(Driver[Engine]):
                     if other not in wanted
                 ),
             )
+            self.engine.monitor = Watch(limits).monitor
+            try:
+                write_out(self.engine, wanted)
+            finally:
+                self.engine.monitor = None
+            self._compiled = compiled
+            self.engine.is_torn = False
+            unseal()
 
     def _attempt(
         self, job: Job, request: Request, algorithm: str, watch: Watch

@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from evermat.errors import EvermatError
+from evermat.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -336,6 +337,7 @@ class Watch:
             raise OutOfPatience(expected)
 
     def _check_clock(self) -> None:
+        check()
         now = perf_counter()
         self._check("seconds", now - self.start)
         patience = self.patience

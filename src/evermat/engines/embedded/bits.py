@@ -119,14 +119,15 @@ class Growing(GrowingFacts):
 
     def release(self) -> None:
         """Clear the bit everywhere and give it back; the set is empty for good."""
+        if not self.bit:
+            return  # the garbage collector was here before
         self._sets.mark(self.settled(), self.bit, present=False)
         self.note_cleared()
         self._sets.give_back(self.bit)
         self.bit = 0
 
     def __del__(self) -> None:
-        if self.bit:
-            self.release()
+        self.release()
 
 
 class Marker:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
@@ -14,6 +14,7 @@ from evermat.engines.embedded.large_arrays import empty, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
 
     import numpy.typing as npt
 
@@ -46,10 +47,17 @@ def together(jobs: Sequence[Callable[[], _T]]) -> list[_T]:
     It can take a core that rests longer to wake up than a job takes. So what nobody has
     begun when the first job is done is done here as well.
     """
-    others = [(job, workers().submit(job)) for job in jobs[1:]]
-    results = [jobs[0]()]
-    for job, promise in reversed(others):
-        results.append(job() if promise.cancel() else promise.result())
+    others: list[tuple[Callable[[], _T], Future[_T]]] = []
+    try:
+        for job in jobs[1:]:
+            others.append((job, workers().submit(job)))  # noqa: PERF401  may break off
+        results = [jobs[0]()]
+        for job, promise in reversed(others):
+            results.append(job() if promise.cancel() else promise.result())
+    except BaseException:
+        # They work on the same arrays, which are about to be restored.
+        wait([promise for _, promise in others if not promise.cancel()])
+        raise
     results[1:] = reversed(results[1:])
     return results
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from evermat.algebra import EngineUseError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.settled import RowCounts, Settled
@@ -50,7 +48,7 @@ class CounterColumn:
             relation = self._relations[name]
             old = NO_ROWS
             if self._changes is not None:
-                old = np.empty(rows.size, np.int32)
+                old = relation.counted(self._which, rows)
                 self._changes.append((name, rows, old))
             if not relation.add_counts(self._which, rows, numbers, sign, old):
                 relation.add_counts(self._which, rows, numbers, -sign)

@@ -189,16 +189,20 @@ class Dictionary:
         entries = self._count + count
         if entries + 1 > self._ends.size:
             room = max(entries + 1, 2 * self._ends.size)
-            self._ends = _grown(self._ends, room)
-            self._kinds = _grown(self._kinds, room)
+            # Both or none: there may be no memory for one of them.
+            self._ends, self._kinds = (
+                _grown(self._ends, room),
+                _grown(self._kinds, room),
+            )
         used = int(self._ends[self._count])
         if used + length > self._texts.size:
             self._texts = _grown(self._texts, max(used + length, 2 * self._texts.size))
         if 3 * entries > 2 * self._slots.size:
-            self._slots = np.empty(1 << (3 * entries // 2).bit_length(), np.uint64)
+            slots = np.empty(1 << (3 * entries // 2).bit_length(), np.uint64)
             kernels_texts.rebuild_slots(
-                self._texts, self._ends, self._kinds, self._count, self._slots
+                self._texts, self._ends, self._kinds, self._count, slots
             )
+            self._slots = slots
 
     # ------------------------------------------------------------ ids to constants
 

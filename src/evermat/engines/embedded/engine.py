@@ -8,6 +8,7 @@ derive is sorted, counted and given rows (`heads`).
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -41,6 +42,7 @@ from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.store import Store
 from evermat.engines.embedded.stored import committed, reinstate, replaced
 from evermat.engines.embedded.wiring import is_worth_it
+from evermat.interrupts import masked, seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -92,6 +94,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.monitor: Monitor | None = None
         self.matches = 0
         self.journal: Journal | None = None
+        self.is_torn = False
         self.inline = InlineTables(Dictionary()) if inline is None else inline
         self._dictionary = self.inline.dictionary
         self._proofs = Proofs()
@@ -99,12 +102,16 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """What relations there were when somebody last asked; more may have come."""
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
-        self.store = Store(self._dictionary)
-        self._plans = Plans(self.store, self.inline)
+        self._updates_so_far = 0
+        self._set_up(Store(self._dictionary))
+
+    def _set_up(self, store: Store) -> None:
+        """Work with a store, of which nothing is known but what is in it."""
+        self.store = store
+        self._plans = Plans(store, self.inline)
         self._at_once = AtOnce(self._plans)
         self._whole_updates: dict[bool, WholeUpdates] = {}
         """By whether facts are proved, where derivations are not counted."""
-        self._updates_so_far = 0
         self._withdrawals: Withdrawals | None = None
 
     # ------------------------------------------------------------------- relations
@@ -415,6 +422,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         if self.journal is not None:
             rows = gone.rows, come.rows, lost.rows, new.rows
             self.journal(committed(self.store, self._dictionary, rows))
+        self.is_torn = True
+        seal()
         self.store.withdraw(lost)
         self.store.give(new)
         # All facts of both sets are among these, and leave them on this occasion.
@@ -431,20 +440,34 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
     def _clear_out(self, relation: Relation) -> None:
         """Forget rows that no longer hold, where they are too many."""
         if relation.count - relation.alive > max(MANY_DEAD, relation.alive):
-            relation.compact()
+            # Without the memory for it, they are not forgotten yet.
+            with suppress(MemoryError):
+                relation.compact()
 
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
         known = self._require_transaction()
-        for counter in self.store.counters:
-            counter.restore()
-        self._end()
-        for name in known:
-            self._clear_out(self.store.relations[name])
-        for name in self.store.relations.keys() - known:
-            self.store.clock.forget(self.store.relations.pop(name))
-            self._arities = {}
-            self._forget_programs()
+        self.is_torn = True
+        with masked():
+            for counter in self.store.counters:
+                counter.restore()
+            self._end()
+            for name in known:
+                self._clear_out(self.store.relations[name])
+            for name in self.store.relations.keys() - known:
+                self.store.clock.forget(self.store.relations.pop(name))
+                self._arities = {}
+                self._forget_programs()
+        self.is_torn = False
+
+    def recover(self) -> None:
+        """Rebuild all that is not stored facts and their numbers."""
+        if self.is_torn:
+            return  # there is nothing that could be trusted
+        self.is_torn = True
+        with masked():
+            self._set_up(self.store.recovered(self._dictionary))
+        self.is_torn = False
 
     def _forget_programs(self) -> None:
         """Make programs anew: they may mention relations that are no more."""
@@ -517,6 +540,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         came = fresh._copy(fresh.store.missing_from(self.store))  # noqa: SLF001  one of us
         if self.journal is not None:
             self.journal(replaced(self.store, fresh.store, self._dictionary))
+        self.is_torn = True
+        seal()
         self.matches += fresh.matches
         self.store = fresh.store
         self._arities = {}

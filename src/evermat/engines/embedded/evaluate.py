@@ -43,6 +43,7 @@ from evermat.engines.embedded.stages import (
     Stage,
     TestStage,
 )
+from evermat.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -250,19 +251,18 @@ class Evaluation:
 
         def work() -> Heads:
             mine = Heads(heads.arity, in_order=True)
-            while block := take():
-                while block and not stopped.is_set():
-                    work_on(block.pop(), mine)
-                mine.end_block()
-            mine.count_pending()
+            try:
+                while block := take():
+                    while block and not stopped.is_set():
+                        work_on(block.pop(), mine)
+                    mine.end_block()
+                mine.count_pending()
+            except BaseException:
+                stopped.set()
+                raise
             return mine
 
-        try:
-            heads.add_all(together([work] * min(len(pieces), cores)))
-        except BaseException:
-            stopped.set()
-            pieces.clear()
-            raise
+        heads.add_all(together([work] * min(len(pieces), cores)))
 
     def _descend(self, batch: Batch, at: int, heads: Heads) -> None:
         if batch.size == 0:
@@ -292,5 +292,6 @@ class Evaluation:
 
     def _report(self, matches: int) -> None:
         self.matches += matches
+        check()
         if self._monitor is not None:
             self._monitor.working(self._label, matches)

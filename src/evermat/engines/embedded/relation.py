@@ -278,14 +278,18 @@ class Relation:
 
     def append(self, keys: Keys, table: Ids) -> Rows:
         """Give rows to facts that have none; the keys are sorted."""
-        first = self.count
-        self._reserve(first + keys.size)
-        self.count += keys.size
-        self._table[:, first : self.count] = table
-        self._status[first : self.count] = 0
-        rows = np.arange(first, self.count, dtype=np.int32)
-        self.primary.add_sorted(keys, rows)
+        first, last = self.count, self.count + keys.size
+        self._reserve(last)
+        self._table[:, first:last] = table
+        self._status[first:last] = 0
+        rows = np.arange(first, last, dtype=np.int32)
+        self._accept(last, keys, rows)
         return rows
+
+    def _accept(self, count: int, keys: Keys, rows: Rows) -> None:
+        """Have more rows, which are written down already; the keys are sorted."""
+        self.count = count
+        self.primary.add_sorted(keys, rows)
 
     def append_few(self, keys: Keys) -> tuple[Rows, Rows] | None:
         """Give rows to few facts that have none, whose keys are exact.
@@ -337,13 +341,12 @@ class Relation:
         new = int(np.count_nonzero(rows < 0))
         if not new:
             return
-        first = self.count
-        self._reserve(first + new)
+        first, last = self.count, self.count + new
+        self._reserve(last)
         new_keys = np.empty(new, np.uint64)
         kernels_wide.number_new(keys, facts, rows, first, new_keys, self._table)
-        self.count += new
-        self._status[first : self.count] = 0
-        self.primary.add_sorted(new_keys, np.arange(first, self.count, dtype=np.int32))
+        self._status[first:last] = 0
+        self._accept(last, new_keys, np.arange(first, last, dtype=np.int32))
 
     def append_new(self, pieces: Sequence[Keys], rows: Rows) -> None:
         """Give rows to those of sorted exact keys that have none yet.
@@ -361,15 +364,14 @@ class Relation:
         size = in_slices(rows.size, count)
         if not size:
             return
-        first = self.count
-        self._reserve(first + size)
-        self.count += size
+        first, last = self.count, self.count + size
+        self._reserve(last)
         starts, low = {}, 0
         for start in sorted(sizes):
             starts[start], low = low, low + sizes[start]
         new_keys = empty(size, np.uint64)
-        table = self._table[:, first : self.count]
-        status = self._status[first : self.count]
+        table = self._table[:, first:last]
+        status = self._status[first:last]
 
         def number(part: slice) -> int:
             start = starts[part.start]
@@ -388,7 +390,7 @@ class Relation:
             return 0
 
         in_slices(rows.size, number)
-        self.primary.add_sorted(new_keys, np.arange(first, self.count, dtype=np.int32))
+        self._accept(last, new_keys, np.arange(first, last, dtype=np.int32))
 
     def copy_rows(self, kept: npt.NDArray[np.bool_], empty: Relation) -> Rows:
         """Copy some rows into an empty relation; what is sorted here is sorted there.
@@ -447,45 +449,64 @@ class Relation:
         room = max(size + size // _SLACK, self._status.size * growth)
         table: Ids = empty((self.arity, room), np.uint32, growth)
         table[:, : self.count] = self._table[:, : self.count]
-        self._table = table
         status: Status = empty(room, np.uint16, growth)
         status[: self.count] = self._status[: self.count]
-        self._status = status
+        counters: list[Rows | None] = [None, None]
         for which, counter in enumerate(self._counters):
             if counter is not None:
                 used = self._counted[which]
                 longer: Rows = np.zeros(room, np.int32)
                 longer[:used] = counter[:used]
-                self._counters[which] = longer
+                counters[which] = longer
+        # All of them or none: there may be no memory for one of them.
+        self._table, self._status, self._counters = table, status, counters
 
     def compact(self) -> None:
         """Forget rows that are neither materialised nor explicit."""
         held = MATERIALISED | EXPLICIT
         alive = np.flatnonzero(self._status[: self.count] & held)
+        size = alive.size
         table = np.ascontiguousarray(self._table[:, alive])
-        keys, order = sort_pairs(
-            self.keys_of(table), np.arange(alive.size, dtype=np.int32)
-        )
+        keys, order = sort_pairs(self.keys_of(table), np.arange(size, dtype=np.int32))
         alive = alive[order]
-        counters = [
-            None if counter is None else counter[alive] for counter in self._counters
-        ]
-        status = self._status[alive]
-        self.count = 0
+        room = max(16, size + size // _SLACK)
+        new_table: Ids = np.empty((self.arity, room), np.uint32)
+        new_table[:, :size] = table[:, order]
+        status: Status = np.empty(room, np.uint16)
+        status[:size] = self._status[alive]
+        counters: list[Rows | None] = [None, None]
+        for which, counter in enumerate(self._counters):
+            if counter is not None:
+                shorter: Rows = np.zeros(room, np.int32)
+                shorter[:size] = counter[alive]
+                counters[which] = shorter
+        rows = np.arange(size, dtype=np.int32)
+        # Up to here nothing has changed, and from here on no memory is needed.
+        self._clock.tick(self)
+        self._table, self._status, self._counters = new_table, status, counters
+        self._counted = [size, size]
         # The indexes stay what they are, as others may hold them.
         for index in (self.primary, *self._indexes.values()):
             index.clear()
         self._statistics = None
         self.raised.clear()
-        self._table = np.empty((self.arity, 16), np.uint32)
-        self._status = np.empty(16, np.uint16)
-        self._counters = [None, None]
-        self.append(keys, table[:, order])
-        self._status[: self.count] = status
-        for which, counter in enumerate(counters):
-            if counter is not None:
-                self.counter(which)[: self.count] = counter
-                self._counted[which] = self.count
+        self._accept(size, keys, rows)
+
+    def recovered(self, clock: Clock) -> Relation:
+        """A relation with the same rows, of which everything else is made anew.
+
+        It takes over the arrays.
+        """
+        new = Relation(self.name, self.arity, clock)
+        new.alive, new.given = self.alive, self.given
+        new._table, new._status = self._table, self._status
+        new._counters = list(self._counters)
+        new._counted = [self.count, self.count]
+        # Sets that were at work have left their bits behind.
+        self._status[: self.count] &= np.uint16(MATERIALISED | EXPLICIT)
+        rows = np.arange(self.count, dtype=np.int32)
+        new._accept(self.count, *sort_pairs(self.keys_of(self.whole_table()), rows))
+        return new
 
     # --------------------------------------------------------------------- indexes
 

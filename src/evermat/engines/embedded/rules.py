@@ -19,6 +19,7 @@ from evermat.engines.embedded.relation import Relation
 from evermat.engines.embedded.settled import RowCounts
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.stages import Source
+from evermat.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,6 +119,7 @@ class RuleOperators:
         gathered: dict[str, Heads] = {}
         with Marker(self.store.sets) as marker:
             for query in queries:
+                check()
                 head = query.head
                 heads = gathered.get(head.relation)
                 if heads is None:

@@ -102,6 +102,13 @@ class Store:
             ]
         return list(zip(relations, changed, strict=True))
 
+    def recovered(self, dictionary: Dictionary) -> Store:
+        """A store with the same facts, of which everything else is made anew."""
+        store = Store(dictionary)
+        for name, relation in self.relations.items():
+            store.relations[name] = relation.recovered(store.clock)
+        return store
+
     def missing_from(self, other: Store) -> dict[str, Rows | None]:
         """The materialised rows that another store does not have; None for all rows."""
         return {

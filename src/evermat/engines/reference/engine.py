@@ -23,6 +23,7 @@ from evermat.engines.reference.sets import (
     rows_of,
 )
 from evermat.engines.reference.store import Copy, Store
+from evermat.interrupts import check, seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,6 +58,7 @@ class ReferenceEngine(EqualityOperators):
         self.monitor: Monitor | None = None
         self.matches = 0
         self.journal: Journal | None = None
+        self.is_torn = False
         self.store = Store()
         self._saved: Store | None = None
 
@@ -124,6 +126,7 @@ class ReferenceEngine(EqualityOperators):
                 for binding in Matcher(query, reader).matches()
             )
             numbers.update(found)
+            check()
             self.matches += found.total()
             if self.monitor is not None:
                 self.monitor.working(query.label, found.total())
@@ -259,6 +262,8 @@ class ReferenceEngine(EqualityOperators):
         new.forget()
         if self.journal is not None:
             self.journal(new.difference(self._saved.numbers()))
+        self.is_torn = True
+        seal()
         self.store.take(new)
         self._saved = None
 
@@ -266,8 +271,13 @@ class ReferenceEngine(EqualityOperators):
         """End the transaction as if it had not been."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to roll back")
+        self.is_torn = True
         self.store.take(self._saved)
         self._saved = None
+        self.is_torn = False
+
+    def recover(self) -> None:
+        """Nothing is kept but the facts and their numbers."""
 
     def fresh(self) -> Self:
         """An empty engine for the same relations, to materialise into."""
@@ -323,6 +333,8 @@ class ReferenceEngine(EqualityOperators):
         arities = self.store.arities
         if self.journal is not None:
             self.journal(source.store.difference(self.store.numbers()))
+        self.is_torn = True
+        seal()
         self.store.take(source.store)
         self.store.arities = arities
         self.matches += source.matches

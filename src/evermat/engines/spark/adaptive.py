@@ -153,6 +153,15 @@ class AdaptiveEngine:
         self._facts.monitor = Weighing(self._scale, monitor) if gathered else monitor
 
     @property
+    def is_torn(self) -> bool:
+        """Whether facts may be half changed."""
+        return self._facts.is_torn
+
+    @is_torn.setter
+    def is_torn(self, is_torn: bool) -> None:
+        self._facts.is_torn = is_torn
+
+    @property
     def journal(self) -> Journal | None:
         """Is told what is about to change."""
         return self._facts.journal

@@ -61,6 +61,7 @@ from evermat.engines.spark.stored import (
     rows_part,
     take_up_table,
 )
+from evermat.interrupts import seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -125,6 +126,7 @@ class SparkEngine(RuleOperators, EqualityOperators):
         self.monitor: Monitor | None = None
         self.matches = 0
         self.journal: Journal | None = None
+        self.is_torn = False
         self.cluster = cluster
         self._evaluation = evaluation
         self._arities: dict[str, int] = {}
@@ -320,12 +322,23 @@ class SparkEngine(RuleOperators, EqualityOperators):
         """Start a transaction."""
         if self._saved is not None:
             raise EngineUseError("a transaction is under way already")
-        self._saved = _Saved(
+        self._saved = self._contents()
+
+    def _contents(self) -> _Saved:
+        """All that is stored, which is never changed in place."""
+        return _Saved(
             arities=dict(self._arities),
             materialised=self._materialised.heap.contents,
             explicit=self._explicit.heap.contents,
             counters=(self._counters[0].numbers, self._counters[1].numbers),
         )
+
+    def _put_back(self, saved: _Saved) -> None:
+        self._arities = saved.arities
+        self._materialised.heap.set(saved.materialised)
+        self._explicit.heap.set(saved.explicit)
+        for counters, numbers in zip(self._counters, saved.counters, strict=True):
+            counters.numbers = numbers
 
     def commit(
         self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
@@ -334,10 +347,23 @@ class SparkEngine(RuleOperators, EqualityOperators):
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
         self.cluster.dictionary.reconcile()
+        # All jobs are done before the journal is told: any of them may fail.
+        before = self._contents()
+        new = self._changed(deleted, added, withdrawn, given)
+        self._put_back(before)
         if self.journal is not None:
             self.journal(
                 self._difference(self._saved, deleted, added, withdrawn, given)
             )
+        self.is_torn = True
+        seal()
+        self._put_back(new)
+        self._saved = None
+
+    def _changed(
+        self, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+    ) -> _Saved:
+        """Change what is stored, as a commit is told to, and return it."""
         gone = settle(deleted - added, self.cluster)
         come = settle(added - (self._materialised - deleted), self.cluster)
         lost = settle(withdrawn - given, self.cluster)
@@ -352,7 +378,7 @@ class SparkEngine(RuleOperators, EqualityOperators):
         forgotten = settle((gone | lost) - held, self.cluster)
         for counters in self._counters:
             counters.forget(block_rows(forgotten.block))
-        self._saved = None
+        return self._contents()
 
     def _difference(
         self,
@@ -389,12 +415,13 @@ class SparkEngine(RuleOperators, EqualityOperators):
         saved = self._saved
         if saved is None:
             raise EngineUseError("there is no transaction to roll back")
-        self._arities = saved.arities
-        self._materialised.heap.set(saved.materialised)
-        self._explicit.heap.set(saved.explicit)
-        for counters, numbers in zip(self._counters, saved.counters, strict=True):
-            counters.numbers = numbers
+        self.is_torn = True
+        self._put_back(saved)
         self._saved = None
+        self.is_torn = False
+
+    def recover(self) -> None:
+        """Nothing is kept beside the facts that would have to be made anew."""
 
     def fresh(self) -> Self:
         """An empty engine for the same constants, to materialise into."""
@@ -465,6 +492,8 @@ class SparkEngine(RuleOperators, EqualityOperators):
         came = self.snapshot(source.materialised - self._materialised)
         if self.journal is not None:
             self.journal(self._replacement(source))
+        self.is_torn = True
+        seal()
         self._materialised.heap.set(source.materialised.heap.contents)
         self._explicit.heap.set(source.explicit.heap.contents)
         for mine, theirs in zip(
