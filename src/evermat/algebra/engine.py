@@ -218,7 +218,7 @@ class Engine(Protocol):
         """
 
     def rollback(self) -> None:
-        """End the transaction as if it had not been."""
+        """End the transaction as if it had not been; nothing if a commit was begun."""
 
     def recover(self) -> None:
         """Rebuild what the stored facts do not need: not in a transaction.

@@ -41,8 +41,8 @@ class Growing(GrowingFacts):
     __slots__ = ("__weakref__", "_new", "_rows", "_sets", "_settled", "bit", "compared")
 
     def __init__(self, sets: Sets, bit: int) -> None:
-        self._sets = sets
         self.bit = bit
+        self._sets = sets
         self._rows: dict[str, list[Rows]] = {}
         self._new: list[Settled] = []
         """Facts that are not among the rows yet."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from evermat.engines.embedded.large_arrays import empty, fitted
+from evermat.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,9 +45,12 @@ def workers() -> ThreadPoolExecutor:
 def together(jobs: Sequence[Callable[[], _T]]) -> list[_T]:
     """Do several jobs at once, the first one here, and return what they return.
 
+    An interrupt is answered before they begin.
+
     It can take a core that rests longer to wake up than a job takes. So what nobody has
     begun when the first job is done is done here as well.
     """
+    check()
     others: list[tuple[Callable[[], _T], Future[_T]]] = []
     try:
         for job in jobs[1:]:

@@ -447,6 +447,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
     def rollback(self) -> None:
         """End the transaction as if it had not been."""
         known = self._require_transaction()
+        if self.is_torn:
+            return  # a commit was begun, which cannot be undone
         self.is_torn = True
         with masked():
             for counter in self.store.counters:

@@ -300,11 +300,10 @@ class Index:
             self.add_sorted(*sort_pairs(keys, rows))
 
     def add_sorted(self, keys: Keys, rows: Rows) -> None:
-        """Add new rows whose keys are in order."""
+        """Add new rows whose keys are in order; an error leaves all as it was."""
         if not keys.size:
             return
-        runs = self.runs
-        runs.append(Run(keys, rows))
+        runs = [*self.runs, Run(keys, rows)]
         runs.sort(key=len, reverse=True)
         for at in range(len(runs) - 1, 0, -1):
             if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
@@ -314,19 +313,19 @@ class Index:
         is_read = self.described >= 0
         if is_read and len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
             runs[-1] = runs[-1].as_tail()
+        self.runs = runs
 
     def unite_runs(self) -> bool:
         """Have one run, unless there are many keys; whether that is a change.
 
         The layout is that of the former runs then.
         """
-        runs = self.runs
-        if len(runs) < 2 or sum(map(len, runs)) > MOST_UNITED:  # noqa: PLR2004
+        if len(self.runs) < 2 or sum(map(len, self.runs)) > MOST_UNITED:  # noqa: PLR2004
             return False
-        while len(runs) > 1:
-            runs[-2] = Run(*merge_pairs(runs[-2], runs[-1]))
-            del runs[-1]
-        self.described = -1
+        *longer, united = self.runs
+        for run in reversed(longer):
+            united = Run(*merge_pairs(run, united))
+        self.runs, self.described = [united], -1
         return True
 
     def note_added(self, size: int, count: int) -> None:

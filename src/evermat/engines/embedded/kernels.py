@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numba import njit, types
 
+from evermat.interrupts import check
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -52,7 +54,11 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 def kernel(signature: object) -> Callable[[_Function], _Function]:
-    """Compile a function for the types of a signature."""
+    """Compile a function for the types of a signature.
+
+    An interrupt is answered before: to compile all of them takes minutes.
+    """
+    check()
     compile_: Any = njit(signature, nogil=True, cache=True, error_model="numpy")
     return compile_
 

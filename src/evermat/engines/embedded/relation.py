@@ -287,9 +287,12 @@ class Relation:
         return rows
 
     def _accept(self, count: int, keys: Keys, rows: Rows) -> None:
-        """Have more rows, which are written down already; the keys are sorted."""
-        self.count = count
+        """Have more rows, which are written down already; the keys are sorted.
+
+        An error comes before the rows are in the index, and they are not there then.
+        """
         self.primary.add_sorted(keys, rows)
+        self.count = count
 
     def append_few(self, keys: Keys) -> tuple[Rows, Rows] | None:
         """Give rows to few facts that have none, whose keys are exact.

@@ -271,6 +271,8 @@ class ReferenceEngine(EqualityOperators):
         """End the transaction as if it had not been."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to roll back")
+        if self.is_torn:
+            return  # a commit was begun, which cannot be undone
         self.is_torn = True
         self.store.take(self._saved)
         self._saved = None

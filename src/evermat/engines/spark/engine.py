@@ -415,6 +415,8 @@ class SparkEngine(RuleOperators, EqualityOperators):
         saved = self._saved
         if saved is None:
             raise EngineUseError("there is no transaction to roll back")
+        if self.is_torn:
+            return  # a commit was begun, which cannot be undone
         self.is_torn = True
         self._put_back(saved)
         self._saved = None
