@@ -446,7 +446,7 @@ class KnowledgeBase:
 
     # ------------------------------------------------------------------ wiring
 
-    def require_intact(self) -> None:
+    def _require_intact(self) -> None:
         """Refuse calls after an update that could neither be ended nor undone.
 
         Raises:
@@ -455,11 +455,8 @@ class KnowledgeBase:
         if self._keeper.is_torn:
             raise TornError(has_state=self._lake_state is not None)
 
-    def recover(self) -> None:
-        """Put in order what an error that nobody foresaw may have left behind.
-
-        It is called after such an error; there is no need to call it.
-        """
+    def _recover(self) -> None:
+        """Put in order what an error that nobody foresaw may have left behind."""
         self._engine.recover()
 
     @property

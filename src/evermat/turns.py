@@ -55,10 +55,10 @@ class TakesTurns(Protocol):
     def turn(self) -> AbstractContextManager[object]:
         """A lock that the thread which holds it can take again."""
 
-    def require_intact(self) -> None:
+    def _require_intact(self) -> None:
         """Refuse calls after an update that could neither be ended nor undone."""
 
-    def recover(self) -> None:
+    def _recover(self) -> None:
         """Put in order what an error that nobody foresaw may have left behind."""
 
 
@@ -75,12 +75,12 @@ def in_turn(
         self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Answer:
         with self.turn, deferred(), out_of_memory():
-            self.require_intact()
+            self._require_intact()
             try:
                 return method(self, *args, **kwargs)
             except BaseException as error:
                 if not isinstance(error, EvermatError) and not came_in_time(error):
-                    self.recover()
+                    self._recover()
                 raise
 
     return call

@@ -95,9 +95,9 @@ class Engine(Protocol):
     is_torn: bool
     """Whether facts may be half changed. `commit`, `adopt` and `rollback` make it true
     before their first step that cannot be undone. `rollback` makes it false again;
-    after the others the caller does so, when all that belongs to the update is done.
-    Whoever finds it true at another time knows that an error came out of the middle,
-    and that nothing in the engine can be trusted."""
+    after the others the caller does so, when all that belongs to the update is done,
+    or `begin`. Whoever finds it true at another time knows that an error came out of
+    the middle, and that nothing in the engine can be trusted."""
 
     # -- relations
 

@@ -407,6 +407,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """Start a transaction."""
         if self._known_before is not None:
             raise EngineUseError("a transaction is under way already")
+        self.is_torn = False
         self._known_before = set(self.store.relations)
         for counter in self.store.counters:
             counter.remember()

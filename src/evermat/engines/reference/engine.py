@@ -246,6 +246,7 @@ class ReferenceEngine(EqualityOperators):
         """Start a transaction."""
         if self._saved is not None:
             raise EngineUseError("a transaction is under way already")
+        self.is_torn = False
         self._saved = self.store.copy()
 
     def commit(

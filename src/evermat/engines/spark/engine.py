@@ -322,6 +322,7 @@ class SparkEngine(RuleOperators, EqualityOperators):
         """Start a transaction."""
         if self._saved is not None:
             raise EngineUseError("a transaction is under way already")
+        self.is_torn = False
         self._saved = self._contents()
 
     def _contents(self) -> _Saved:
