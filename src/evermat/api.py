@@ -20,6 +20,7 @@ from evermat.engines import ENGINES, UnknownEngineError, make_engine
 from evermat.equality_modes import check_equality
 from evermat.explaining import read_fact
 from evermat.explaining_plans import plans_text
+from evermat.fact_tables import row_in_order
 from evermat.keeper import Keeper, Manner
 from evermat.lang.syntax import TRIPLE
 from evermat.maintenance.watch import Budget
@@ -209,8 +210,9 @@ class KnowledgeBase:
         """Insert the facts of many predicates at once.
 
         Args:
-            data: rows by predicate. Rows are tuples, a pandas, Polars or Arrow frame,
-                or the `Path` of a CSV, TSV, Parquet or Arrow file.
+            data: rows by predicate. Rows are tuples, mappings, a pandas, Polars or
+                Arrow frame, or the `Path` of a CSV, TSV, Parquet or Arrow file. Where
+                a predicate has declared names, columns with names go by name.
             rdf: RDF files; their triples become facts of `triple`, which rules write
                 as `[?s, ?p, ?o]`.
             base: what relative IRIs in RDF files are relative to.
@@ -225,7 +227,8 @@ class KnowledgeBase:
 
         Args:
             predicate: any name, one that rules derive too.
-            rows: tuples, a pandas, Polars or Arrow frame, or the `Path` of a file.
+            rows: tuples, mappings, a pandas, Polars or Arrow frame, an RDF graph, or
+                the `Path` of a file; see `load`.
         """
         return self._change(Request(insert={predicate: [rows]}))
 
@@ -316,7 +319,7 @@ class KnowledgeBase:
     def explain(
         self,
         fact: str,
-        row: Sequence[object] | None = None,
+        row: Sequence[object] | Mapping[str, object] | None = None,
         *,
         derivations: int = 0,
         limit: int | None = None,
@@ -328,7 +331,8 @@ class KnowledgeBase:
 
         Args:
             fact: the fact, or its predicate.
-            row: the arguments of the fact, if only its predicate was named.
+            row: the arguments of the fact, if only its predicate was named; in order,
+                or by the names of columns.
             derivations: show so many of all rule instances that derive the fact.
             limit: give up after so many rule instances.
 
@@ -364,13 +368,16 @@ class KnowledgeBase:
         return reader.count(reader.catalogue.require(predicate))
 
     @in_turn
-    def contains(self, predicate: str, row: Sequence[object]) -> bool:
-        """Whether a fact holds."""
+    def contains(
+        self, predicate: str, row: Sequence[object] | Mapping[str, object]
+    ) -> bool:
+        """Whether a fact holds; its values may be given by the names of columns."""
         reader = self._reader
         known = reader.catalogue.require(predicate)
-        if isinstance(row, tuple | list):
-            reader.catalogue.check(predicate, len(row))
-        return reader.contains(known, table_of_rows([row], known.arity))
+        values = row_in_order(row, known)
+        if isinstance(values, tuple | list):
+            reader.catalogue.check(predicate, len(values))
+        return reader.contains(known, table_of_rows([values], known.arity))
 
     @in_turn
     def counters(self, predicate: str) -> Result:

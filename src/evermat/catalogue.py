@@ -11,17 +11,24 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from evermat.columns import column_names
+from evermat.columns import (
+    SwappedColumnsWarning,
+    column_names,
+    order_of,
+    say_nothing,
+    warn,
+)
 from evermat.errors import EvermatError, Label
+from evermat.lang.atom_names import names_in_atoms
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import TRIPLE
 from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from evermat.errors import Span
-    from evermat.lang.syntax import Declaration
+    from evermat.lang.syntax import Declaration, Rule
 
 _SHOWN_NAMES = 8
 
@@ -117,10 +124,20 @@ class Predicate:
 
 
 class Catalogue:
-    """Predicates by name."""
+    """Predicates by name.
 
-    def __init__(self, predicates: Mapping[str, Predicate] | None = None) -> None:
+    Attributes:
+        given_names: the names that columns of predicates without declared ones came
+            with first. They are not kept with a state.
+    """
+
+    def __init__(
+        self,
+        predicates: Mapping[str, Predicate] | None = None,
+        given_names: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self._predicates = dict(predicates or {})
+        self.given_names = dict(given_names or {})
 
     def __repr__(self) -> str:
         names = ", ".join(f"{name}/{arity}" for name, arity in self.arities.items())
@@ -192,7 +209,74 @@ class Catalogue:
             if grown is None:
                 grown = dict(self._predicates)
             grown[each.predicate] = _predicate(each)
-        return self if grown is None else Catalogue(grown)
+        return self if grown is None else Catalogue(grown, self.given_names)
+
+    def with_given_names(self, names: Mapping[str, tuple[str, ...]]) -> Catalogue:
+        """The catalogue with the names that columns came with."""
+        if names == self.given_names:
+            return self
+        return Catalogue(self._predicates, names)
+
+
+class GivenNames:
+    """Names of columns that nobody declared, to notice columns that are swapped.
+
+    Attributes:
+        first: the names with which data of a predicate came first.
+    """
+
+    def __init__(
+        self,
+        known: Mapping[str, tuple[str, ...]],
+        rules: Callable[[], Iterable[Rule]],
+    ) -> None:
+        """Begin with what is known.
+
+        Args:
+            known: the names with which data came before.
+            rules: gives the rules, whose variables are names of columns as well.
+        """
+        self.first = dict(known)
+        self._rules = rules
+
+    def is_familiar(self, predicate: str, names: Sequence[str]) -> bool:
+        """Whether there is nothing to be said, or to be noted, about names."""
+        order = tuple(names)
+        return self.first.get(predicate) == order or say_nothing(order)
+
+    def note(self, predicate: str, names: Sequence[str]) -> None:
+        """Note the names of the columns of some data.
+
+        Warns:
+            SwappedColumnsWarning: other data, or the rules, have the same names in
+                another order.
+        """
+        if self.is_familiar(predicate, names):
+            return
+        order = tuple(names)
+        known = self.first.setdefault(predicate, order)
+        if _is_swapped(order, known):
+            where = "other data for it has"
+            warn(SwappedColumnsWarning(predicate, order, known, where))
+        elif known is order:
+            self._compare_with_rules(predicate, order)
+
+    def in_rules(self, predicate: str) -> set[tuple[str, ...]]:
+        """The variables that rules have for the arguments of a predicate."""
+        return names_in_atoms(self._rules(), predicate)
+
+    def _compare_with_rules(self, predicate: str, order: tuple[str, ...]) -> None:
+        written = self.in_rules(predicate)
+        swapped = sorted(other for other in written if _is_swapped(order, other))
+        alike = (order_of(order, other) for other in written)
+        if swapped and list(range(len(order))) not in alike:
+            where = "rules have the variables"
+            warn(SwappedColumnsWarning(predicate, order, swapped[0], where))
+
+
+def _is_swapped(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    places = order_of(one, other)
+    return places is not None and places != list(range(len(one)))
 
 
 def _predicate(declared: Declaration) -> Predicate:

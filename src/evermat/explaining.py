@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from evermat.errors import Label
 from evermat.explanation import Derivation, Explanation, Failure
-from evermat.fact_tables import FactError
+from evermat.fact_tables import FactError, row_in_order
 from evermat.lang.expressions import fold, substitute
 from evermat.lang.normalise import normal_rules, rule_key
 from evermat.lang.parser import parse_query
@@ -54,7 +54,7 @@ _MOST_FAILURES = 20
 
 def read_fact(
     text: str,
-    row: Sequence[object] | None,
+    row: Sequence[object] | Mapping[str, object] | None,
     *,
     catalogue: Catalogue,
     prefixes: Mapping[str, str],
@@ -68,14 +68,15 @@ def read_fact(
         ArityClashError: a fact of it has more or fewer arguments.
     """
     if row is not None:
-        if not isinstance(row, tuple | list):
+        known = catalogue.require(text)
+        values = row_in_order(row, known)
+        if not isinstance(values, tuple | list):
             raise FactError(
                 f"the arguments of `{text}` are not a tuple or list: {row!r}",
                 help=f"write ({row!r},) for one argument",
             )
-        known = catalogue.require(text)
-        catalogue.check(text, len(row))
-        return Fact(known.name, tuple(map(constant, row)))
+        catalogue.check(text, len(values))
+        return Fact(known.name, tuple(map(constant, values)))
     match parse_query(text, name="<fact>", prefixes=prefixes):
         case (Atom() as atom,):
             span = atom.predicate_span or atom.span

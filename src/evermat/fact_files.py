@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from evermat.io import data_file, read_table
 from evermat.io.column_types import TYPES
 from evermat.io.delimited import DIALECTS
+from evermat.io.headers import ask_about_header
 from evermat.rdf import read_rdf
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.catalogue import Predicate
+    from evermat.catalogue import GivenNames, Predicate
+    from evermat.io import DataFile
 
 
 def read_fact_file(
@@ -23,6 +25,7 @@ def read_fact_file(
     *,
     header: bool | None = None,
     base: str | None = None,
+    names: GivenNames | None = None,
 ) -> pa.Table:
     """The rows of a file: a table, or triples.
 
@@ -30,20 +33,49 @@ def read_fact_file(
         path: the file; its suffix says the format.
         predicate: gives columns their names and types, where it is known.
         header: whether a text file begins with a row of names. By default it does if
-            that row holds the declared names.
+            that row holds the declared names, in any order and case.
         base: what relative IRIs in RDF files are relative to.
+        names: knows what rules call the columns, where none are declared.
+
+    Raises:
+        HeaderNamesError: the first row holds some of the declared names.
+
+    Warns:
+        HeaderWarning: no names are declared, and the first row looks like names.
     """
     file = data_file(path)
     if file.is_rdf:
         return read_rdf(path, base=base)
-    if predicate is None:
-        return read_table(path, header=header)
-    if predicate.has_names:
+    if predicate is not None and predicate.has_names:
         types = _types(predicate)
         return read_table(path, columns=predicate.columns, types=types, header=header)
-    # Other files have types of their own, and names that nobody declared.
-    types = _types(predicate) if file.format in DIALECTS else None
-    return read_table(path, types=types, arity=predicate.arity, header=header)
+    if predicate is None:
+        table = read_table(path, header=header)
+    else:
+        # Other files have types of their own, and names that nobody declared.
+        types = _types(predicate) if file.format in DIALECTS else None
+        table = read_table(path, types=types, arity=predicate.arity, header=header)
+    if header is None:
+        _ask_about_header(table, file, predicate, names)
+    return table
+
+
+def _ask_about_header(
+    table: pa.Table,
+    file: DataFile,
+    predicate: Predicate | None,
+    names: GivenNames | None,
+) -> None:
+    dialect = DIALECTS.get(file.format)
+    if dialect is None or dialect.header is not None:
+        return
+    name = file.predicate if predicate is None else predicate.name
+    ask_about_header(
+        table,
+        file.path,
+        name,
+        lambda: () if names is None else names.in_rules(name),
+    )
 
 
 def _types(predicate: Predicate) -> list[str | None] | None:

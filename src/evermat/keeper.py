@@ -181,6 +181,7 @@ class Keeper:
             catalogue=self.catalogue,
             prefixes=self.prefixes,
             stage=engine.stage if can_stage(engine) else None,
+            rules=lambda: self.rules,
         )
 
     def _prepared(

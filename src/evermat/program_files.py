@@ -28,9 +28,11 @@ from evermat.io.files import (
     data_file,
     require_place,
 )
+from evermat.io.headers import ask_about_header
 from evermat.io.nemo_tables import nemo_cells, read_nemo_table
 from evermat.io.tables import read_table, rows_together
 from evermat.io.writing import require_writable, write_table
+from evermat.lang.atom_names import names_in_atoms
 from evermat.lang.foreign.dlog import read_dlog
 from evermat.lang.foreign.nemo import read_nemo
 from evermat.lang.foreign.souffle import read_souffle
@@ -40,7 +42,13 @@ from evermat.rdf.writing import write_facts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from evermat.lang.syntax import DataSink, DataSource, Declaration, Program
+    from evermat.lang.syntax import (
+        DataSink,
+        DataSource,
+        Declaration,
+        Program,
+        Rule,
+    )
 
 Syntax = Literal["auto", "evermat", "souffle", "nemo", "dlog"]
 
@@ -166,13 +174,14 @@ def load_sources(
 
     Warns:
         SkippedRowsWarning: rows were left out, where the language wants it so.
+        HeaderWarning: a first row that was read as a fact looks like names.
     """
     found: dict[str, list[pa.Table]] = {}
     declared = {each.predicate: each for each in program.declarations}
     for source in program.sources:
         declaration = declared.get(source.predicate)
-        table = _Source(source, folder, declaration, read_rdf).read()
-        found.setdefault(source.predicate, []).append(table)
+        file = _Source(source, folder, declaration, read_rdf, program.rules)
+        found.setdefault(source.predicate, []).append(file.read())
     return {name: rows_together(name, tables) for name, tables in found.items()}
 
 
@@ -184,10 +193,15 @@ class _Source:
     folder: Path
     declaration: Declaration | None
     read_rdf: Callable[[DataFile], pa.Table] | None
+    rules: tuple[Rule, ...]
 
     def read(self) -> pa.Table:
+        """The rows, with columns in the order of the predicate's, and their names."""
         try:
-            return self._read()
+            table = self._read()
+            names = self._declared_names()
+            is_whole = names is not None and len(names) == table.num_columns
+            return table.rename_columns(list(names or ())) if is_whole else table
         except FileMissingError as error:
             raise FileMissingError(error.path, self.source.span) from None
 
@@ -256,16 +270,28 @@ class _Source:
         file = data_file(path, format=options.get("format"))
         if file.is_rdf:
             return self._read_rdf(file)
-        return read_table(
+        columns = _listed(options, "columns") or self._declared_names()
+        table = read_table(
             path,
             format=options.get("format"),
-            columns=_listed(options, "columns") or self._declared_names(),
+            columns=columns,
             types=_listed(options, "types") or self._declared_types(file),
             arity=None if self.declaration is None else self.declaration.arity,
             header=_truth(self.source, "header"),
             delimiter=options.get("delimiter"),
             quoting=_truth(self.source, "quoting"),
         )
+        if columns is None and "header" not in options:
+            self._ask_about_header(table, file)
+        return table
+
+    def _ask_about_header(self, table: pa.Table, file: DataFile) -> None:
+        dialect, name = DIALECTS.get(file.format), self.source.predicate
+        if dialect is not None and dialect.header is None:
+            path = Path(self.source.path)
+            ask_about_header(
+                table, path, name, lambda: names_in_atoms(self.rules, name)
+            )
 
     def _declared_names(self) -> Sequence[str] | None:
         names = () if self.declaration is None else self.declaration.column_names

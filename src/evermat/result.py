@@ -100,7 +100,8 @@ class Result:
         """The rows where they are, if they are not in this process."""
         self._given = rows
         self._representatives = representatives
-        self._predicate = predicate
+        self.predicate = predicate
+        """Whose facts the rows are, if they are facts."""
         self._whole: pa.Table | None = None
 
     @cached_property
@@ -157,7 +158,7 @@ class Result:
             rows = self.distant.read(count)
         else:
             rows = self._short.slice(0, count)
-        return Result(rows, self.columns, predicate=self._predicate)
+        return Result(rows, self.columns, predicate=self.predicate)
 
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
         """The same rows as facts of a predicate with columns of these names."""
@@ -239,7 +240,7 @@ class Result:
         from evermat.rdf import write_facts  # noqa: PLC0415  seldom needed
 
         with self._in_parts() as rows:
-            write_facts(rows, path, predicate=self._predicate, terms=terms)
+            write_facts(rows, path, predicate=self.predicate, terms=terms)
 
     def _in_parts(self) -> AbstractContextManager[pa.Table | TableParts]:
         """All rows; those that are elsewhere come in parts."""

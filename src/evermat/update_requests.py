@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from evermat.catalogue import GivenNames
 from evermat.errors import EvermatError
 from evermat.fact_tables import fact_tables
 from evermat.garbage import collection_paused
@@ -18,7 +19,7 @@ from evermat.lang.syntax import Atom, Declaration, Negation, Program
 from evermat.rule_inputs import read_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -110,6 +111,7 @@ def check_request(
     catalogue: Catalogue,
     prefixes: Mapping[str, str],
     stage: Stage | None = None,
+    rules: Callable[[], Iterable[Rule]] = tuple,
 ) -> CheckedRequest:
     """Read and check everything a request holds.
 
@@ -118,14 +120,15 @@ def check_request(
         catalogue: the predicates that are known.
         prefixes: the prefixes that are known.
         stage: takes frames where they are, if the engine does.
+        rules: gives the rules that there are.
 
     Raises:
         EvermatError: whatever is wrong with it; nothing has changed then.
     """
     if not request.add_rules and not request.remove_rules:
-        return _checked(request, catalogue, prefixes, stage)
+        return _checked(request, catalogue, prefixes, stage, rules)
     with collection_paused():
-        return _checked(request, catalogue, prefixes, stage)
+        return _checked(request, catalogue, prefixes, stage, rules)
 
 
 def _checked(
@@ -133,6 +136,7 @@ def _checked(
     catalogue: Catalogue,
     prefixes: Mapping[str, str],
     stage: Stage | None,
+    rules: Callable[[], Iterable[Rule]],
 ) -> CheckedRequest:
     coming = _side(request.insert, request.add_rules, prefixes)
     going = _side(request.delete, request.remove_rules, prefixes)
@@ -147,7 +151,8 @@ def _checked(
             catalogue.check(atom.predicate, atom.arity, span=atom.span)
     _require_valid(coming, catalogue)
     later = catalogue.extended(_mentioned(coming))
-    insert = fact_tables(coming.data, coming.facts, later, stage)
+    names = GivenNames(catalogue.given_names, lambda: (*rules(), *coming.rules))
+    insert = fact_tables(coming.data, coming.facts, later, stage, names)
     later = later.extended(
         Declaration(name, table.num_columns)
         for name, table in insert.items()
@@ -155,10 +160,10 @@ def _checked(
     )
     return CheckedRequest(
         insert=insert,
-        delete=fact_tables(going.data, going.facts, later, stage),
+        delete=fact_tables(going.data, going.facts, later, stage, names),
         add_rules=coming.rules,
         remove_rules=going.rules,
-        catalogue=later,
+        catalogue=later.with_given_names(names.first),
         prefixes={**prefixes, **dict(coming.program.prefixes)},
     )
 

@@ -17,6 +17,9 @@ constants on the way in and back on the way out:
 | LANGUAGE  | `LangString`            | language tag in lower case, NUL, string     |
 
 `1`, `1.0`, `true` and `"1"` are four different constants.
+
+Terms of rdflib and pyoxigraph are constants as well. They are recognised by the names
+of their classes, so that neither library has to be imported.
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
+from functools import lru_cache
 from reprlib import repr as short
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evermat.errors import EvermatError
 
@@ -130,10 +134,9 @@ def constant(value: object) -> Constant:
     if isinstance(value, Constant):
         return value
     if not is_missing(value):
-        for python_type in type(value).__mro__:
-            convert = _FROM_PYTHON.get(python_type)
-            if convert is not None:
-                return convert(value)
+        convert = _converter(type(value))  # type: ignore[arg-type]  # types have hashes
+        if convert is not None:
+            return convert(value)
         known = _from_scalar(value)
         if known is not None:
             return known
@@ -142,6 +145,18 @@ def constant(value: object) -> Constant:
         help="use str, int, float, bool, Decimal, IRI, BlankNode, TypedLiteral, "
         "LangString, date or datetime",
     )
+
+
+@lru_cache(maxsize=256)
+def _converter(value_type: type) -> Callable[..., Constant] | None:
+    """What makes constants of the values of a type, or of one that it extends."""
+    for each in value_type.__mro__:
+        library = each.__module__.partition(".")[0]
+        # Terms of rdflib are `str` too: what they are comes before that.
+        convert = _FROM_RDF.get((library, each.__name__)) or _FROM_PYTHON.get(each)
+        if convert is not None:
+            return convert
+    return None
 
 
 def is_missing(value: object) -> bool:
@@ -403,3 +418,43 @@ _FROM_PYTHON: dict[type, Callable[..., Constant]] = {
     datetime.date: lambda value: literal(value.isoformat(), XSD + "date"),
     datetime.time: lambda value: literal(value.isoformat(), XSD + "time"),
 }
+
+
+# ------------------------------------------------------ terms of other RDF libraries
+
+
+def _rdflib_literal(value: Any) -> Constant:  # noqa: ANN401  rdflib is optional
+    text = str.__str__(value)
+    if value.language:
+        return language_string(text, str.__str__(value.language))
+    return literal(text, str.__str__(value.datatype or XSD + "string"))
+
+
+def _pyoxigraph_literal(value: Any) -> Constant:  # noqa: ANN401  known by its name
+    if value.language is None:
+        return literal(value.value, value.datatype.value)
+    direction = getattr(value, "direction", None)
+    ending = "" if direction is None else f"--{direction.value}"
+    return language_string(value.value, value.language + ending)
+
+
+def _no_term(value: object) -> Constant:
+    name = type(value).__name__
+    raise ValueConversionError(
+        f"a value of type `{name}` of rdflib cannot be stored: {short(value)}",
+        law="a fact has IRIs, blank nodes and literals",
+        help="write URIRef(…) for an IRI, str(…) for a string",
+    )
+
+
+_FROM_RDF: dict[tuple[str, str], Callable[..., Constant]] = {
+    ("rdflib", "URIRef"): lambda value: Constant(Kind.IRI, str.__str__(value)),
+    ("rdflib", "BNode"): lambda value: Constant(Kind.BLANK, str.__str__(value)),
+    ("rdflib", "Literal"): _rdflib_literal,
+    ("rdflib", "Identifier"): _no_term,  # variables, which are `str` as well
+    ("rdflib", "Namespace"): _no_term,
+    ("pyoxigraph", "NamedNode"): lambda value: Constant(Kind.IRI, value.value),
+    ("pyoxigraph", "BlankNode"): lambda value: Constant(Kind.BLANK, value.value),
+    ("pyoxigraph", "Literal"): _pyoxigraph_literal,
+}
+"""By the library and the name of a class."""

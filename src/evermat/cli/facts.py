@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from evermat.catalogue import near_names
+from evermat.catalogue import GivenNames, near_names
 from evermat.errors import EvermatError
 from evermat.fact_files import read_fact_file
 from evermat.fact_tables import together
@@ -17,12 +17,13 @@ from evermat.io.files import (
 from evermat.lang.syntax import TRIPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     import pyarrow as pa
 
     from evermat.catalogue import Catalogue
     from evermat.io.files import DataFile
+    from evermat.lang.syntax import Rule
 
 
 class NoFactsError(EvermatError, ValueError):
@@ -54,6 +55,7 @@ class FactReader:
         *,
         header: bool | None = None,
         base: str | None = None,
+        rules: Callable[[], Iterable[Rule]] = tuple,
     ) -> None:
         """Make a reader.
 
@@ -62,7 +64,9 @@ class FactReader:
             header: whether CSV and TSV files begin with a row of names; by default
                 they do if that row holds the declared names.
             base: what relative IRIs in RDF files are relative to.
+            rules: gives the rules, whose variables may be names of columns.
         """
+        self._names = GivenNames({}, rules)
         self._catalogue = catalogue
         self._header = header
         self._base = base
@@ -83,12 +87,27 @@ class FactReader:
             for predicate, path in self._files(place, without):
                 table = self.read_file(path, predicate)
                 tables.setdefault(predicate, []).append(table)
+        for predicate, parts in tables.items():
+            self._compare_names(predicate, parts)
         return {name: together(name, parts) for name, parts in tables.items()}
 
     def read_file(self, path: Path, predicate: str) -> pa.Table:
         """The rows of one file as facts of a predicate."""
         known = self._catalogue.get(predicate)
-        return read_fact_file(path, known, header=self._header, base=self._base)
+        return read_fact_file(
+            path, known, header=self._header, base=self._base, names=self._names
+        )
+
+    def _compare_names(self, predicate: str, parts: Iterable[pa.Table]) -> None:
+        """Compare the names in files of one predicate, which become one table.
+
+        Those in rules are compared when the table is inserted or deleted.
+        """
+        known = self._catalogue.get(predicate)
+        if known is None or not known.has_names:
+            names = GivenNames({}, tuple)
+            for table in parts:
+                names.note(predicate, table.column_names)
 
     def _files(self, place: str, without: Container[str]) -> Iterator[tuple[str, Path]]:
         path = Path(place)

@@ -87,7 +87,9 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
     if question:
         parse_query(question, prefixes=dict(program.prefixes))
     catalogue = Catalogue().extended(_predicates(program))
-    reader = FactReader(catalogue, header=job.header, base=job.base)
+    reader = FactReader(
+        catalogue, header=job.header, base=job.base, rules=lambda: program.rules
+    )
     progress = ProgressLine()
     with progress.during("starting"):
         kb = KnowledgeBase(
@@ -134,7 +136,9 @@ def _open(job: Job) -> Loaded:
             budget=job.budget,
             progress=progress,
         )
-    reader = FactReader(kb.catalogue, header=job.header, base=job.base)
+    reader = FactReader(
+        kb.catalogue, header=job.header, base=job.base, rules=lambda: kb.rules
+    )
     return Loaded(kb, Program(), reader, progress)
 
 

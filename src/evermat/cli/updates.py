@@ -6,6 +6,7 @@ algorithm = "dred-c"        # optional
 
 [delete]
 edge = [["a", "b"]]         # rows …
+age = [{person = "ann", years = 7}]  # … with names, …
 
 [insert]
 edge = "new-edges.csv"      # … or a file, relative to this one
@@ -130,10 +131,13 @@ def _facts(
                 read[predicate] = reader.read_file(path.parent / rows, predicate)
             case list() if all(isinstance(row, list) for row in rows):
                 read[predicate] = [tuple(row) for row in rows]
+            case list() if all(isinstance(row, dict) for row in rows):
+                read[predicate] = rows  # by the names of columns
             case _:
                 raise UpdateFileError(
                     f"`{section}.{predicate}` in `{path}` is neither rows nor a file",
-                    help='write rows as [["a", "b"]], and a file as "file.csv"',
+                    help='write rows as [["a", "b"]] or [{from = "a", to = "b"}], and '
+                    'a file as "file.csv"',
                 )
     return read
 

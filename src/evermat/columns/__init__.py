@@ -16,6 +16,17 @@ from evermat.columns.incoming import (
     require_values,
     term_table,
 )
+from evermat.columns.names import (
+    ColumnNamesError,
+    SwappedColumnsWarning,
+    answer_places,
+    declared_places,
+    folded,
+    order_of,
+    quoted_names,
+    say_nothing,
+    warn,
+)
 from evermat.columns.outgoing import constants, natural, plain_texts, values
 from evermat.columns.parts import TableParts, as_parts
 from evermat.columns.reading import TermSyntaxError, read_terms
@@ -37,10 +48,13 @@ from evermat.columns.terms import TERM, by_kind, kinds_in, terms_of_kind
 __all__ = [
     "TERM",
     "ArityMismatchError",
+    "ColumnNamesError",
     "MissingValueError",
     "Shape",
+    "SwappedColumnsWarning",
     "TableParts",
     "TermSyntaxError",
+    "answer_places",
     "as_parts",
     "as_terms",
     "beyond_calendar",
@@ -48,18 +62,23 @@ __all__ = [
     "column_names",
     "column_of",
     "constants",
+    "declared_places",
     "empty_table",
+    "folded",
     "for_spark",
     "joined_shapes",
     "joined_tables",
     "kinds_in",
     "natural",
     "ntriples_texts",
+    "order_of",
     "plain_texts",
+    "quoted_names",
     "read_terms",
     "require_values",
     "rows_without",
     "rows_without_columns",
+    "say_nothing",
     "shape_of",
     "shown_texts",
     "table_of_rows",
@@ -67,4 +86,5 @@ __all__ = [
     "term_texts",
     "terms_of_kind",
     "values",
+    "warn",
 ]

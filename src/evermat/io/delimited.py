@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from evermat.columns import column_names, rows_without_columns
+from evermat.columns import column_names, folded, rows_without_columns
 from evermat.io.column_types import (
     UnknownColumnError,
     ValueFormatError,
@@ -25,6 +25,7 @@ from evermat.io.column_types import (
     types_by_column,
 )
 from evermat.io.files import FileOptionError
+from evermat.io.headers import first_row, holds_names
 from evermat.io.places import (
     MalformedFileError,
     decoded,
@@ -36,6 +37,7 @@ from evermat.io.places import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from evermat.errors import Label
     from evermat.io.files import DataFile
 
 _USUAL_COLUMNS = 1 << 10
@@ -89,18 +91,21 @@ def read_delimited(
     if not _has_text(data):
         names = list(columns) if columns is not None else column_names(arity or 0)
         return pa.table([pa.array([], pa.string()) for _ in names], names=names)
-    texts = _Texts(file, dialect, data, expected=_expected(columns, arity, dialect))
+    expected = _expected(columns, arity, dialect)
+    texts = _Texts(file, dialect, data, expected, columns or ())
     table = texts.read()
-    first = [column[0].as_py() for column in table.columns]
+    first = first_row(table)
     has_header = dialect.header
     if has_header is None:
-        has_header = columns is not None and first == list(columns)
+        has_header = columns is not None and holds_names(
+            table, columns, texts.first_labels
+        )
     places: Sequence[int] = range(table.num_columns)
     if has_header:
         table = table.slice(1).rename_columns(first)
         if columns is not None:
-            table = chosen(table, columns, file.path.name)
-            places = list(map(first.index, columns))
+            places = chosen_places(first, columns, file.path.name)
+            table = table.select(list(places)).rename_columns(list(columns))
     elif columns is not None:
         table = table.rename_columns(list(columns))
     wanted = types_by_column(types, table.column_names)
@@ -113,16 +118,35 @@ def read_delimited(
 
 def chosen(table: pa.Table, columns: Sequence[str], where: str) -> pa.Table:
     """The named columns of a table, in the order of the names."""
-    for name in columns:
-        if name not in table.column_names:
-            raise UnknownColumnError(name, table.column_names, f"`{where}`")
-        if table.column_names.count(name) > 1:
+    places = chosen_places(table.column_names, columns, where)
+    return table.select(places).rename_columns(list(columns))
+
+
+def chosen_places(
+    found: Sequence[str], columns: Sequence[str], where: str
+) -> list[int]:
+    """Where columns are among others, by name; case matters only where it must.
+
+    Raises:
+        UnknownColumnError: there is no column of a name.
+        MalformedFileError: there are several.
+    """
+    return [_place(found, name, where) for name in columns]
+
+
+def _place(found: Sequence[str], name: str, where: str) -> int:
+    for form in (str, folded):
+        names = list(map(form, found))
+        count = names.count(form(name))
+        if count > 1:
             raise MalformedFileError(
                 f"`{where}` has several columns `{name}`",
                 law="columns that are chosen by name have names of their own",
                 help="rename them in the file",
             )
-    return table.select(list(columns))
+        if count:
+            return names.index(form(name))
+    raise UnknownColumnError(name, found, f"`{where}`")
 
 
 def _expected(
@@ -174,6 +198,7 @@ class _Texts:
     dialect: Dialect
     data: pa.Buffer
     expected: int | None
+    columns: Sequence[str]
 
     def read(self) -> pa.Table:
         """All fields as text, in columns `c1`, `c2` and so on."""
@@ -226,6 +251,12 @@ class _Texts:
                     ) from None
             raise
 
+    def first_labels(self) -> tuple[Label, ...]:
+        """The place of the first row."""
+        contents = self._contents()
+        fields = next(self._records(contents))
+        return (label_between(self.file.path, contents, fields[0][0], fields[-1][1]),)
+
     def _contents(self) -> str:
         return decoded(self.file.path, self.data.to_pybytes())
 
@@ -265,6 +296,12 @@ class _Texts:
         if self.dialect.delimiter not in first and other in first:
             name = {",": "commas", "\t": "tabs"}[other]
             return f"the file seems to be separated by {name}: say `delimiter=…`"
+        row = [contents[slice(*field)] for field in next(self._records(contents))]
+        if self.columns and set(map(folded, self.columns)) <= set(map(folded, row)):
+            return (
+                "to choose columns by the names in the first row, say that it has "
+                "names: `--header`, or `header=True`"
+            )
         if self.dialect.quoting:
             return "quote fields that contain the delimiter"
         return "check the delimiter of this row"

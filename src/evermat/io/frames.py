@@ -7,24 +7,26 @@ loaded its library.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from evermat.columns import (
     ArityMismatchError,
+    ColumnNamesError,
     column_names,
     column_of,
+    declared_places,
+    joined_tables,
+    order_of,
     require_values,
     rows_without_columns,
     table_of_rows,
+    term_table,
 )
 from evermat.errors import EvermatError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from evermat.io.rdf_objects import answers_of, triples_of
 
 _MATRIX = 2
 
@@ -79,26 +81,38 @@ class UnevenColumnsError(EvermatError, ValueError):
         super().__init__(f"the columns have different numbers of values: {found}")
 
 
-def rows_from(given: object, arity: int | None = None, *, name: str = "") -> pa.Table:
+def rows_from(
+    given: object,
+    arity: int | None = None,
+    *,
+    name: str = "",
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
     """A table of the rows in a Python object.
 
     Args:
         given: an Arrow table, record batch or reader; a pandas, Polars or Spark frame,
             or anything with the Arrow stream interface; a two-dimensional NumPy array;
-            a mapping from names to columns; or an iterable of tuples, lists, mappings
-            or record batches.
+            a mapping from names to columns; an RDF graph; or an iterable of tuples,
+            lists, mappings, triples or record batches.
         arity: how many columns there must be.
         name: what the rows are called in an error.
+        columns: the names that the columns are to have, in order. Columns with names
+            of their own are put in this order; without names they stay as they are.
 
     Raises:
         NotRowsError: the object is something else.
         ArityMismatchError: there are more or fewer columns.
+        ColumnNamesError: the columns have other names.
         MissingValueError: a value is missing.
 
     >>> rows_from([("a", 1), ("b", 2)]).num_rows
     2
     """
-    table = given if isinstance(given, pa.Table) else _table_of(given, arity)
+    table, has_names = _table_of(given, arity)
+    if columns is not None and has_names and table.num_columns:
+        places = declared_places(table.column_names, columns, name=name)
+        table = table.select(list(places))
     if arity is not None and table.num_columns != arity:
         if table.num_columns or table.num_rows:
             raise ArityMismatchError(arity, table.num_columns, name=name)
@@ -108,14 +122,31 @@ def rows_from(given: object, arity: int | None = None, *, name: str = "") -> pa.
     return table
 
 
-def _table_of(given: object, arity: int | None) -> pa.Table:
+def names_of(row: object) -> Sequence[str] | None:
+    """The names of the values of a row, if they have any.
+
+    Mappings have names, and so have named tuples and rows of Spark.
+    """
+    if isinstance(row, Mapping):
+        return list(map(str, row))
+    if not isinstance(row, tuple) or type(row) is tuple:
+        return None
+    fields = getattr(row, "_fields", None) or getattr(row, "__fields__", None)
+    is_complete = isinstance(fields, Sequence) and len(fields) == len(row)
+    return list(map(str, fields)) if fields and is_complete else None
+
+
+def _table_of(given: object, arity: int | None) -> tuple[pa.Table, bool]:
+    """The rows, and whether the names of the columns are their own."""
     if isinstance(given, str | bytes):
         raise NotRowsError(given)
-    for is_kind, convert in _FRAMES:
+    for is_kind, convert, has_names in _KINDS:
         if is_kind(given):
-            return convert(given)
-    if isinstance(given, Mapping):
-        return _table_of_columns(given)
+            return convert(given), has_names
+    answers = answers_of(given)
+    if answers is not None:
+        names, rows = answers
+        return table_of_rows(rows, len(names)).rename_columns(names), True
     if isinstance(given, Iterable):
         return _table_of_iterable(given, arity)
     raise NotRowsError(given)
@@ -183,26 +214,16 @@ def _array_column(array: Any, name: str) -> pa.Array:  # noqa: ANN401  as above
     return column_of(array.tolist(), name)
 
 
+def _from_batch(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
 def _is_column(given: object) -> bool:
     return isinstance(given, pa.Array | pa.ChunkedArray)
 
 
 def _from_column(column: pa.Array | pa.ChunkedArray) -> pa.Table:
     return pa.table([column], names=["c1"])
-
-
-_FRAMES: tuple[tuple[Callable[[object], bool], Callable[[Any], pa.Table]], ...] = (
-    (
-        lambda given: isinstance(given, pa.RecordBatch),
-        lambda batch: pa.Table.from_batches([batch]),
-    ),
-    (_is_from("pandas", "DataFrame", "Series"), _from_pandas),
-    (_is_from("polars", "DataFrame", "LazyFrame", "Series"), _from_polars),
-    (_has("toArrow"), lambda frame: frame.toArrow()),
-    (_is_column, _from_column),
-    (_has("__arrow_c_stream__"), pa.table),
-    (_is_matrix, _from_matrix),
-)
 
 
 def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
@@ -242,16 +263,52 @@ def _table_of_records(records: Sequence[Any]) -> pa.Table:
     )
 
 
-def _table_of_iterable(rows: Iterable[Any], arity: int | None) -> pa.Table:
+def _table_of_iterable(rows: Iterable[Any], arity: int | None) -> tuple[pa.Table, bool]:
     iterator = iter(rows)
     first = next(iterator, iterator)
     if first is iterator:
-        return rows_without_columns(0)
+        return rows_without_columns(0), False
     if isinstance(first, pa.RecordBatch | pa.Table):
-        batches = chain([first], iterator)
-        return pa.concat_tables([_table_of(batch, arity) for batch in batches])
+        return _table_of_batches([first, *iterator]), True
     if isinstance(first, Mapping):
-        return _table_of_records([first, *iterator])
+        return _table_of_records([first, *iterator]), True
     given = rows if isinstance(rows, list) else [first, *iterator]
-    width = len(first) if isinstance(first, Sequence) else 1
-    return table_of_rows(given, width if arity is None else arity)
+    given = triples_of(rows, first, given, arity)
+    width = len(given[0]) if isinstance(given[0], Sequence) else 1
+    names = names_of(first)
+    if names is None or any(names_of(row) != names for row in given):
+        return table_of_rows(given, width if arity is None else arity), False
+    return table_of_rows(given, width).rename_columns(names), True
+
+
+def _table_of_batches(batches: Sequence[pa.RecordBatch | pa.Table]) -> pa.Table:
+    """The rows of all batches; those with their columns in another order, too."""
+    first = batches[0].schema.names
+    tables = []
+    for batch in batches:
+        names = batch.schema.names
+        places = range(len(names)) if names == first else order_of(names, first)
+        if places is None:
+            raise ColumnNamesError(names, first)
+        table = batch if isinstance(batch, pa.Table) else _from_batch(batch)
+        tables.append(table.select(list(places)))
+    if any(not table.schema.equals(tables[0].schema) for table in tables):
+        tables = [term_table(table) for table in tables]
+    return joined_tables(tables) if first else pa.concat_tables(tables)
+
+
+_KINDS: tuple[tuple[Callable[[object], bool], Callable[[Any], pa.Table], bool], ...] = (
+    (lambda given: isinstance(given, pa.Table), lambda table: table, True),
+    (lambda given: isinstance(given, pa.RecordBatch), _from_batch, True),
+    (_is_from("pandas", "DataFrame"), _from_pandas, True),
+    (_is_from("polars", "DataFrame", "LazyFrame"), _from_polars, True),
+    # A single column may have any name.
+    (_is_from("pandas", "Series"), _from_pandas, False),
+    (_is_from("polars", "Series"), _from_polars, False),
+    (_is_column, _from_column, False),
+    (_has("toArrow"), lambda frame: frame.toArrow(), True),
+    (_has("__arrow_c_stream__"), pa.table, True),
+    (_is_matrix, _from_matrix, False),
+    (lambda given: isinstance(given, Mapping), _table_of_columns, True),
+)
+"""What is recognised, how it becomes a table, and whether its columns have names."""

@@ -71,10 +71,16 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class FactMap:
-    """How a row becomes a fact; without arguments, all columns are the arguments."""
+    """How a row becomes a fact; without arguments, all columns are the arguments.
+
+    Attributes:
+        declared: the names that the rules declare for the columns of the predicate.
+            Without arguments, the columns of the source go there by name.
+    """
 
     predicate: str
     arguments: tuple[Argument, ...] = ()
+    declared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

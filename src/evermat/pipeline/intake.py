@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
+from evermat.columns import ColumnNamesError, declared_places, quoted_names
 from evermat.errors import gist
-from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS, Column
+from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS, Argument, Column
 from evermat.pipeline.conversions import NOTHING, TAKES, family
 from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
 from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows, holes
@@ -25,7 +26,7 @@ from evermat.pipeline.triples import mapped_file, mapped_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from evermat.pipeline.config import Source
+    from evermat.pipeline.config import FactMap, Source
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -40,6 +41,7 @@ class Taken:
         counts: how many facts each predicate got; a fact may be there twice.
         rejected: how many rows were rejected.
         sample: some of the rejected rows, to show.
+        columns: the names of the columns that were read.
     """
 
     source: Source
@@ -48,6 +50,7 @@ class Taken:
     counts: Mapping[str, int]
     rejected: int
     sample: pa.Table
+    columns: tuple[str, ...] = ()
 
 
 class Intake(Protocol):
@@ -91,7 +94,42 @@ def plan_files(source: Source, paths: Sequence[str]) -> Plan:
     elif source.format == "parquet":
         names = _parquet_names(source, files)
     can_split = source.format in {*LINE_FORMATS, "parquet"} and not source.multiline
-    return Plan(source, tuple(splits_of(files, whole=not can_split)), tuple(names))
+    splits = tuple(splits_of(files, whole=not can_split))
+    return Plan(by_name(source, names), splits, tuple(names))
+
+
+def by_name(source: Source, names: Sequence[str]) -> Source:
+    """The source with arguments for all facts that take declared columns by name.
+
+    Args:
+        source: how rows are read.
+        names: the columns that are read, where the source does not say it.
+
+    Raises:
+        SchemaMismatchError: the columns are not called as the declared ones are.
+    """
+    found = [column.name for column in source.columns] or names
+    if not found:
+        return source
+    facts = tuple(_by_name(source, each, found) for each in source.facts)
+    return replace(source, facts=facts)
+
+
+def _by_name(source: Source, facts: FactMap, found: Sequence[str]) -> FactMap:
+    if facts.arguments or not facts.declared:
+        return facts
+    try:
+        places = declared_places(found, facts.declared)
+    except ColumnNamesError as error:
+        raise SchemaMismatchError(
+            f"source `{source.name}` has the columns {quoted_names(found)}, and those "
+            f"declared for `{facts.predicate}` are {quoted_names(facts.declared)}",
+            law="columns go to declared columns by name",
+            help="write `arguments` of the source: its columns, in the order of the "
+            "declaration",
+        ) from error
+    arguments = tuple(Argument("column", found[at]) for at in places)
+    return replace(facts, arguments=arguments)
 
 
 def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
@@ -281,6 +319,7 @@ class LocalIntake:
             counts={name: table.num_rows for name, table in tables.items()},
             rejected=aside.num_rows,
             sample=aside.slice(0, SAMPLE),
+            columns=plan.names,
         )
 
     def release(self) -> None:

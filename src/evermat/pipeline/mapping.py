@@ -18,7 +18,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.columns import TERM, terms_of_kind
+from evermat.columns import TERM, column_names, terms_of_kind
 from evermat.pipeline.config import Argument, Column
 from evermat.pipeline.conversions import NAMES, converted, lexical
 from evermat.values import Kind
@@ -26,7 +26,7 @@ from evermat.values import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from evermat.pipeline.config import Source
+    from evermat.pipeline.config import FactMap, Source
 
 REJECTED = pa.schema(
     [
@@ -85,8 +85,7 @@ class Mapper:
             declared.get(name) or Column(name) for name in (declared or names)
         ]
         self._facts = [
-            (each.predicate, each.arguments or self._all_columns())
-            for each in source.facts
+            (each, each.arguments or self._all_columns()) for each in source.facts
         ]
 
     def _all_columns(self) -> tuple[Argument, ...]:
@@ -104,8 +103,8 @@ class Mapper:
             terms = {name: column.filter(keep) for name, column in terms.items()}
         length = rows.length - wrong.count
         facts = [
-            (predicate, _facts(arguments, terms, length))
-            for predicate, arguments in self._facts
+            (each.predicate, _facts(each, arguments, terms, length))
+            for each, arguments in self._facts
         ]
         return Mapped(facts, self._rejected(rows, wrong), rows.length)
 
@@ -295,11 +294,15 @@ def _shown(value: object) -> str:
 
 
 def _facts(
-    arguments: Sequence[Argument], terms: dict[str, pa.Array], length: int
+    facts: FactMap,
+    arguments: Sequence[Argument],
+    terms: dict[str, pa.Array],
+    length: int,
 ) -> pa.Table:
     """The facts that rows become; those that lack a value are left out."""
     columns = [_argument(argument, terms, length) for argument in arguments]
-    names = [f"a{at}" for at in range(len(columns))]
+    is_declared = len(facts.declared) == len(columns)
+    names = facts.declared if is_declared else column_names(len(columns))
     table = pa.table(columns, names=names)
     keep = None
     for column in columns:

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from evermat.columns import order_of, warn
+from evermat.io.headers import HeaderWarning
 from evermat.pipeline.files import Lines, contents, first_line, lines_of
 from evermat.pipeline.json_lines import read_json
 from evermat.pipeline.mapping import REJECTED, Rows
@@ -66,9 +68,17 @@ def csv_names(source: Source, files: Sequence[File]) -> list[str]:
 
     Raises:
         SchemaMismatchError: a file has other columns than the first one.
+
+    Warns:
+        HeaderWarning: there should be no header, and there seems to be one.
     """
     if not source.header:
-        return [column.name for column in source.columns]
+        declared = [column.name for column in source.columns]
+        first = _header(source, files[0])
+        if order_of(first, declared) is not None:
+            advice = "if it holds names, leave out `header = false` of the source"
+            warn(HeaderWarning(files[0].name, first, help=advice))
+        return declared
     names = _header(source, files[0])
     for file in files[1:]:
         others = _header(source, file)

@@ -11,13 +11,15 @@ import datetime
 import signal
 import threading
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version as version_of_package
 from threading import Event
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
+from evermat.catalogue import GivenNames
+from evermat.lang.syntax import Program
 from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
 from evermat.pipeline.files import is_empty_folder, line_number
 from evermat.pipeline.intake import LocalIntake
@@ -172,6 +174,7 @@ class _Work:
     report: RunReport
     steps: Steps
     stack: ExitStack
+    program: Program = field(default_factory=Program)
 
     @property
     def config(self) -> Config:
@@ -181,6 +184,7 @@ class _Work:
         """Do all of it."""
         with self.steps.step("read rules") as step:
             program = read_pipeline_program(self.config)
+            self.program = program.program
             self.report.ignored_axioms = dict(program.ignored)
             step.note = counted(len(program.program.rules), "rule")
         has_state = self._has_state()
@@ -299,6 +303,7 @@ class _Work:
     def _take(
         self, source: Source, paths: Sequence[str] | None = None, change: str = ""
     ) -> Taken:
+        source = self._with_declared_names(source)
         intake = self._intake(source)
         name = f"read source {source.name}" + (f" ({change})" if change else "")
         with self.steps.step(name) as step:
@@ -306,12 +311,37 @@ class _Work:
             taken = intake.take(
                 source, source.paths if paths is None else paths, folder
             )
+            self._note_names(taken)
             self.report.add_source(taken, change=change)
             step.note = counted(taken.rows, "row")
             if taken.rejected:
                 step.note += f", {taken.rejected:,} rejected"
             _require_few_rejected(taken, folder)
         return taken
+
+    def _with_declared_names(self, source: Source) -> Source:
+        """The source, with what the rules declare about the predicates of its facts."""
+        declared = {
+            each.predicate: each.column_names
+            for each in self.program.declarations
+            if any(each.column_names)
+        }
+        facts = tuple(
+            replace(each, declared=declared.get(each.predicate, ()))
+            for each in source.facts
+        )
+        return replace(source, facts=facts)
+
+    @cached_property
+    def _names(self) -> GivenNames:
+        return GivenNames({}, lambda: self.program.rules)
+
+    def _note_names(self, taken: Taken) -> None:
+        """Notice columns that are swapped, where they become arguments as they are."""
+        names = [column.name for column in taken.source.columns] or taken.columns
+        for each in taken.source.facts:
+            if names and not each.arguments and not each.declared:
+                self._names.note(each.predicate, names)
 
     def _changes(self, change: Literal["insert", "delete"]) -> list[Taken]:
         found = []

@@ -8,6 +8,7 @@ disks of the executors, so that a source is read once.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from evermat.pipeline.intake import (
     SAMPLE,
     Plan,
     Taken,
+    by_name,
     check_columns,
     mapped,
     plan_files,
@@ -62,7 +64,9 @@ class SparkIntake:
         """Read a source; see `Intake`."""
         with plain_spark_errors():
             staged, names = self._staged(source, paths)
-            return self._counted(staged, source, _arities(source, names), rejected)
+            arities = _arities(source, names)
+            taken = self._counted(staged, source, arities, rejected)
+            return replace(taken, columns=tuple(names))
 
     def release(self) -> None:
         """Let the executors forget the rows they keep."""
@@ -112,6 +116,7 @@ class SparkIntake:
         }
         check_columns(source, types)
         names = [column.name for column in source.columns] or frame.columns
+        source = by_name(source, names)
         width = max(_arities(source, names))
         read = partial(_map_batches, source, tuple(names), width)
         chosen = frame.select(*(f"`{name}`" for name in names))

@@ -1,0 +1,155 @@
+"""Names of columns: those that data comes with, and those that a predicate declares.
+
+Data with named columns goes to declared columns by name, whatever its order. Names
+that say nothing (`c1`, `0`, `column_1`, `x`), as libraries and results of queries
+have them, leave the columns where they are.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from evermat.errors import EvermatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_SAYS_NOTHING = re.compile(
+    r"_?[a-z]?\d*|_?(col|column|field|arg|argument|var|variable|attr|unnamed:)[ _]?\d+",
+    re.IGNORECASE,
+)
+
+
+class ColumnNamesError(EvermatError, ValueError):
+    """Columns whose names are not those that their predicate declares.
+
+    Attributes:
+        found: the names of the data.
+        declared: the names of the declaration.
+    """
+
+    code = "EM704"
+
+    def __init__(
+        self, found: Sequence[str], declared: Sequence[str], *, name: str = ""
+    ) -> None:
+        self.found = tuple(found)
+        self.declared = tuple(declared)
+        of = f" for `{name}`" if name else ""
+        super().__init__(
+            f"the data{of} has the columns {quoted_names(found)}, "
+            f"and those declared are {quoted_names(declared)}",
+            law="data with named columns goes to declared columns by name",
+            help="choose and rename the columns of the data, or give tuples, which go "
+            "by position",
+        )
+
+
+class SwappedColumnsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
+    """Named columns of an undeclared predicate, in another order than elsewhere."""
+
+    code = "EM906"
+
+    def __init__(
+        self, name: str, found: Sequence[str], other: Sequence[str], where: str
+    ) -> None:
+        columns = ", ".join(f"{each}: any" for each in other)
+        super().__init__(
+            f"the data for `{name}` has the columns {quoted_names(found)}, "
+            f"and {where} {quoted_names(other)}",
+            law=f"columns go by position, because none are declared for `{name}`",
+            help=f"for columns to go by name, write @declare {name}({columns}) .",
+        )
+
+
+def quoted_names(names: Iterable[str]) -> str:
+    """Names in a message."""
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def order_of(found: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
+    """Where each of the wanted names is among those found; None if they differ.
+
+    They may differ in case and in white space around them, if that leaves no doubt.
+
+    >>> order_of(["Age", "Name"], ["name", "age"])
+    [1, 0]
+    """
+    if len(found) != len(wanted):
+        return None
+    for form in (str, folded):
+        places = {form(name): at for at, name in enumerate(found)}
+        keys = list(map(form, wanted))
+        if len(places) == len(set(keys)) == len(found) and places.keys() == set(keys):
+            return [places[key] for key in keys]
+    return None
+
+
+def folded(name: str) -> str:
+    """A name without what does not matter: case, and white space around it."""
+    return name.strip().casefold()
+
+
+@lru_cache(maxsize=1024)
+def say_nothing(names: tuple[str, ...]) -> bool:
+    """Whether names are such as are made up where there are none.
+
+    >>> say_nothing(("c1", "column_2", "x")), say_nothing(("x", "age"))
+    (True, False)
+    """
+    return all(map(_SAYS_NOTHING.fullmatch, names))
+
+
+def declared_places(
+    found: Sequence[str], declared: Sequence[str], *, name: str = ""
+) -> Sequence[int]:
+    """For each declared column its place in data with named columns.
+
+    Args:
+        found: the names of the data.
+        declared: the names of the declaration.
+        name: of the predicate.
+
+    Raises:
+        ColumnNamesError: the names differ, and say something.
+    """
+    if not say_nothing(tuple(found)):
+        places = order_of(found, declared)
+        if places is None:
+            raise ColumnNamesError(found, declared, name=name)
+        return places
+    return answer_places(found, declared, name=name)
+
+
+def answer_places(
+    found: Sequence[str], declared: Sequence[str], *, name: str = ""
+) -> Sequence[int]:
+    """The same for answers, whose columns are called as variables of the query are.
+
+    They may be called anything, but not as declared columns at other places. How many
+    there are is for others to check.
+    """
+    places = order_of(found, declared)
+    if places is not None:
+        return places
+    pairs = zip(map(folded, found), map(folded, declared), strict=False)
+    elsewhere = set(map(folded, declared))
+    if any(one != other and one in elsewhere for one, other in pairs):
+        raise ColumnNamesError(found, declared, name=name)
+    return range(len(found))
+
+
+def warn(warning: Warning) -> None:
+    """Give a warning at the line of the caller that is not part of Evermat."""
+    level, frame = 2, sys._getframe(1)  # noqa: SLF001  `skip_file_prefixes` is of 3.12
+    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] in {"evermat", "contextlib"}

@@ -1,0 +1,200 @@
+"""The first row of a delimited text: names of its columns, or a row like the others.
+
+| first row                                 | columns declared | not declared     |
+| ----------------------------------------- | ---------------- | ---------------- |
+| the declared names, in any order and case | names            |                  |
+| some of them                              | an error         |                  |
+| looks like names, and other rows do not   | a row            | a row, warned of |
+| anything else, or a text that recurs      | a row            | a row            |
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.columns import folded, order_of, quoted_names, warn
+from evermat.errors import EvermatError, Label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from pathlib import Path
+
+_SAMPLE = 100
+"""So many rows are compared with the first one."""
+
+_NAME = re.compile(r"[^\W\d][\w .\-/()#]{0,63}")
+_VALUE = re.compile(
+    r"[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?%?|true|false"  # numbers, truth
+    r"|\d{4}-\d\d-\d\d.*|\d\d?[/.]\d\d?[/.]\d{2,4}"  # dates
+    r"|<[^<>\s]*>|[a-z][a-z0-9+.\-]*://\S+|[^@\s]+@[^@\s]+\.\w+",  # IRIs, addresses
+    re.IGNORECASE,
+)
+_USUAL = frozenset(
+    {
+        *("id", "name", "key", "value", "type", "label", "class", "title", "count"),
+        *("from", "to", "source", "target", "src", "dst", "start", "end"),
+        *("head", "tail", "parent", "child", "node", "edge", "weight"),
+        *("subject", "predicate", "object", "date", "time", "year", "age"),
+    }
+)
+"""What columns are called so often that a row of nothing else is no data."""
+
+
+class HeaderNamesError(EvermatError, ValueError):
+    """A first row that may hold the declared names, and does not hold all of them.
+
+    Attributes:
+        found: the first row.
+        declared: the names of the declaration.
+    """
+
+    code = "EM705"
+
+    def __init__(
+        self,
+        found: Sequence[str],
+        declared: Sequence[str],
+        *,
+        labels: tuple[Label, ...],
+    ) -> None:
+        self.found = tuple(found)
+        self.declared = tuple(declared)
+        super().__init__(
+            f"the first row is {quoted_names(found)}, "
+            f"and the columns are declared {quoted_names(declared)}",
+            labels=labels,
+            law="a row of names has all declared names, in any order and case, which "
+            "are no values in the rows below",
+            help="correct the names, or say whether the file has a row of names: "
+            "`--header` or `--no-header` on the command line, `header` of `@import`, "
+            "`header=` of `read_table`",
+        )
+
+
+class HeaderWarning(EvermatError, UserWarning):  # noqa: N818  a warning
+    """A first row that looks like names of columns, read as a fact."""
+
+    code = "EM907"
+
+    def __init__(
+        self,
+        path: str | Path,
+        found: Sequence[str],
+        *,
+        help: str,  # noqa: A002  the word that users see
+    ) -> None:
+        super().__init__(
+            f"is the first row of `{path}` a fact? it looks like names of columns: "
+            f"{quoted_names(found)}",
+            law="the first row is a fact unless it holds the names that are declared",
+            help=help,
+        )
+
+
+def _way_out(predicate: str, found: Sequence[str]) -> str:
+    words = (re.sub(r"\W+", "_", text.strip()).strip("_").lower() for text in found)
+    columns = ", ".join(f"{word}: any" for word in words)
+    return (
+        f"if it holds names, write @declare {predicate}({columns}) . or give "
+        "`--header` (`header=True` of `read_table`); if it is a fact, give "
+        "`--no-header` (`header=False`)"
+    )
+
+
+def holds_names(
+    texts: pa.Table, declared: Sequence[str], labels: Callable[[], tuple[Label, ...]]
+) -> bool:
+    """Whether the first row of a text holds the declared names.
+
+    Args:
+        texts: all rows, as texts.
+        declared: the names.
+        labels: the place of the first row.
+
+    Raises:
+        HeaderNamesError: it holds some of them, or nobody can tell.
+    """
+    first = first_row(texts)
+    if first == list(declared):
+        return True
+    wanted = set(map(folded, declared))
+    matching = [at for at, text in enumerate(first) if folded(text) in wanted]
+    if not matching or not _could_be_names(first):
+        return False
+    recurs = any(_recurs(texts, at) for at in matching)
+    if order_of(first, declared) is not None:
+        if not recurs:
+            return True
+    elif recurs:
+        return False
+    raise HeaderNamesError(first, declared, labels=labels())
+
+
+def ask_about_header(
+    table: pa.Table,
+    path: Path,
+    predicate: str,
+    variables: Callable[[], Collection[tuple[str, ...]]],
+) -> None:
+    """Warn where the first row of a text without declared names looks like names.
+
+    Args:
+        table: the rows, with types that were guessed.
+        path: the file.
+        predicate: what the rows are facts of.
+        variables: gives the names that rules have for the columns.
+
+    Warns:
+        HeaderWarning: it does.
+    """
+    if not table.num_rows or not table.num_columns:
+        return
+    if not all(map(_is_text, table.schema.types)):
+        return  # a column with one text would be texts as a whole
+    first = first_row(table)
+    if not _could_be_names(first) or any(
+        _recurs(table, at) for at in range(table.num_columns)
+    ):
+        return
+    if (
+        _others_are_values(table)
+        or {folded(text) for text in first} <= _USUAL
+        or any(order_of(first, names) is not None for names in variables())
+    ):
+        warn(HeaderWarning(path, first, help=_way_out(predicate, first)))
+
+
+def first_row(texts: pa.Table) -> list[str]:
+    """The texts of the first row."""
+    return [column[0].as_py() for column in texts.columns]
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow_type))
+
+
+def _could_be_names(first: Sequence[str]) -> bool:
+    """Whether all texts are different words, none of them a value."""
+    words = [text.strip() for text in first]
+    return len(set(map(folded, words))) == len(words) and all(
+        _NAME.fullmatch(word) and not _VALUE.fullmatch(word) for word in words
+    )
+
+
+def _recurs(texts: pa.Table, at: int) -> bool:
+    """Whether a text of the first row is in its column again, as data would be."""
+    column = texts.column(at)
+    return bool(pc.index(column.slice(1), column[0]).as_py() >= 0)
+
+
+def _others_are_values(table: pa.Table) -> bool:
+    """Whether some column has nothing but values below a first row of names."""
+    for column in table.columns:
+        below = column.slice(1, _SAMPLE).to_pylist()
+        if below and all(_VALUE.fullmatch(text.strip()) for text in below):
+            return True
+    return False
