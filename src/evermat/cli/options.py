@@ -34,7 +34,7 @@ Header = Annotated[
     typer.Option(
         "--header/--no-header",
         help="Whether CSV and TSV files begin with names of columns. By default they "
-        "do if these are the names that the program declares.",
+        "do if these are the names that the program declares, in any order and case.",
         show_default=False,
     ),
 ]
