@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evermat.io import data_file, read_table
@@ -25,6 +26,7 @@ def read_fact_file(
     *,
     header: bool | None = None,
     base: str | None = None,
+    name: str = "",
     names: GivenNames | None = None,
 ) -> pa.Table:
     """The rows of a file: a table, or triples.
@@ -35,6 +37,7 @@ def read_fact_file(
         header: whether a text file begins with a row of names. By default it does if
             that row holds the declared names, in any order and case.
         base: what relative IRIs in RDF files are relative to.
+        name: of the predicate, where nothing else is known of it.
         names: knows what rules call the columns, where none are declared.
 
     Raises:
@@ -56,26 +59,18 @@ def read_fact_file(
         types = _types(predicate) if file.format in DIALECTS else None
         table = read_table(path, types=types, arity=predicate.arity, header=header)
     if header is None:
-        _ask_about_header(table, file, predicate, names)
+        known = name if predicate is None else predicate.name
+        _ask_about_header(table, file, known or file.predicate, names)
     return table
 
 
 def _ask_about_header(
-    table: pa.Table,
-    file: DataFile,
-    predicate: Predicate | None,
-    names: GivenNames | None,
+    table: pa.Table, file: DataFile, name: str, names: GivenNames | None
 ) -> None:
     dialect = DIALECTS.get(file.format)
-    if dialect is None or dialect.header is not None:
-        return
-    name = file.predicate if predicate is None else predicate.name
-    ask_about_header(
-        table,
-        file.path,
-        name,
-        lambda: () if names is None else names.in_rules(name),
-    )
+    if dialect is not None and dialect.header is None:
+        in_rules = partial(names.in_rules, name) if names is not None else tuple
+        ask_about_header(table, file.path, name, in_rules)
 
 
 def _types(predicate: Predicate) -> list[str | None] | None:

@@ -263,7 +263,7 @@ class _Reader:
                 terms = terms.select(self._answer_places(part, name))
             return _of_arity(terms, name, known)
         if isinstance(part, Path):
-            table = read_fact_file(part, known, names=self.names)
+            table = read_fact_file(part, known, name=name, names=self.names)
         else:
             table = _of_arity(part, name, known, columns)
         if columns is None and table.num_columns:

@@ -144,6 +144,7 @@ def test_files_of_souffle_have_no_header(tmp_path: Path) -> None:
         ("id,born\nann,2001-02-03\nbob,2004-05-06\n", ""),
         ("site,title\nhttp://a.org/x,one\nhttp://a.org/y,two\n", ""),
         ("from,to\na,b\nb,c\n", ""),
+        (",name,city\n0,ann,Rome\n1,bob,Bonn\n", ""),
         ("Name,Age\nann,old\nbob,young\n", "q(?name) :- person(?name, ?age) ."),
     ],
 )

@@ -192,33 +192,30 @@ def test_what_is_wrong_with_a_frame_is_said_and_changes_nothing(
 def test_columns_of_frames_go_where_they_are_declared(session: SparkSession) -> None:
     rules = "@declare person(name: string, age: int) ."
     kb = evermat.KnowledgeBase(rules, engine=engine())
-    twin = evermat.KnowledgeBase(rules)
     some = [(at, f"n{at}") for at in range(6)]
     swapped = frame(session, some, "AGE int, `name` string")
     kb.insert("person", swapped)
-    twin.insert("person", swapped)
     people = {(name, age) for age, name in some}
-    assert set(kb.facts("person")) == set(twin.facts("person")) == people
-    back = kb.facts("person").to_spark(session)
-    for given in (back.select("age", "name"), swapped.collect()):
-        assert kb.insert("person", given).is_empty()
+    assert set(kb.facts("person")) == people
+    for given in (swapped, swapped.collect()):  # on another engine
+        twin = evermat.KnowledgeBase(rules)
+        twin.insert("person", given)
+        assert set(twin.facts("person")) == people
     with pytest.raises(ColumnNamesError, match="`years`, `name`, and those declared"):
         kb.insert("person", frame(session, some, "years int, name string"))
-    answers = kb.query("person(?b, ?age), ?age < 4, person(?name, ?age)")
-    assert kb.delete("person", kb.query("person(?who, ?age), ?age < 4")).total == (0, 4)
-    assert len(answers) == 4
-    kb.update(add_rules="old(?age, ?name) :- person(?name, ?age) .")
-    assert kb.delete("person", kb.query("old(?age, ?name)")).total == (0, 4)
+    answers = kb.query("?age < 5, person(?name, ?age)")
+    assert answers.columns == ("age", "name")
+    assert answers.distant is not None
+    assert kb.delete("person", answers).total == (0, 5)
 
 
 def test_columns_of_frames_that_seem_swapped_are_warned_of(
     session: SparkSession,
 ) -> None:
-    kb = evermat.KnowledgeBase("a(?n) :- person(?n, ?years) .", engine=engine())
-    kb.insert("person", frame(session, [("n", 1)], "name string, age int"))
-    with pytest.warns(SwappedColumnsWarning, match="other data for it has `name`"):
-        kb.insert("person", frame(session, [(1, "n")], "age int, name string"))
-    assert kb.insert("person", kb.facts("person").to_spark(session)).is_empty()
+    kb = evermat.KnowledgeBase("a(?name) :- person(?name, ?age) .", engine=engine())
+    swapped = frame(session, [(1, "n")], "age int, name string")
+    with pytest.raises(SwappedColumnsWarning, match="rules have the variables `name`"):
+        kb.insert("person", swapped)
 
 
 @pytest.mark.parametrize("limit", [3, pytest.param(1000, marks=pytest.mark.slow)])

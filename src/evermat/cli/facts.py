@@ -95,7 +95,12 @@ class FactReader:
         """The rows of one file as facts of a predicate."""
         known = self._catalogue.get(predicate)
         return read_fact_file(
-            path, known, header=self._header, base=self._base, names=self._names
+            path,
+            known,
+            header=self._header,
+            base=self._base,
+            name=predicate,
+            names=self._names,
         )
 
     def _compare_names(self, predicate: str, parts: Iterable[pa.Table]) -> None:

@@ -97,7 +97,7 @@ class HeaderWarning(EvermatError, UserWarning):  # noqa: N818  a warning
 
 def _way_out(predicate: str, found: Sequence[str]) -> str:
     words = (re.sub(r"\W+", "_", text.strip()).strip("_").lower() for text in found)
-    columns = ", ".join(f"{word}: any" for word in words)
+    columns = ", ".join(f"{word or 'number'}: any" for word in words)
     return (
         f"if it holds names, write @declare {predicate}({columns}) . or give "
         "`--header` (`header=True` of `read_table`); if it is a fact, give "
@@ -178,10 +178,14 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 
 
 def _could_be_names(first: Sequence[str]) -> bool:
-    """Whether all texts are different words, none of them a value."""
+    """Whether all texts are different words, none of them a value.
+
+    The first may be empty, as it is above the row numbers that pandas writes.
+    """
     words = [text.strip() for text in first]
+    named = words[1:] if len(words) > 1 and not words[0] else words
     return len(set(map(folded, words))) == len(words) and all(
-        _NAME.fullmatch(word) and not _VALUE.fullmatch(word) for word in words
+        _NAME.fullmatch(word) and not _VALUE.fullmatch(word) for word in named
     )
 
 
