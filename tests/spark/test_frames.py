@@ -203,6 +203,13 @@ def test_columns_of_frames_go_where_they_are_declared(session: SparkSession) -> 
         assert set(twin.facts("person")) == people
     with pytest.raises(ColumnNamesError, match="`years`, `name`, and those declared"):
         kb.insert("person", frame(session, some, "years int, name string"))
+
+
+@pytest.mark.slow
+def test_answers_on_the_cluster_go_where_they_are_declared() -> None:
+    rules = "@declare person(name: string, age: int) ."
+    kb = evermat.KnowledgeBase(rules, engine=engine())
+    kb.insert("person", [(f"n{at}", at) for at in range(6)])
     answers = kb.query("?age < 5, person(?name, ?age)")
     assert answers.columns == ("age", "name")
     assert answers.distant is not None
