@@ -10,10 +10,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evermat import KnowledgeBase
+from evermat import KnowledgeBase, Program
 from evermat.catalogue import ArityClashError
 from evermat.columns import ColumnNamesError, SwappedColumnsWarning
 from evermat.columns.names import order_of, say_nothing
+from evermat.lang.syntax import Declaration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,13 @@ def test_names_that_are_declared_with_the_data_count() -> None:
     kb = KnowledgeBase()
     kb.update(add_rules=DECLARED, insert={"person": pa.table(SWAPPED)})
     assert kb.contains("person", ANN)
+
+
+def test_names_may_be_declared_without_types() -> None:
+    names = Declaration("person", 2, column_names=("name", "age"))
+    kb = KnowledgeBase(Program(declarations=(names,)))
+    kb.insert("person", pa.table(SWAPPED))
+    assert kb.facts("person").to_list() == [ANN]
 
 
 def test_tuples_go_by_position_whatever_the_columns_are_called() -> None:
