@@ -9,7 +9,7 @@ else, so that every message of the system has the same form:
     4 | related(?x, ?y, ?z) :- parent(?x, ?y).
       |                 ^^ needs a value here
       |
-      = rule: every variable must occur in a positive body atom
+      = reason: every variable must occur in a positive body atom
       = help: add a positive atom that mentions `?z`
 """
 
@@ -103,7 +103,7 @@ class EvermatError(Exception):
         """The full text: what, where, law, help."""
         lines = [f"{type(self).__name__} [{self.code}]: {self.message}"]
         lines += _render_labels(self.labels)
-        notes = [("rule", self.law), ("help", self.help)]
+        notes = [("reason", self.law), ("help", self.help)]
         indent = " " * _gutter(self.labels) if self.labels else ""
         lines += [f"{indent} = {word}: {text}" for word, text in notes if text]
         return "\n".join(lines)

@@ -78,7 +78,7 @@ UnequalValuesError [EM606]: the facts are contradictory: 30 and 31 would be equa
         with ?x = "jo", ?y = "joe", ?n = 31
         - twin("jo", "joe")   given
         - age("joe", 31)   given
- = rule: names can be equal, two different values never are
+ = reason: names can be equal, two different values never are
  = help: correct the facts or the rules that make them equal"""
     )
     assert set(kb.facts("age")) == {

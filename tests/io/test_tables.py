@@ -282,7 +282,7 @@ MalformedFileError [EM714]: this row has 3 fields, expected 2
 3 | d,e,f
   |     ^ one too many
   |
-  = rule: all rows of a file have the same number of fields
+  = reason: all rows of a file have the same number of fields
   = help: quote fields that contain the delimiter""",
     ),
     "too few fields": (
@@ -297,7 +297,7 @@ MalformedFileError [EM714]: this row has 1 field, expected 2
 2 | d
   | ^ ends here
   |
-  = rule: all rows of a file have the same number of fields
+  = reason: all rows of a file have the same number of fields
   = help: check the delimiter of this row""",
     ),
     "other delimiter": (
@@ -312,7 +312,7 @@ MalformedFileError [EM714]: this row has 1 field, expected 2
 1 | a,b
   | ^^^ ends here
   |
-  = rule: every row has a field for each column
+  = reason: every row has a field for each column
   = help: the file seems to be separated by commas: say `delimiter=…`""",
     ),
     "values without columns": (
@@ -327,7 +327,7 @@ MalformedFileError [EM714]: a fact without arguments has values here
 2 | yes
   | ^
   |
-  = rule: a fact without arguments is a line `()`
+  = reason: a fact without arguments is a line `()`
   = help: correct the file, or the number of arguments in the rules""",
     ),
     "open quote": (
@@ -449,7 +449,7 @@ Truncated compressed stream
         UnknownFormatError,
         """\
 UnknownFormatError [EM712]: cannot tell the format of `edge.txt`
- = rule: known suffixes are .csv .tsv .facts .parquet .arrow .feather .jsonl .ndjson \
+ = reason: known suffixes are .csv .tsv .facts .parquet .arrow .feather .jsonl .ndjson \
 .nt .nq .ttl .trig .rdf .owl, and .gz .zst .bz2 after them
  = help: rename the file, or say `format=…`""",
     ),

@@ -113,7 +113,7 @@ def test_facts_files_refuse_what_they_cannot_hold(tmp_path: Path) -> None:
     assert str(caught.value) == (
         "NotDelimitableError [EM722]: row 2 has a text with a tab or a line end: "
         "'b\\tc'\n"
-        " = rule: a `.facts` file has no quotes\n"
+        " = reason: a `.facts` file has no quotes\n"
         " = help: write `.csv`, `.tsv` or `.parquet`"
     )
     assert path.read_text() == "before\n"
@@ -143,7 +143,7 @@ def test_ntriples_refuse_what_is_no_triple(tmp_path: Path) -> None:
         )
     assert str(caught.value) == (
         'NotTriplesError [EM721]: row 2 has "a" as its subject\n'
-        " = rule: the subject of a triple is an IRI or blank node\n"
+        " = reason: the subject of a triple is an IRI or blank node\n"
         " = help: write `.csv` or `.parquet` instead"
     )
     with pytest.raises(NotTriplesError, match="rows with 4 columns"):

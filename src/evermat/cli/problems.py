@@ -27,7 +27,7 @@ def problem_document(problem: EvermatError) -> dict[str, object]:
         "file": None if span is None else span.source.name,
         "line": None if span is None else span.line,
         "column": None if span is None else span.column,
-        "rule": problem.law,
+        "reason": problem.law,
         "help": problem.help,
     }
 
