@@ -33,7 +33,7 @@ def plans_text(
         for module in modules:
             if not rules.isdisjoint(module.rules):
                 lines.append(f"  {module.name}, by a module")
-                lines += [f"    {rule}" for rule in module.rules]
+                lines += [f"    {rule.written}" for rule in module.rules]
         if can_explain(engine):
             recursive = _without(stratum.recursive, taken)
             lines += [f"  {each}" for each in engine.explain_recursion(recursive.full)]

@@ -413,7 +413,8 @@ def _parameters(
 
 
 def _label(family: Sequence[Rule]) -> str:
+    first = family[0].written
     if len(family) == 1:
-        return str(family[0])
+        return str(first)
     others = len(family) - 1
-    return f"{family[0]} (and {others} {'rule' if others == 1 else 'rules'} like it)"
+    return f"{first} (and {others} {'rule' if others == 1 else 'rules'} like it)"

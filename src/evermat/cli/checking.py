@@ -92,7 +92,7 @@ def _modules(program: Program) -> list[_Module]:
     from evermat.maintenance.modules import find_modules
 
     return [
-        {"name": module.name, "rules": [str(rule) for rule in module.rules]}
+        {"name": module.name, "rules": [str(rule.written) for rule in module.rules]}
         for stratum in stratify(normalise(program.rules)).strata
         for module in find_modules(stratum.recursive_rules, stratum.is_local)
     ]

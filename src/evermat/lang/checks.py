@@ -24,6 +24,7 @@ from evermat.errors import (
 )
 from evermat.functions import FUNCTIONS
 from evermat.garbage import collection_paused
+from evermat.lang import other_notations
 from evermat.lang.normalise import normalise
 from evermat.lang.remarks import remarks
 from evermat.lang.safety import unsafe_fact, unsafe_variables
@@ -257,13 +258,7 @@ def _misused_in(expression: Expression) -> Iterator[ProgramError]:
     function = FUNCTIONS.get(expression.function)
     count = len(expression.arguments)
     if function is None:
-        names = sorted(name for name in FUNCTIONS if name.isidentifier())
-        yield UnknownFunctionError(
-            f"there is no function `{expression.function}`",
-            labels=labels,
-            help=did_you_mean(expression.function, names)
-            or f"the functions are {', '.join(f'`{name}`' for name in names)}",
-        )
+        yield _unknown_function(expression.function, labels)
     elif not function.takes(count):
         yield ArgumentCountError(
             f"`{function.name}` takes {_arity_text(function)}, not {count}",
@@ -271,6 +266,29 @@ def _misused_in(expression: Expression) -> Iterator[ProgramError]:
         )
     for argument in expression.arguments:
         yield from _misused_in(argument)
+
+
+def _unknown_function(name: str, labels: tuple[Label, ...]) -> UnknownFunctionError:
+    message = f"there is no function `{name}`"
+    word = name.lower()
+    if word in other_notations.AGGREGATES:
+        return UnknownFunctionError(
+            message,
+            labels=labels,
+            law="rules have no aggregates yet: a function sees the values of one row",
+            help='work on the answers of a query instead: `len(kb.query("…"))` counts '
+            'them, and `kb.query("…").to_pandas()` can be grouped and summed up',
+        )
+    names = sorted(name for name in FUNCTIONS if name.isidentifier())
+    same = other_notations.FUNCTIONS.get(word, word)
+    question = f"did you mean `{same}`?" if same in FUNCTIONS else None
+    return UnknownFunctionError(
+        message,
+        labels=labels,
+        help=question
+        or did_you_mean(word, names)
+        or f"the functions are {', '.join(f'`{name}`' for name in names)}",
+    )
 
 
 def _arity_text(function: Function) -> str:

@@ -90,7 +90,7 @@ def _normal_rules(head: Atom, rule: Rule) -> Iterator[Rule]:
         return
     draft.order_computations()
     auxiliary = list(draft.project_negations())
-    yield Rule((draft.head,), draft.body(), rule.span)
+    yield Rule((draft.head,), draft.body(), rule.span, rule.written)
     yield from auxiliary
 
 
@@ -322,7 +322,7 @@ def _projection(atom: Atom, local: set[str], rule: Rule) -> Rule:
         atom.span,
         atom.predicate_span,
     )
-    return Rule((head,), (body,), rule.span)
+    return Rule((head,), (body,), rule.span, rule.written)
 
 
 def _argument_text(argument: Expression) -> str:

@@ -15,6 +15,7 @@ from evermat.errors import IncludeError, Label, ParseError, Source, raise_all
 from evermat.garbage import collection_paused
 from evermat.lang.checks import find_errors
 from evermat.lang.directives import DIRECTIVES, Directives
+from evermat.lang.other_notations import query_of_another_language
 from evermat.lang.statements import StatementReader
 from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import Program, Rule
@@ -95,21 +96,36 @@ def parse_query(
 ) -> tuple[BodyElement, ...]:
     """Read a conjunction such as `reach(?x, "c"), not blocked(?x)`.
 
-    The final dot may be left out.
+    The final dot may be left out. `@prefix` and `@base` may come first.
 
     Raises:
         ParseError: if the text is not a conjunction.
     """
     problems: list[ProgramError] = []
     namespace = Namespace(dict(prefixes or {}), base)
-    reader = StatementReader(Source(name, text), namespace, problems)
+    source = Source(name, text)
+    reader = StatementReader(source, namespace, problems)
     body: tuple[BodyElement, ...] = ()
     try:
+        while reader.kind == "at":
+            _read_name_directive(reader, Directives(namespace))
         body = reader.query()
     except ParseError as problem:
-        problems.append(problem)
+        problems.append(query_of_another_language(source) or problem)
     raise_all(problems)
     return body
+
+
+def _read_name_directive(reader: StatementReader, directives: Directives) -> None:
+    """Read `@prefix` or `@base`, which may stand before a query."""
+    token = reader.advance()
+    if token.text not in {"@prefix", "@base"}:
+        raise reader.error(
+            f"`{token.text}` cannot stand before a query",
+            token,
+            help="only `@prefix` and `@base` can",
+        )
+    DIRECTIVES[token.text[1:]](directives, reader, token)
 
 
 def check_syntax(source: Source) -> list[ProgramError]:
@@ -181,7 +197,10 @@ def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
             else:
                 reader.statement(parts.rules, parts.facts)
         except ParseError as problem:
-            parts.problems.append(problem)
+            foreign = query_of_another_language(source)
+            parts.problems.append(foreign or problem)
+            if foreign is not None:
+                return
             parts.shrink(here if begins_line else before)
             is_whole = reader.recover() and reader.at_new_line()
         else:

@@ -15,6 +15,7 @@ from evermat.errors import (
     UnknownPrefixError,
 )
 from evermat.functions import ARITHMETIC, COMPARISONS, FUNCTIONS
+from evermat.lang import other_notations
 from evermat.lang.lexer import Token, tokenise
 from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import Call, Expression, Term, Variable
@@ -146,19 +147,47 @@ class TokenReader:
                 help=f"end the string with {token.text[0]} on the same line, or begin "
                 f"and end it with {token.text[0] * 3}",
             )
+        foreign = self.foreign_operator()
+        if foreign is not None:
+            return foreign
         found = "the end of the text" if token.kind == "end" else f"`{token.text}`"
-        advice = help or _FOREIGN_SIGNS.get(token.text)
+        advice = help or other_notations.SIGNS.get(token.text)
         return self.error(f"expected {expected}, found {found}", token, help=advice)
 
+    def foreign_operator(self) -> ParseError | None:
+        """The mistake of an operator that other languages have, if one is at hand.
 
-_FOREIGN_SIGNS = {
-    "!": "negation is written `not`, and inequality `!=`",
-    ";": "separate body atoms with a comma; write one rule for each alternative",
-    "|": "write one rule for each alternative",
-    "&": "separate body atoms with a comma",
-    "?": "a variable needs a name, such as `?x`; an anonymous one is written `_`",
-    "$": "variables are written `?x`",
-}
+        It may be several tokens here, such as `=` and `=`.
+        """
+        if not self._is_sign(self.position):
+            return None
+        first = last = self.position
+        while first and self._is_sign(first - 1) and self._touches(first - 1):
+            first -= 1
+        while self._is_sign(last + 1) and self._touches(last):
+            last += 1
+        start, end = self.tokens[first].start, self.tokens[last].end
+        text = self.source.text[start:end]
+        advice = other_notations.OPERATORS.get(text)
+        if advice is None:
+            return None
+        return ParseError(
+            f"there is no operator `{text}`",
+            labels=(Label(self.span(start, end)),),
+            help=advice,
+        )
+
+    def _is_sign(self, position: int) -> bool:
+        """Whether a token has no letter or digit, and is no bracket or separator."""
+        token = self.tokens[position]
+        return token.kind != "end" and all(sign in _SIGNS for sign in token.text)
+
+    def _touches(self, position: int) -> bool:
+        """Whether the next token follows without a blank."""
+        return self.tokens[position].end == self.tokens[position + 1].start
+
+
+_SIGNS = frozenset("!&*+-/:<=>\\^|~¬≠≤≥")
 
 
 class ExpressionReader(TokenReader):
@@ -180,6 +209,7 @@ class ExpressionReader(TokenReader):
         while LEVELS.get(self.kind, 0) >= level:
             sign = self.advance()
             self._count_operation(sign)
+            self._refuse_foreign_operator()
             right = self.expression(LEVELS[sign.kind] + 1)
             left = Call(sign.kind, (left, right), _around(self.source, left, right))
             if sign.kind in COMPARISONS and self.kind in COMPARISONS:
@@ -189,6 +219,14 @@ class ExpressionReader(TokenReader):
                     help="write two comparisons, or put one in parentheses",
                 )
         return left
+
+    def _refuse_foreign_operator(self) -> None:
+        """Refuse `==` and others that begin with an operator, which has been read."""
+        # `?x <-1` and `?x ++1` are comparisons and sums with signed numbers.
+        if self._is_sign(self.position) and self.kind not in {"-", "+"}:
+            problem = self.foreign_operator()
+            if problem is not None:
+                raise problem
 
     def _count_operation(self, token: Token) -> None:
         self._operations += 1
@@ -396,7 +434,8 @@ class ExpressionReader(TokenReader):
                 labels=(Label(self.span_of(token)),),
                 law="a prefix must be declared before it is used",
                 help=did_you_mean(prefix, known, after=":")
-                or f"add `@prefix {prefix}: <...> .` above",
+                or f"add `@prefix {prefix}: <http://example.org/> .` above, with the "
+                f"IRI that `{prefix}:` stands for",
             )
         )
         # Known from now on: one report for each prefix is enough.

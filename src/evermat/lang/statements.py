@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evermat.errors import ConstantExpressionError, Label, ParseError
 from evermat.functions import FUNCTIONS, FunctionError
+from evermat.lang import other_notations
 from evermat.lang.expressions import fold
 from evermat.lang.reader import (
     COMPARISON_LEVEL,
@@ -198,12 +199,23 @@ class StatementReader(ExpressionReader):
             function = FUNCTIONS.get(expression.function)
             if function is not None and function.is_condition:
                 return Condition(expression, expression.span)
+        foreign = self._foreign_condition()
+        if foreign is not None:
+            raise foreign
         text = self.source.text[first.start : self.tokens[self.position - 1].end]
         raise self.error(
             f"`{text}` is not a condition",
             first,
             help="a body has atoms, comparisons such as `?x < 3`, and `?z = ...`",
         )
+
+    def _foreign_condition(self) -> ParseError | None:
+        """The mistake of `?x in (1, 2)`, `?x ≠ 2` and the like."""
+        token = self.token
+        advice = other_notations.WORDS.get(token.text.lower())
+        if advice is not None and token.kind == "name":
+            return self.error(f"there is no `{token.text}`", token, help=advice)
+        return self.foreign_operator()
 
     # -- atoms
 
@@ -258,9 +270,10 @@ class StatementReader(ExpressionReader):
                 labels=(Label(end, "after this"),),
                 help="end a statement with a dot, separate body atoms with a comma",
             )
-        advice = _SEPARATORS.get(token.text)
+        advice = other_notations.ARROWS.get(token.text.lower())
         if what != "a head":
-            advice = _SECOND_BODY if token.kind == ":-" else _COMMA
+            word = other_notations.WORDS.get(token.text.lower(), _COMMA)
+            advice = _SECOND_BODY if token.kind == ":-" else word
         if token.kind == "unknown":
             advice = None
         return self.unexpected(f"{expected} after {what}", help=advice)
@@ -268,9 +281,3 @@ class StatementReader(ExpressionReader):
 
 _COMMA = "separate body atoms with a comma"
 _SECOND_BODY = "end the statement before with a dot; a question has no head and no `:-`"
-_SEPARATORS = {
-    "<": "the sign between head and body is `:-`",
-    "-": "the sign between head and body is `:-`",
-    "=": "the sign between head and body is `:-`",
-    ":": "the sign between head and body is `:-`",
-}

@@ -128,11 +128,15 @@ class Rule(_HashedOnce):
     """`heads :- body .`; a rule with several heads stands for one rule per head.
 
     Programs of many rules are sets of them, so the hash is worked out once.
+
+    Attributes:
+        origin: for a rule in normal form, the rule that it was made from.
     """
 
     heads: tuple[Atom, ...]
     body: tuple[BodyElement, ...]
     span: Span | None = _span()
+    origin: Rule | None = field(default=None, compare=False, repr=False)
 
     def __hash__(self) -> int:
         try:
@@ -148,6 +152,11 @@ class Rule(_HashedOnce):
 
     def __repr__(self) -> str:
         return f"<Rule {self}>"
+
+    @property
+    def written(self) -> Rule:
+        """The rule as its author wrote it, which is what messages show."""
+        return self if self.origin is None else self.origin
 
     @property
     def head(self) -> Atom:

@@ -46,7 +46,7 @@ class RecursiveProgramError(EvermatError, ValueError):
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
-        shown = [f"`{rule}`" for rule in rules[:_SHOWN]]
+        shown = [f"`{rule.written}`" for rule in rules[:_SHOWN]]
         if len(rules) > _SHOWN:
             shown.append(f"and {len(rules) - _SHOWN} more")
         super().__init__(

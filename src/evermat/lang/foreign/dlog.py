@@ -15,8 +15,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from evermat.errors import ProgramError, Source, raise_all
+from evermat.errors import ParseError, ProgramError, Source, raise_all
 from evermat.lang.foreign.scanner import END, Scanner
+from evermat.lang.other_notations import query_of_another_language
 from evermat.lang.syntax import (
     TRIPLE,
     Atom,
@@ -65,7 +66,12 @@ def read_dlog(text: str, *, name: str = "<rules>") -> Program:
     >>> print(read_dlog("RP0(X) :- TE(X,rdf:type,<http://a/C>)").rules[0])
     RP0(?X) :- [?X, a, <http://a/C>] .
     """
-    return _Reader(Source(name, text)).program()
+    source = Source(name, text)
+    try:
+        return _Reader(source).program()
+    except ParseError as problem:
+        # Queries of SPARQL begin with prefixes as programs of RDFox do.
+        raise query_of_another_language(source) or problem from None
 
 
 class _Reader:
@@ -250,5 +256,5 @@ class _Reader:
             return token.text[1:-1]
         iri = self._namespace.expand(token.text)
         if iri is None:
-            raise self._tokens.unknown_prefix(token, "PREFIX {}: <…>")
+            raise self._tokens.unknown_prefix(token, "PREFIX {}: <http://example.org/>")
         return iri

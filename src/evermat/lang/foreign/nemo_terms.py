@@ -99,7 +99,9 @@ class TermReader:
         """The IRI of a prefixed name."""
         iri = self.namespace.expand(token.text)
         if iri is None:
-            raise self.tokens.unknown_prefix(token, "@prefix {}: <…> .")
+            raise self.tokens.unknown_prefix(
+                token, "@prefix {}: <http://example.org/> ."
+            )
         return iri
 
     def iri(self) -> str:

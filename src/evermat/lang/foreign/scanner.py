@@ -184,7 +184,8 @@ class Scanner:
             f"unknown prefix `{prefix}:`",
             labels=(Label(self.span(token)),),
             law="a prefix must be declared before it is used",
-            help=f"add `{directive.format(prefix)}` above",
+            help=f"add `{directive.format(prefix)}` above, with the IRI that "
+            f"`{prefix}:` stands for",
         )
 
     def unsupported(
