@@ -152,7 +152,7 @@ def test_updates_are_applied_in_order(folder: Path, capsys: Shown) -> None:
     assert code == OK
     out = capsys.readouterr().out
     assert "one\tdred\t1\t0\t4\t0\t" in out
-    assert "  + end(d)" in out
+    assert '  + end("d")' in out
     assert "  + … 2 more of reach" in out
 
 

@@ -181,6 +181,12 @@ def query(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FILE", help="Write the answers to a file instead."),
     ] = None,
+    terms: Annotated[
+        bool,
+        typer.Option(
+            "--terms", help="Show strings in quotes: what is shown is read as itself."
+        ),
+    ] = False,
     engine: EngineOption = "embedded",
     syntax: SyntaxOption = Syntax.AUTO,
     header: Header = None,
@@ -218,7 +224,7 @@ def query(
         base=base,
         budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
-    output = Output(is_json=json)
+    output = Output(is_json=json, has_terms=terms)
     answer(job, question, output, limit=limit, out=out)
     output.finish()
 

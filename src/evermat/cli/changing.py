@@ -6,9 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.cli.output import json_rows, rows_of, seconds, sizes
+from evermat.cli.output import json_rows, seconds, sizes
 from evermat.cli.updates import read_update
 from evermat.errors import EvermatError
+from evermat.lang.printer import Printer
+from evermat.lang.syntax import Atom, Term
 
 if TYPE_CHECKING:
     from evermat.api import KnowledgeBase
@@ -29,6 +31,7 @@ def apply_updates(
         output: where to tell.
         first: an update that comes before those of files.
     """
+    printer = Printer(dict(loaded.program.prefixes))
     reports: list[list[Cell]] = []
     documents = []
     updates: list[UpdateFile | Path] = [*([first] if first else []), *job.updates]
@@ -43,7 +46,7 @@ def apply_updates(
             if isinstance(each, Path):
                 error.add_note(f" = update: {each}, which changed nothing")
             raise
-        _show_change(update.title, change, job.show, output)
+        _show_change(update.title, change, job.show, printer, output)
         reports.append(_report_row(update.name, change))
         documents.append(_change_document(update.title, change, job.show))
     title = "updates that would be made" if job.is_dry_run else "updates"
@@ -74,7 +77,9 @@ def _apply(job: Job, kb: KnowledgeBase, update: UpdateFile) -> Change:
     )
 
 
-def _show_change(title: str, change: Change, show: int, output: Output) -> None:
+def _show_change(
+    title: str, change: Change, show: int, printer: Printer, output: Output
+) -> None:
     report = change.report
     output.heading(title)
     why = f" ({report.reason})" if report.reason else ""
@@ -84,8 +89,10 @@ def _show_change(title: str, change: Change, show: int, output: Output) -> None:
         return
     for name in change.predicates:
         for sign, result in (("+", change.added(name)), ("-", change.removed(name))):
-            for row in rows_of(result, show):
-                output.say(f"  {sign} {name}({', '.join(map(str, row))})")
+            for row in result.first(show).constants():
+                # As `evermat explain` reads it.
+                fact = Atom(name, tuple(map(Term, row)))
+                output.say(f"  {sign} {printer.atom(fact)}")
             if len(result) > show:
                 output.say(f"  {sign} … {len(result) - show:,} more of {name}")
 

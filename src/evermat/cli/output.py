@@ -11,7 +11,14 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from evermat.columns import as_terms, constants, kinds_in, shown_texts, values
+from evermat.columns import (
+    as_terms,
+    constants,
+    kinds_in,
+    shown_texts,
+    term_texts,
+    values,
+)
 from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.values import Kind, term_text
 from evermat.wording import counted
@@ -37,9 +44,11 @@ class Output:
     Attributes:
         is_json: one JSON document at the end, and nothing before it.
         document: what that document will hold.
+        has_terms: show values as terms, in quotes where they are strings.
     """
 
     is_json: bool = False
+    has_terms: bool = False
     document: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -80,11 +89,21 @@ class Output:
             self.say("yes" if len(result) else "no")
         elif self.is_terminal:
             shown = min(_ROWS_ON_SCREEN if limit is None else limit, len(result))
-            self.table(result.columns, rows_of(result, shown))
+            rows: list[tuple[str, ...]] = _rows(result, shown, self._listed_texts)
+            self.table(result.columns, rows)
             rest = "" if shown == len(result) else f", {shown:,} of them shown"
             self.say(counted(len(result), "row") + rest)
         else:
-            _print_rows(result, limit)
+            _print_rows(result, limit, self._texts)
+
+    @property
+    def _texts(self) -> Callable[[pa.ChunkedArray], pa.Array]:
+        """What shows the values of a column."""
+        return term_texts if self.has_terms else shown_texts
+
+    def _listed_texts(self, column: pa.ChunkedArray) -> list[str]:
+        texts: list[str] = self._texts(column).to_pylist()
+        return texts
 
     def finish(self) -> None:
         """Print the document, if JSON was asked for."""
@@ -92,11 +111,6 @@ class Output:
             # Without indentation it is written, and read, many times faster.
             indent = 2 if sys.stdout.isatty() else None
             print(json.dumps(self.document, indent=indent, ensure_ascii=False))  # noqa: T201
-
-
-def rows_of(result: Result, limit: int) -> list[tuple[str, ...]]:
-    """The first rows of a result as texts, strings without quotes."""
-    return _rows(result, limit, lambda column: shown_texts(column).to_pylist())
 
 
 def json_rows(result: Result, limit: int | None = None) -> list[tuple[object, ...]]:
@@ -125,12 +139,14 @@ def sizes(changed: Mapping[str, tuple[int, int]]) -> list[list[Cell]]:
     return [[name, came, left] for name, (came, left) in changed.items()]
 
 
-def _print_rows(result: Result, limit: int | None) -> None:
+def _print_rows(
+    result: Result, limit: int | None, texts: Callable[[pa.ChunkedArray], pa.Array]
+) -> None:
     print("\t".join(result.columns))  # noqa: T201
     table = result.first(limit).to_terms()
     for start in range(0, table.num_rows, ROWS_AT_ONCE):
         columns = table.slice(start, ROWS_AT_ONCE).columns
-        lines = text_block([*map(shown_texts, columns)], between="\t", end="\n")
+        lines = text_block([*map(texts, columns)], between="\t", end="\n")
         print(lines.to_pybytes().decode(), end="")  # noqa: T201
 
 

@@ -46,7 +46,7 @@ def answer(
     result = kb.query(question)
     if out is not None:
         written = result.first(limit)
-        written.write(out)
+        written.write(out, terms=output.has_terms)
         output.document.update(file=str(out), count=len(written))
         output.say(f"wrote {counted(len(written), 'row')} to {out}")
         return
