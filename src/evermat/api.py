@@ -27,7 +27,7 @@ from evermat.maintenance.watch import Budget
 from evermat.questions import read_question
 from evermat.rdf import read_rdf
 from evermat.reading import Asked
-from evermat.result import MissingPackageError, Result
+from evermat.result import Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
 from evermat.turns import TornError, in_turn
@@ -546,13 +546,8 @@ def _persistence(
 
 def _persistence_module() -> ModuleType:
     """What keeps states; it needs a library that not everybody has."""
-    try:
-        from evermat import persistence  # noqa: PLC0415  see above
-    except ImportError as error:
-        raise MissingPackageError(
-            f"a state on a lake needs `{error.name}`, which is not installed",
-            help='install it with pip install "evermat[lake]"',
-        ) from error
+    from evermat import persistence  # noqa: PLC0415  see above
+
     return persistence
 
 

@@ -165,8 +165,11 @@ class PlainReader(Reader):
                 "this knowledge base keeps no counters",
                 help="make it with `counters=True`, which is the default",
             )
-        table = self._kept.reading.counts(known.name)
         columns = (*known.columns, "c_nr", "c_r")
+        if not self.count(known):
+            # Engines do not know a predicate of which there was never a fact.
+            return Result(empty_table(len(columns)), columns)
+        table = self._kept.reading.counts(known.name)
         terms = [as_terms(column) for column in table.columns]
         return Result(pa.table(terms, names=list(columns)), columns)
 

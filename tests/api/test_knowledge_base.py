@@ -163,6 +163,16 @@ def test_counters_are_exact(engine_name: str) -> None:
     assert counts[("a", "d")] == (0, 1)
 
 
+@pytest.mark.parametrize(
+    "rules", ["p(?x, ?y) :- q(?x, ?y), 1 > 2 .", "@declare p(any, any) ."]
+)
+def test_counters_of_no_facts_are_empty(rules: str, engine_name: str) -> None:
+    result = KnowledgeBase(rules, engine=engine_name).counters("p")
+    assert result.columns == ("c1", "c2", "c_nr", "c_r")
+    assert result.to_list() == []
+    assert result.to_arrow().column_names == list(result.columns)
+
+
 def test_without_counters_there_are_none_to_read() -> None:
     kb = KnowledgeBase("p(a) .", engine="reference", counters=False)
     with pytest.raises(NoCountersError, match="keeps no counters"):

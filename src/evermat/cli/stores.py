@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evermat.cli.changing import apply_updates
 from evermat.cli.jobs import load, warn_of_unused
 from evermat.cli.updates import UpdateFile
-from evermat.result import MissingPackageError
+from evermat.lang.printer import Printer
 from evermat.wording import counted
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def show_changes(place: str, since: int, until: int | None, output: Output) -> N
     """A table of the facts that came and left, their arguments as terms."""
     table = _lake().change_table(place, since=since, until=until)
     rows = table.to_pylist()
+    printer = Printer({})
     output.document["changes"] = rows
     output.table(
         ["version", "sign", "fact"],
@@ -90,7 +91,7 @@ def show_changes(place: str, since: int, until: int | None, output: Output) -> N
             [
                 row["version"],
                 row["sign"],
-                f"{row['predicate']}({', '.join(row['values'])})",
+                f"{printer.predicate(row['predicate'])}({', '.join(row['values'])})",
             ]
             for row in rows
         ],
@@ -106,11 +107,6 @@ def vacuum_store(place: str, keep: int, hours: int, output: Output) -> None:
 
 def _lake() -> ModuleType:
     """What reads stores; it needs a library that not everybody has."""
-    try:
-        from evermat import lake
-    except ImportError as error:
-        raise MissingPackageError(
-            f"a store needs `{error.name}`, which is not installed",
-            help='install it with pip install "evermat[lake]"',
-        ) from error
+    from evermat import lake
+
     return lake

@@ -6,6 +6,7 @@ outside. See `docs/lake.md`.
 
 from __future__ import annotations
 
+from evermat.lake import library  # noqa: F401  says so where it is missing
 from evermat.lake.feed import FactChange, change_table, changes, read
 from evermat.lake.versions import Version, history, vacuum
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.api import KnowledgeBase
-from evermat.result import MissingPackageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,14 +62,9 @@ def state_versions(config: Config) -> list[Version]:
 
 def _lake() -> tuple[Callable[..., list[Version]], type[StateTable]]:
     """What looks at states; it needs a library that not everybody has."""
-    try:
-        from evermat.lake import history  # noqa: PLC0415
-        from evermat.lake.table import StateTable  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingPackageError(
-            "`deltalake` is not installed, which states need",
-            help='install it with pip install "evermat[lake]"',
-        ) from error
+    from evermat.lake import history  # noqa: PLC0415
+    from evermat.lake.table import StateTable  # noqa: PLC0415
+
     return history, StateTable
 
 

@@ -40,7 +40,6 @@ from evermat.pipeline.requests import first_request, next_request
 from evermat.pipeline.spark_intake import SparkIntake
 from evermat.pipeline.spark_session import plain_spark_errors, spark_session
 from evermat.pipeline.steps import Silent, Steps
-from evermat.pipeline.stream import StreamSource, stream
 from evermat.wording import counted
 
 if TYPE_CHECKING:
@@ -199,6 +198,8 @@ class _Work:
 
     def follow(self) -> None:
         """Maintain the state along a stream, then write what is written in full."""
+        from evermat.pipeline.stream import StreamSource, stream  # noqa: PLC0415  needs a library
+
         settings = self.config.stream
         assert settings is not None  # noqa: S101  looked at before
         self._has_state()

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import TableNotFoundError
 
 from evermat import lake
 from evermat.lake.errors import step
+from evermat.lake.library import deltalake
 from evermat.pipeline.problems import require_feed_of
 
 if TYPE_CHECKING:
@@ -51,8 +50,8 @@ class NumberedTable:
         """The number of the last piece."""
         with step(f"open the table at `{self.place}`"):
             try:
-                table = DeltaTable(self.place, storage_options=self._options)
-            except TableNotFoundError:
+                table = deltalake.DeltaTable(self.place, storage_options=self._options)
+            except deltalake.exceptions.TableNotFoundError:
                 return None
             number: int | None = table.transaction_version(self._application)
             return number
@@ -63,13 +62,13 @@ class NumberedTable:
         if last is not None and last >= number:
             return
         with step(f"append to the table at `{self.place}`"):
-            write_deltalake(
+            deltalake.write_deltalake(
                 self.place,
                 rows,
                 mode="append",
                 storage_options=self._options,
-                commit_properties=CommitProperties(
-                    app_transactions=[Transaction(self._application, number)]
+                commit_properties=deltalake.CommitProperties(
+                    app_transactions=[deltalake.Transaction(self._application, number)]
                 ),
             )
 
