@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::evermat.rdf.ontology.IgnoredAxiomsWarning"
+)
+
 SUBCLASSES_AND_SUBPROPERTIES = """
     [?a, rdfs:subPropertyOf, ?c] :-
         [?a, rdfs:subPropertyOf, ?b], [?b, rdfs:subPropertyOf, ?c] .

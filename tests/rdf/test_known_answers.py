@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
     from evermat.lang.syntax import Rule
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::evermat.rdf.ontology.IgnoredAxiomsWarning"
+)
+
 BASE = "http://example.org/base"
 SPARQL_PREFIX = re.compile(r"PREFIX\s+(\w*:)\s*(<[^>]*>)")
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 
 from evermat import IRI, KnowledgeBase, Program
-from evermat.rdf.ontology import read_ontology
+from evermat.rdf.ontology import IgnoredAxiomsWarning, read_ontology
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::evermat.rdf.ontology.IgnoredAxiomsWarning"
+)
 
 PREFIXES = """
 @prefix : <http://e/> .
@@ -140,7 +145,16 @@ def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
         "<http://e/> owl:imports <http://f/> .",
         encoding="utf-8",
     )
-    ontology = read_ontology(tmp_path / "o.ttl")
+    with pytest.warns(IgnoredAxiomsWarning) as told:
+        ontology = read_ontology(tmp_path / "o.ttl")
+    (warning,) = (str(each.message) for each in told)
+    assert "o.ttl` are ignored: class expression on the right (1), datatype (2)" in (
+        warning
+    )
+    assert warning.splitlines()[1].endswith(
+        "is not checked: owl:AllDisjointClasses (1), owl:AsymmetricProperty (1), "
+        "owl:NegativePropertyAssertion (1), owl:Nothing (1), owl:disjointWith (1)"
+    )
     assert ontology.rules == ()
     assert ontology.ignored == {
         "class expression on the right": 1,
@@ -164,6 +178,9 @@ def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
           " _:c rdfs:subClassOf :E ."),
          "class that is part of itself"),
         (":p owl:propertyChainAxiom () .", "owl:propertyChainAxiom"),
+        (":p rdfs:subPropertyOf owl:bottomObjectProperty .", "impossible property"),
+        (":r a <http://www.w3.org/2003/11/swrl#Imp> .", "rule in SWRL"),
+        ("[ owl:onProperty :p ; owl:maxCardinality 0 ] .", "owl:maxCardinality 0"),
     ],
 )  # fmt: skip
 def test_axioms_without_sense_spoil_no_others(
@@ -173,3 +190,10 @@ def test_axioms_without_sense_spoil_no_others(
         tmp_path, f"{axioms} :A rdfs:subClassOf :B .", ("x", "a", "A")
     )
     assert read_ontology(tmp_path / "o.ttl").ignored == {ignored: 1}
+
+
+def test_an_ontology_of_rules_alone_is_no_reason_for_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "o.ttl").write_text(PREFIXES + ":A rdfs:subClassOf :B .")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_ontology(tmp_path / "o.ttl").ignored == {}

@@ -1,7 +1,7 @@
 """RDF in and out."""
 
 from evermat.rdf.namespaces import OWL, PREFIXES, RDF, RDFS, SKOS, XSD
-from evermat.rdf.ontology import Ontology, read_ontology
+from evermat.rdf.ontology import IgnoredAxiomsWarning, Ontology, read_ontology
 from evermat.rdf.reading import RdfSyntaxError, rdf_batches, read_rdf
 from evermat.rdf.writing import write_facts, write_rdf
 
@@ -12,6 +12,7 @@ __all__ = [
     "RDFS",
     "SKOS",
     "XSD",
+    "IgnoredAxiomsWarning",
     "Ontology",
     "RdfSyntaxError",
     "rdf_batches",

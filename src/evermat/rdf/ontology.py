@@ -2,7 +2,8 @@
 
 Axioms become rules over triples with constants, which engines fold: twenty thousand
 subclass axioms are one join. Axioms that only forbid things, or that would need new
-individuals, are no rules; they are counted, so that nobody is misled.
+individuals, are no rules; they are counted and told in a warning, so that nobody is
+misled.
 
 | axiom                                            | rule                        |
 | ------------------------------------------------ | --------------------------- |
@@ -20,11 +21,13 @@ Properties in them may be inverses.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from evermat.columns import constants
+from evermat.errors import EvermatError
 from evermat.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 from evermat.rdf.namespaces import OWL, RDF, RDFS
 from evermat.rdf.reading import read_rdf
@@ -46,16 +49,55 @@ class Ontology:
     ignored: Mapping[str, int]
 
 
+class IgnoredAxiomsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
+    """Axioms of an ontology that no rule stands for.
+
+    Attributes:
+        ignored: how many there are, by name.
+        unchecked: those of them that forbid something, so that facts may contradict
+            them unnoticed.
+    """
+
+    code: ClassVar[str] = "EM912"
+
+    def __init__(self, path: str | Path, ignored: Mapping[str, int]) -> None:
+        self.ignored = dict(ignored)
+        self.unchecked = {
+            name: count for name, count in ignored.items() if name in _FORBIDDING
+        }
+        law = "only axioms that derive facts become rules"
+        if self.unchecked:
+            law += (
+                "; whether facts contradict those that forbid something is not "
+                f"checked: {_listed(self.unchecked)}"
+            )
+        super().__init__(
+            f"axioms of `{path}` are ignored: {_listed(ignored)}",
+            law=law,
+            help="write rules for what they mean, where it matters",
+        )
+
+
+def _listed(axioms: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({count:,})" for name, count in axioms.items())
+
+
 def read_ontology(path: str | Path) -> Ontology:
     """The rules that an ontology in an RDF file stands for.
 
     Raises:
         EvermatError: the file cannot be read.
+
+    Warns:
+        IgnoredAxiomsWarning: there are axioms that no rule stands for.
     """
     columns = map(constants, read_rdf(path).columns)
     graph = _Graph(zip(*columns, strict=True))
     rules = dict.fromkeys(_rules(graph))
-    return Ontology(tuple(rules), dict(sorted(graph.ignored.items())))
+    ignored = dict(sorted(graph.ignored.items()))
+    if ignored:
+        warnings.warn(IgnoredAxiomsWarning(path, ignored), stacklevel=2)
+    return Ontology(tuple(rules), ignored)
 
 
 class _Graph:
@@ -155,6 +197,18 @@ def _rules(graph: _Graph) -> Iterator[Rule]:
     for name in _NO_RULES:
         for _ in graph.pairs(OWL + name):
             graph.ignore(f"owl:{name}")
+    _count_others(graph)
+
+
+def _count_others(graph: _Graph) -> None:
+    """Count what is no rule in forms of its own."""
+    for name in _LIMITS:
+        for _, limit in graph.pairs(OWL + name):
+            if _number(limit) == 0:
+                graph.ignore(f"owl:{name} 0")
+    for _, found in graph.pairs(RDF + "type"):
+        if found.text == _SWRL_RULE:
+            graph.ignore("rule in SWRL")
 
 
 _NO_RULES = (
@@ -168,6 +222,18 @@ _NO_RULE_TYPES = frozenset({
     "AllDisjointClasses", "AllDisjointProperties", "NegativePropertyAssertion",
     "Nothing",
 })  # fmt: skip
+
+_LIMITS = ("maxCardinality", "maxQualifiedCardinality")
+_IMPOSSIBLE = frozenset({OWL + "bottomObjectProperty", OWL + "bottomDataProperty"})
+_SWRL_RULE = "http://www.w3.org/2003/11/swrl#Imp"
+
+_FORBIDDING = frozenset(
+    {f"owl:{name}" for name in _NO_RULE_TYPES - {"ReflexiveProperty"}}
+    | {"owl:disjointWith", "owl:propertyDisjointWith", "owl:complementOf"}
+    | {"owl:differentFrom", "owl:disjointUnionOf", "impossible property"}
+    | {f"owl:{name} 0" for name in _LIMITS}
+)
+"""The axioms that facts can contradict, by the names under which they are counted."""
 
 
 # -------------------------------------------------------------------------- properties
@@ -206,7 +272,9 @@ def _link(graph: _Graph, subject: Node, name: Constant, other: Node) -> Atom:
 
 
 def _implied(graph: _Graph, left: Constant, right: Constant) -> Iterator[Rule]:
-    if left != right:
+    if right.text in _IMPOSSIBLE:
+        graph.ignore("impossible property")
+    elif left != right:
         yield _rule(_link(graph, _X, right, _Y), _link(graph, _X, left, _Y))
 
 
@@ -391,8 +459,7 @@ def _expression_heads(
 
 
 def _is_at_most_one(graph: _Graph, found: Constant) -> bool:
-    limits = ("maxCardinality", "maxQualifiedCardinality")
-    most = [graph.one(found, OWL + limit) for limit in limits]
+    most = [graph.one(found, OWL + limit) for limit in _LIMITS]
     return any(each is not None and _number(each) == 1 for each in most)
 
 

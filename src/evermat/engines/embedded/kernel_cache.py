@@ -14,7 +14,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from evermat.errors import EvermatError
 
@@ -64,9 +64,10 @@ def is_writable(folder: Path) -> bool:
 
 def _folder_of_user() -> Path:
     """Where Numba keeps code of users whose installation cannot be written."""
-    from numba.misc.appdirs import AppDirs  # noqa: PLC0415  seldom needed
+    from numba.misc import appdirs  # noqa: PLC0415  seldom needed
 
-    return Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    folders: Any = appdirs  # it has no types
+    return Path(folders.AppDirs(appname="numba", appauthor=False).user_cache_dir)
 
 
 def _temporary_folder() -> Path:

@@ -1,0 +1,59 @@
+"""Axioms of ontologies that no rule stands for are told, once for each file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from evermat.cli import OK, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+PIPELINE = """
+[program]
+ontologies = "ontology.ttl"
+
+[engine]
+name = "reference"
+
+[[source]]
+path = "data.nt"
+
+[[output]]
+predicates = ["triple"]
+format = "nt"
+path = "out"
+"""
+ONTOLOGY = """
+@prefix : <http://e/> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+:A rdfs:subClassOf :B . :B owl:disjointWith :C , :D . :x owl:differentFrom :y .
+:E owl:oneOf (:x :y) .
+"""
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+
+
+def test_standard_error_and_the_report_tell(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipeline.toml").write_text(PIPELINE)
+    (tmp_path / "ontology.ttl").write_text(ONTOLOGY)
+    (tmp_path / "data.nt").write_text(f"<http://e/x> {TYPE} <http://e/A> .\n")
+    assert run(["pipeline", "run", "pipeline.toml"]) == OK
+    told = capsys.readouterr().err
+    assert told.count("EM912") == 1
+    assert (
+        "ignored: owl:differentFrom (1), owl:disjointWith (2), owl:oneOf (1)\n" in told
+    )
+    assert "not checked: owl:differentFrom (1), owl:disjointWith (2)\n" in told
+    (report,) = (tmp_path / "runs").glob("*.json")
+    ignored = json.loads(report.read_text())["ignored_axioms"]
+    expected = {"owl:differentFrom": 1, "owl:disjointWith": 2, "owl:oneOf": 1}
+    assert ignored == expected
