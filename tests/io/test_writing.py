@@ -16,6 +16,7 @@ from evermat.columns import (
     term_table,
 )
 from evermat.io import (
+    LeftOutTriplesWarning,
     NotDelimitableError,
     NotTriplesError,
     UnknownFormatError,
@@ -138,16 +139,38 @@ def test_ntriples_of_three_two_and_one_columns(tmp_path: Path) -> None:
 
 def test_ntriples_refuse_what_is_no_triple(tmp_path: Path) -> None:
     with pytest.raises(NotTriplesError) as caught:
-        write_table(
-            table_of_rows([(IRI("a:b"), "x"), ("a", "b")], 2), tmp_path / "edge.nt"
-        )
+        write_table(table_of_rows([("a", "b"), ("b", "c")], 2), tmp_path / "edge.nt")
+    assert not (tmp_path / "edge.nt").exists()
     assert str(caught.value) == (
-        'NotTriplesError [EM721]: row 2 has "a" as its subject\n'
+        'NotTriplesError [EM721]: row 1 has "a" as its subject, '
+        "and no row is a triple\n"
         " = reason: the subject of a triple is an IRI or blank node\n"
         " = help: write `.csv` or `.parquet` instead"
     )
     with pytest.raises(NotTriplesError, match="rows with 4 columns"):
         write_table(table_of_rows(MIXED, 4), tmp_path / "edge.nt")
+
+
+def test_what_is_no_triple_is_left_out_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evermat.io.ntriples.ROWS_AT_ONCE", 2)
+    good = [(IRI("a:s"), IRI("a:p"), 1), (BlankNode("b"), IRI("a:p"), IRI("a:o"))]
+    bad = [(7, IRI("a:p"), 1), ("x", "y", "z"), (IRI("a:s"), "p", 1),
+           (IRI("a:s"), BlankNode("p"), 1)]  # fmt: skip
+    table = table_of_rows([*bad, *good, *bad], 3)
+    with pytest.warns(LeftOutTriplesWarning) as told:
+        write_table(table, tmp_path / "t.nt")
+    (warning,) = told
+    assert str(warning.message) == (
+        "LeftOutTriplesWarning [EM913]: 8 of 10 triples left out of `t.nt`: 4 with a "
+        "literal as subject, 2 with a literal as predicate, 2 with a blank node as "
+        "predicate\n"
+        " = reason: in RDF a subject is an IRI or a blank node, a predicate an IRI\n"
+        " = help: write `.csv` or `.parquet` to have all of them"
+    )
+    write_table(table_of_rows(good, 3), tmp_path / "good.nt")
+    assert (tmp_path / "t.nt").read_text() == (tmp_path / "good.nt").read_text()
 
 
 @pytest.mark.parametrize("delimiter", [",", "]", "[", "^", "-", "\\", "|", "\t"])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evermat import KnowledgeBase
 from evermat.columns import table_of_rows, term_texts
-from evermat.io import NotTriplesError, UnknownFormatError
+from evermat.io import LeftOutTriplesWarning, NotTriplesError, UnknownFormatError
 from evermat.rdf import PREFIXES, read_rdf, write_rdf
 from evermat.values import IRI, BlankNode, LangString, TypedLiteral
 
@@ -125,3 +126,14 @@ def test_many_triples_are_written(tmp_path: Path) -> None:
     assert triples(read_rdf(tmp_path / "t.nt.zst")) == {
         (f"<u:n{n}>", "<u:p>", str(n)) for n in range(200_000)
     }
+
+
+@pytest.mark.parametrize("suffix", ["nt", "nq", "ttl", "trig", "rdf", "ttl.gz"])
+def test_literals_as_subjects_are_left_out(tmp_path: Path, suffix: str) -> None:
+    kb = KnowledgeBase("@include rdfs .", engine="reference")
+    age, number = IRI("http://x/age"), IRI(PREFIXES["xsd"] + "integer")
+    kb.insert("triple", [(age, IRI(PREFIXES["rdfs"] + "range"), number)])
+    kb.insert("triple", [(SUBJECT, age, 7)])
+    with pytest.warns(LeftOutTriplesWarning, match="1 of 3 triples left out of"):
+        kb.facts("triple").write(tmp_path / f"closure.{suffix}")
+    assert read_rdf(tmp_path / f"closure.{suffix}").num_rows == 2

@@ -14,7 +14,11 @@ from evermat.io.files import (
     predicate_of,
 )
 from evermat.io.frames import NotRowsError, UnevenColumnsError, rows_from
-from evermat.io.ntriples import NotTriplesError, ntriples_blocks
+from evermat.io.ntriples import (
+    LeftOutTriplesWarning,
+    NotTriplesError,
+    ntriples_blocks,
+)
 from evermat.io.places import MalformedFileError, NotUnicodeError
 from evermat.io.tables import read_folder, read_table
 from evermat.io.writing import NotDelimitableError, write_table
@@ -23,6 +27,7 @@ __all__ = [
     "DamagedFileError",
     "DataFile",
     "FileMissingError",
+    "LeftOutTriplesWarning",
     "MalformedFileError",
     "NotDelimitableError",
     "NotRowsError",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -20,9 +22,10 @@ from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.io.rdf_spelling import misspelt_row
 from evermat.lang.terms import RDF_TYPE
 from evermat.values import Kind
+from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from evermat.columns import TableParts
 
@@ -35,47 +38,132 @@ class NotTriplesError(EvermatError, ValueError):
     code = "EM721"
 
 
-_NAMES = {"subject": {Kind.IRI, Kind.BLANK}, "predicate": {Kind.IRI}}
-"""Where no literal may stand, and what may."""
+class LeftOutTriplesWarning(EvermatError, UserWarning):  # noqa: N818  a warning
+    """Triples that RDF does not allow, which a file is without."""
+
+    code = "EM913"
+
+
+_ALLOWED = {"subject": (Kind.IRI, Kind.BLANK), "predicate": (Kind.IRI,)}
+"""What may stand where a literal may not."""
 
 _OTHER_FORMAT = "write `.csv` or `.parquet` instead"
-_WITHOUT_LITERALS = (
-    "ask for `[?s, ?p, ?o], datatype(?s) = rdfs:Resource` to leave out what is said of "
-    f"literals, or {_OTHER_FORMAT}"
-)
 
 
-def ntriples_blocks(
-    rows: pa.Table | TableParts, predicate: str = ""
-) -> Iterator[pa.Buffer]:
+class TripleLines:
     """The rows of term columns as lines of N-Triples, in blocks of many lines.
 
     Three columns are subject, predicate and object. A fact `p(a, b)` becomes
     `a p b`, and `p(a)` becomes `a rdf:type p`; a predicate name that is no IRI is
     written `urn:name`.
 
-    Raises:
-        NotTriplesError: more than three columns, a literal where none may stand, or
-            a constant that RDF cannot hold.
+    What RDF does not allow, such as literals as subjects, which rules may derive, is
+    left out and counted.
+
+    Attributes:
+        written: how many triples there have been so far.
+        left_out: how many were left out, by what is wrong with them.
     """
-    parts = as_parts(rows)
-    width = len(parts.column_names)
-    if not 1 <= width <= _TRIPLE:
-        raise NotTriplesError(
-            f"rows with {width} columns are not triples",
-            help=_OTHER_FORMAT,
-        )
-    advice = _OTHER_FORMAT if width < _TRIPLE else _WITHOUT_LITERALS
-    row = 1
-    batches = (part.to_batches(max_chunksize=ROWS_AT_ONCE) for part in parts)
-    for batch in chain.from_iterable(batches):
-        columns = _triple_columns(batch.columns, predicate)
-        for column, place in zip(columns, _NAMES, strict=False):
-            _require_kinds(column, place, first_row=row, advice=advice)
-        _require_spelling(columns, first_row=row)
-        texts = [ntriples_texts(column) for column in columns]
-        yield text_block(texts, between=" ", end=" .\n")
-        row += batch.num_rows
+
+    def __init__(self, rows: pa.Table | TableParts, predicate: str = "") -> None:
+        """Make lines of rows; `predicate` is the name of one with one or two columns.
+
+        Raises:
+            NotTriplesError: there are more than three columns, or none.
+        """
+        self._parts = as_parts(rows)
+        self._predicate = predicate
+        self.written = 0
+        self.left_out: Counter[str] = Counter()
+        self._first: NotTriplesError | None = None
+        width = len(self._parts.column_names)
+        if not 1 <= width <= _TRIPLE:
+            raise NotTriplesError(
+                f"rows with {width} columns are not triples",
+                help=_OTHER_FORMAT,
+            )
+
+    def __iter__(self) -> Iterator[pa.Buffer]:
+        """The blocks.
+
+        Raises:
+            NotTriplesError: a constant that RDF cannot hold.
+        """
+        row = 1
+        batches = (part.to_batches(max_chunksize=ROWS_AT_ONCE) for part in self._parts)
+        for batch in chain.from_iterable(batches):
+            columns = _triple_columns(batch.columns, self._predicate)
+            for at, place in enumerate(_ALLOWED):
+                wrong = _wrong_kinds(columns[at], place)
+                if wrong is not None:
+                    if self._first is None:
+                        self._first = _not_a_triple(columns[at], wrong, place, row)
+                    self._leave_out(columns[at], wrong, place)
+                    columns = [column.filter(pc.invert(wrong)) for column in columns]
+            _require_spelling(columns, first_row=row)
+            texts = [ntriples_texts(column) for column in columns]
+            yield text_block(texts, between=" ", end=" .\n")
+            self.written += len(columns[0])
+            row += batch.num_rows
+
+    def require_some(self) -> None:
+        """Refuse to write rows none of which is a triple.
+
+        Raises:
+            NotTriplesError: there were rows, and all were left out.
+        """
+        if self._first is not None and not self.written:
+            raise self._first
+
+    def tell(self, name: str) -> None:
+        """Tell once which triples are not in a file, if any are not."""
+        warn_of_left_out(name, self.written + self.left_out.total(), self.left_out)
+
+    def _leave_out(self, terms: pa.Array, wrong: pa.Array, place: str) -> None:
+        kinds = pc.filter(terms.field(0), wrong)
+        blank = pc.sum(pc.equal(kinds, int(Kind.BLANK))).as_py()
+        self.left_out[f"a literal as {place}"] += len(kinds) - blank
+        self.left_out[f"a blank node as {place}"] += blank
+
+
+def warn_of_left_out(name: str, rows: int, left_out: Mapping[str, int]) -> None:
+    """Tell once which triples are not in a file, if any are not.
+
+    Args:
+        name: what was written.
+        rows: how many triples there were.
+        left_out: how many of them are missing, by what is wrong with them.
+    """
+    counts = {what: count for what, count in left_out.items() if count}
+    if not counts:
+        return
+    listed = ", ".join(f"{count:,} with {what}" for what, count in counts.items())
+    number = sum(counts.values())
+    warnings.warn(
+        LeftOutTriplesWarning(
+            f"{number:,} of {counted(rows, 'triple')} left out of `{name}`: {listed}",
+            law="in RDF a subject is an IRI or a blank node, a predicate an IRI",
+            help="write `.csv` or `.parquet` to have all of them",
+        ),
+        stacklevel=4,
+    )
+
+
+def ntriples_blocks(
+    rows: pa.Table | TableParts, predicate: str = ""
+) -> Iterator[pa.Buffer]:
+    """The rows of term columns as lines of N-Triples; see `TripleLines`.
+
+    Raises:
+        NotTriplesError: the rows are no triples.
+
+    Warns:
+        LeftOutTriplesWarning: some of them are none.
+    """
+    lines = TripleLines(rows, predicate)
+    yield from lines
+    lines.require_some()
+    lines.tell(predicate or "the file")
 
 
 def _require_spelling(columns: list[pa.Array], *, first_row: int) -> None:
@@ -105,16 +193,23 @@ def _repeated(iri: str, length: int) -> pa.Array:
     return terms_of_kind(Kind.IRI, pa.repeat(pa.scalar(iri), length))
 
 
-def _require_kinds(terms: pa.Array, place: str, *, first_row: int, advice: str) -> None:
-    allowed = _NAMES[place]
-    if kinds_in(terms) <= allowed:
-        return
+def _wrong_kinds(terms: pa.Array, place: str) -> pa.Array | None:
+    """Which terms may not stand at a place; None if all may."""
+    allowed = _ALLOWED[place]
+    if kinds_in(terms) <= set(allowed):
+        return None
     numbers = pa.array([int(kind) for kind in allowed], pa.uint8())
-    row = pc.index(pc.is_in(terms.field(0), value_set=numbers), value=False).as_py()
+    return pc.invert(pc.is_in(terms.field(0), value_set=numbers))
+
+
+def _not_a_triple(
+    terms: pa.Array, wrong: pa.Array, place: str, first_row: int
+) -> NotTriplesError:
+    row = pc.index(wrong, value=True).as_py()
     text = term_texts(terms.slice(row, 1))[0].as_py()
-    what = " or blank node" if Kind.BLANK in allowed else ""
-    raise NotTriplesError(
-        f"row {first_row + row} has {text} as its {place}",
+    what = " or blank node" if Kind.BLANK in _ALLOWED[place] else ""
+    return NotTriplesError(
+        f"row {first_row + row} has {text} as its {place}, and no row is a triple",
         law=f"the {place} of a triple is an IRI{what}",
-        help=advice,
+        help=_OTHER_FORMAT,
     )

@@ -16,7 +16,7 @@ from evermat.errors import EvermatError
 from evermat.io.delimited import DIALECTS, NO_ARGUMENTS
 from evermat.io.files import UnknownFormatError, data_file
 from evermat.io.lines import ROWS_AT_ONCE, text_block
-from evermat.io.ntriples import ntriples_blocks
+from evermat.io.ntriples import TripleLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,10 +64,14 @@ def write_table(  # noqa: PLR0913  the options of one call
         UnknownFormatError: the suffix says nothing, or nothing that can be written.
         NotTriplesError: the rows do not fit in N-Triples.
         NotDelimitableError: a text of a `.facts` file holds a tab or a line end.
+
+    Warns:
+        LeftOutTriplesWarning: some rows are no triples, and a `.nt` file is without.
     """
     file = data_file(path, format=format)
     require_writable(file)
     parts = as_parts(rows, shapes)
+    lines: TripleLines | None = None
     with file.replace() as sink:
         if file.format in DIALECTS:
             _write_delimited(
@@ -78,13 +82,17 @@ def write_table(  # noqa: PLR0913  the options of one call
                 terms=terms,
             )
         elif file.format == "nt":
-            for block in ntriples_blocks(parts, predicate or file.predicate):
+            lines = TripleLines(parts, predicate or file.predicate)
+            for block in lines:
                 sink.write(block)
+            lines.require_some()
         elif file.is_rdf:
             raise UnknownFormatError(file.path.name)
         else:
             tables = iter(parts) if terms else _natural_tables(parts)
             _WRITERS[file.format](tables, sink)
+    if lines is not None:
+        lines.tell(file.path.name)
 
 
 def require_writable(file: DataFile) -> None:

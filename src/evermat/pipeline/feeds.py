@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 
+from evermat.io.ntriples import warn_of_left_out
 from evermat.pipeline.files import file_system
 from evermat.pipeline.written_files import remove, write_file
 
@@ -77,7 +78,8 @@ def add_version(
     facts = table.drop_columns(["version", "sign"])
     for sign, word in _WORDS:
         rows = facts.filter(pc.equal(signs, sign))
-        write_file("nt", system, f"{name}-{word}.nt", rows, what)
+        left_out = write_file("nt", system, f"{name}-{word}.nt", rows, what)
+        warn_of_left_out(f"{name}-{word}.nt", rows.num_rows, left_out)
 
 
 def add_large_version(
@@ -101,7 +103,8 @@ def add_large_version(
     for (_, word), result in zip(_WORDS, changes, strict=True):
         frame = terms_frame(result, like)
         with _Folder(place, f"{name}-{word}", suffix) as folder:
-            write_parts(frame, folder, suffix, result.columns, what)
+            left_out = write_parts(frame, folder, suffix, result.columns, what)
+            warn_of_left_out(folder, len(result), left_out)
 
 
 def _version_name(version: int) -> str:

@@ -6,12 +6,14 @@ change feed has one file for each version, so that writing a version twice is ha
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from evermat.columns import for_spark, natural, table_of_rows, term_table
+from evermat.io.ntriples import warn_of_left_out
 from evermat.pipeline.config import output_place
 from evermat.pipeline.feeds import (
     ADDED,
@@ -122,22 +124,26 @@ class Publisher:
             rows.to_spark(self._spark()).write.mode("overwrite").saveAsTable(name)
             return Written(output, what, name, len(rows))
         place = output_place(output, what)
+        left_out: Counter[str] = Counter()
 
         def fill(system: FileSystem, folder: str, new: str) -> None:
             if rows.distant is None:
                 name = f"{folder}/part-00000.{output.format}"
-                write_file(output.format, system, name, rows.to_terms(), what)
+                table = rows.to_terms()
+                left_out.update(write_file(output.format, system, name, table, what))
                 return
             from evermat.pipeline.spark_outputs import (  # noqa: PLC0415  needs Spark
                 terms_frame,
                 write_parts,
             )
 
-            write_parts(terms_frame(rows), new, output.format, rows.columns, what)
+            frame = terms_frame(rows)
+            left_out.update(write_parts(frame, new, output.format, rows.columns, what))
 
         with plain_output_errors(place, "the output"):
             replace_folder(place, fill)
-        return Written(output, what, place, len(rows))
+        warn_of_left_out(place, len(rows), left_out)
+        return Written(output, what, place, len(rows) - left_out.total())
 
     def _put_changes(self, output: Output, predicate: str) -> Written:
         if output.format == "table":

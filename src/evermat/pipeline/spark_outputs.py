@@ -7,6 +7,7 @@ the shapes of columns are found out first.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from evermat.pipeline.written_files import write_file
 from evermat.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -94,11 +95,11 @@ def natural_feed(
 
 def write_parts(
     terms: DataFrame, folder: str, suffix: str, names: Sequence[str], what: str
-) -> int:
+) -> Mapping[str, int]:
     """Have tasks write a frame of terms into files of a folder.
 
     Returns:
-        How many rows were written.
+        How many rows were left out, by what is wrong with them.
     """
     shapes: tuple[Shape, ...] = ()
     # Lines of N-Triples do not depend on other lines.
@@ -106,8 +107,11 @@ def write_parts(
         terms = written_down(terms)  # it is read twice
         shapes = tuple(shapes_of(terms))
     parts = Parts(folder, suffix, tuple(names), shapes, what)
-    written = map_in_tasks(terms, partial(_write, parts), "rows bigint").collect()
-    return sum(row["rows"] for row in written)
+    found = map_in_tasks(terms, partial(_write, parts), "what string, rows bigint")
+    left_out: Counter[str] = Counter()
+    for row in found.collect():
+        left_out[row["what"]] += row["rows"]
+    return left_out
 
 
 # ------------------------------------------------------------- what runs in the tasks
@@ -124,9 +128,15 @@ def _write(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
         rows = term_table(table.rename_columns(list(parts.names)))
         # A task that is tried again writes the same files again.
         path = f"{folder}/{name}"
-        write_file(parts.format, system, path, rows, parts.what, parts.shapes or None)
+        left_out = write_file(
+            parts.format, system, path, rows, parts.what, parts.shapes or None
+        )
         yield pa.RecordBatch.from_arrays(
-            [pa.array([table.num_rows], pa.int64())], names=["rows"]
+            [
+                pa.array(list(left_out), pa.string()),
+                pa.array(list(left_out.values()), pa.int64()),
+            ],
+            names=["what", "rows"],
         )
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from pyarrow.fs import FileSelector, FileType
 
+from evermat.io.files import data_file
+from evermat.io.ntriples import TripleLines
 from evermat.io.writing import write_table
 from evermat.pipeline.files import file_system
-from evermat.rdf import write_rdf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     from pyarrow.fs import FileSystem
@@ -33,7 +34,7 @@ def write_file(
     table: pa.Table,
     what: str,
     shapes: Sequence[Shape] | None = None,
-) -> None:
+) -> Mapping[str, int]:
     """Write a file here, and bring it to where it belongs.
 
     Args:
@@ -43,14 +44,23 @@ def write_file(
         table: columns of terms.
         what: the predicate.
         shapes: of the whole columns, where the table is only a part of the rows.
+
+    Returns:
+        How many rows were left out, by what is wrong with them.
     """
+    left_out: Mapping[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="evermat-output-") as folder:
         local = Path(folder) / Path(path).name
         if suffix == "nt":
-            write_rdf(table, local, predicate=what)
+            lines = TripleLines(table, what)
+            with data_file(local).replace() as sink:
+                for block in lines:
+                    sink.write(block)
+            left_out = lines.left_out
         else:
             write_table(table, local, header=suffix in _TEXT_FORMATS, shapes=shapes)
         bring(local, system, path)
+    return left_out
 
 
 def bring(local: Path, system: FileSystem, path: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyoxigraph
 
 from evermat.io.files import UnknownFormatError, data_file
-from evermat.io.ntriples import NotTriplesError, ntriples_blocks
+from evermat.io.ntriples import NotTriplesError, TripleLines
 from evermat.io.writing import write_table
 from evermat.rdf.namespaces import PREFIXES
 from evermat.rdf.reading import FORMATS
@@ -44,12 +44,17 @@ def write_rdf(
 
     Raises:
         UnknownFormatError: the suffix is not one of RDF.
-        NotTriplesError: the rows are not triples, or not such as XML can hold.
+        NotTriplesError: no row is a triple, or one is not such as XML can hold.
+
+    Warns:
+        LeftOutTriplesWarning: some rows are no triples: rules may derive something of
+            literals. They are left out.
     """
     file = data_file(path, format=format)
     if not file.is_rdf:
         raise UnknownFormatError(format or file.path.name, rdf=True)
-    blocks = ntriples_blocks(rows, predicate or file.predicate)
+    lines = TripleLines(rows, predicate or file.predicate)
+    blocks = iter(lines)
     with file.replace() as sink:
         if file.format in {"nt", "nq"}:  # a triple is a quad of the default graph
             for block in blocks:
@@ -63,6 +68,8 @@ def write_rdf(
                 FORMATS[file.format],
                 prefixes=dict(PREFIXES if prefixes is None else prefixes),
             )
+        lines.require_some()
+    lines.tell(file.path.name)
 
 
 def write_facts(

@@ -40,7 +40,8 @@ def choose_folder() -> None:
     if "numba" in sys.modules:
         from numba.core import config  # noqa: PLC0415  only if it is there
 
-        config.CACHE_DIR = str(folder)
+        settings: Any = config  # its settings are made when it is loaded
+        settings.CACHE_DIR = str(folder)
     warnings.warn(
         KernelCacheWarning(
             f"compiled code is kept in `{folder}`: neither the installation nor the "
