@@ -346,6 +346,46 @@ class ConstantConditionWarning(ProgramWarning):
     code = "EM905"
 
 
+class ForgottenVariableWarning(ProgramWarning):
+    """A word in a rule that is a string, and looks as if a variable was meant.
+
+    Attributes:
+        words: the words.
+    """
+
+    code = "EM908"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        labels: tuple[Label, ...] = (),
+        law: str | None = None,
+        help: str | None = None,  # noqa: A002  the word that users see
+        words: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message, labels=labels, law=law, help=help)
+        self.words = words
+
+
+class LoneExtremeWarning(ProgramWarning):
+    """`min` or `max` of a single value, which is that value."""
+
+    code = "EM909"
+
+
+class KindMismatchWarning(ProgramWarning):
+    """A join or a constant that never matches: integers against strings."""
+
+    code: ClassVar[str] = "EM910"
+
+
+class NumberMismatchWarning(KindMismatchWarning):
+    """A join or a constant that never matches: `2` against `2.0`."""
+
+    code = "EM911"
+
+
 def gist(text: str) -> str:
     """The line of a long message of somebody else's that says most."""
     if "Python worker" in text or "Traceback" in text:

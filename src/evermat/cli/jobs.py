@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evermat.api import KnowledgeBase
 from evermat.catalogue import Catalogue
+from evermat.cli.doubts import warn_of_doubts
 from evermat.cli.facts import FactReader, UnusedFactsWarning
 from evermat.cli.output import seconds
 from evermat.cli.programs import Syntax, read_program, says_what_to_read
@@ -119,6 +120,7 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
         f"in {seconds(done - read)}"
     )
     warn_of_unused(reader, kb, question)
+    warn_of_doubts(program, data)
     output.document["seconds"] = {"read": read - start, "materialise": done - read}
     return Loaded(kb, program, reader, progress)
 

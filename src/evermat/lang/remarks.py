@@ -8,16 +8,23 @@ from typing import TYPE_CHECKING
 from evermat.errors import (
     DuplicateRuleWarning,
     Label,
+    LoneExtremeWarning,
     ProgramWarning,
     SingletonVariableWarning,
     UndefinedPredicateWarning,
     UnusedPredicateWarning,
 )
+from evermat.lang.forgotten_variables import forgotten_variables
+from evermat.lang.kind_mismatches import kind_mismatches
 from evermat.lang.renaming import rule_key
 from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import (
     TRIPLE,
+    Assignment,
     Atom,
+    Call,
+    Condition,
+    Expression,
     Negation,
     Program,
     Rule,
@@ -26,20 +33,38 @@ from evermat.lang.syntax import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator
+    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
     from evermat.errors import Span
+    from evermat.functions import Type
 
 
 def remarks(
     program: Program, known: Collection[str] | None = None
 ) -> Iterator[ProgramWarning]:
     """All warnings about a program, except those of `type_checks`."""
+    yield from doubts(program)
     yield from _undefined_predicates(program, known)
     yield from _unused_predicates(program)
     yield from _duplicate_rules(program)
     for rule in program.rules:
         yield from _singleton_variables(rule)
+
+
+def doubts(
+    program: Program, data: Mapping[str, Sequence[Type]] | None = None
+) -> Iterator[ProgramWarning]:
+    """Warnings of what a program hardly means: it would have no or other results.
+
+    Args:
+        program: rules and facts.
+        data: the kinds in the columns of facts that come from elsewhere, if all of
+            them are known.
+    """
+    yield from forgotten_variables(program)
+    yield from kind_mismatches(program, data)
+    for rule in program.rules:
+        yield from _lone_extremes(rule)
 
 
 def _body_atoms(program: Program) -> Iterator[Atom]:
@@ -146,6 +171,36 @@ def _plain_arguments(rule: Rule) -> Iterator[Variable]:
         for argument in atom.arguments:
             if isinstance(argument, Variable):
                 yield argument
+
+
+def _lone_extremes(rule: Rule) -> Iterator[LoneExtremeWarning]:
+    for call in _calls(rule):
+        if call.function in {"min", "max"} and len(call.arguments) == 1:
+            yield LoneExtremeWarning(
+                f"`{call.function}` of a single value is that value",
+                labels=_labels(call.span),
+                law="rules have no aggregates yet: a function sees the values of one "
+                "row",
+                help="sort or group the answers of a query instead, or give two "
+                f"values: `{call.function}(?a, ?b)`",
+            )
+
+
+def _calls(rule: Rule) -> Iterator[Call]:
+    for part in (*rule.heads, *rule.body):
+        match part:
+            case Atom(arguments=arguments) | Negation(atom=Atom(arguments=arguments)):
+                for argument in arguments:
+                    yield from _calls_in(argument)
+            case Condition(expression=expression) | Assignment(expression=expression):
+                yield from _calls_in(expression)
+
+
+def _calls_in(expression: Expression) -> Iterator[Call]:
+    if isinstance(expression, Call):
+        yield expression
+        for argument in expression.arguments:
+            yield from _calls_in(argument)
 
 
 def _labels(span: Span | None, text: str = "") -> tuple[Label, ...]:

@@ -58,6 +58,24 @@ class _Use:
     reason: str
 
 
+def call_type(name: str, types: list[Type]) -> Type:
+    """The type of a call of a function with arguments of these types."""
+    if name in {"min", "max"}:
+        return frozenset().union(*types)
+    if name in ARITHMETIC or name == "abs":
+        ranks = [[_RANK[kind] for kind in each & NUMBER] for each in types]
+        if not all(ranks):
+            return NUMBER
+        least = max(min(each) for each in ranks)
+        return frozenset(
+            kind
+            for kind, rank in _RANK.items()
+            if rank >= least and any(rank in each for each in ranks)
+        )
+    function = FUNCTIONS.get(name)
+    return ANY if function is None else function.result_type
+
+
 class TypeCheck:
     """Checks the rules and facts of a program against its declarations."""
 
@@ -104,23 +122,7 @@ class TypeCheck:
                     known &= use.type
                 return known
             case Call(function=name, arguments=arguments):
-                return self._result(name, [self._type(each) for each in arguments])
-
-    def _result(self, name: str, types: list[Type]) -> Type:
-        if name in {"min", "max"}:
-            return frozenset().union(*types)
-        if name in ARITHMETIC or name == "abs":
-            ranks = [[_RANK[kind] for kind in each & NUMBER] for each in types]
-            if not all(ranks):
-                return NUMBER
-            least = max(min(each) for each in ranks)
-            return frozenset(
-                kind
-                for kind, rank in _RANK.items()
-                if rank >= least and any(rank in each for each in ranks)
-            )
-        function = FUNCTIONS.get(name)
-        return ANY if function is None else function.result_type
+                return call_type(name, [self._type(each) for each in arguments])
 
     # -- collecting what is said
 
