@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
+from evermat.io.files import UnknownFormatError, data_file
 from evermat.lang.parser import parse_program
 from evermat.lang.syntax import Program, Rule
 from evermat.program_files import load_sources, read_program
@@ -96,9 +97,10 @@ def read_rule_file(path: Path, syntax: Syntax = "auto") -> Program:
     """The program in a file.
 
     Raises:
-        RuleFileError: the file cannot be read as text.
+        RuleFileError: the file cannot be read as text, or holds data.
         ParseError: it is not a program.
     """
+    _refuse_data_file(path)
     with reading(path):
         return read_program(path, syntax)
 
@@ -141,6 +143,21 @@ def _wrong_type(rules: object) -> RuleInputError:
         f"rules cannot be given as `{type(rules).__name__}`: {rules!r}",
         help="give text, a pathlib.Path, a Program, a Rule, or a list of these",
     )
+
+
+def _refuse_data_file(path: Path) -> None:
+    try:
+        file = data_file(path)
+    except UnknownFormatError:
+        return
+    if path.is_file():
+        rules = ""
+        if file.is_rdf:
+            rules = "; `evermat.rdf.read_ontology` and pipelines make rules of axioms"
+        raise RuleFileError(
+            f"`{path}` is a file of facts, not of rules",
+            help=f"give it with `--facts {path}`, or to `load` or `insert`{rules}",
+        )
 
 
 def _read_rdf(file: DataFile) -> pa.Table:

@@ -13,6 +13,7 @@ from evermat.program_files import read_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from evermat.program_files import Syntax
 
@@ -89,3 +90,22 @@ def test_queries_in_sparql_are_recognised(text: str) -> None:
     assert "a query in SPARQL" in message(lambda: kb.query(text))
     assert "a query in SPARQL" in message(lambda: KnowledgeBase(text))
     assert "a query in SPARQL" in message(lambda: read_program(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("?- p(?x)", "leave `?-` out"),
+        ("p(?x)?", "a query ends without a question mark"),
+    ],
+)
+def test_queries_as_prolog_and_others_write_them(text: str, advice: str) -> None:
+    kb = KnowledgeBase("p(1) .", engine="reference")
+    assert advice in message(lambda: kb.query(text))
+
+
+@pytest.mark.parametrize("name", ["edge.csv", "ontology.ttl", "edge.parquet"])
+def test_files_of_facts_are_no_rules(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("a,b\n")
+    text = message(lambda: KnowledgeBase(tmp_path / name))
+    assert f"{name}` is a file of facts, not of rules" in text

@@ -51,7 +51,7 @@ def test_what_is_kept_is_maintained_and_asked(capsys: Shown) -> None:
     assert reached(capsys) == ["b", "c", "d"]
     assert run(["update", *STORE, "--delete", "gone", "--show", "9"]) == OK
     shown = capsys.readouterr().out
-    assert "  - reach(a, d)\n" in shown
+    assert '  - reach("a", "d")\n' in shown
     assert "kept as version 3 of kept\n" in shown
     assert reached(capsys) == ["b"]
     assert reached(capsys, "--at", "2") == ["b", "c", "d"]

@@ -80,7 +80,7 @@ def known_format(suffix: str) -> str:
     try:
         require_writable(data_file(Path(f"facts.{suffix.lstrip('.')}")))
     except UnknownFormatError as error:
-        known = "csv, tsv, facts, parquet, arrow, feather or nt"
+        known = "csv, tsv, facts, parquet, arrow, feather, nt, nq, ttl, trig or rdf"
         message = f"there is no format `{suffix}`; use {known}"
         raise typer.BadParameter(message) from error
     return suffix

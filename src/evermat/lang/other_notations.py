@@ -52,6 +52,7 @@ OPERATORS = {
     "||": _OR,
     "\\/": _OR,
     "**": "there is no power; multiply",
+    "?-": "a query is a body by itself: leave `?-` out",
 }
 """Operators of other languages, of one or several signs."""
 

@@ -187,7 +187,7 @@ class TokenReader:
         return self.tokens[position].end == self.tokens[position + 1].start
 
 
-_SIGNS = frozenset("!&*+-/:<=>\\^|~¬≠≤≥")
+_SIGNS = frozenset("!&*+-/:<=>?\\^|~¬≠≤≥")
 
 
 class ExpressionReader(TokenReader):

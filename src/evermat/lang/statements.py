@@ -275,9 +275,10 @@ class StatementReader(ExpressionReader):
             word = other_notations.WORDS.get(token.text.lower(), _COMMA)
             advice = _SECOND_BODY if token.kind == ":-" else word
         if token.kind == "unknown":
-            advice = None
+            advice = _NO_QUESTION_MARK if token.text == "?" else None
         return self.unexpected(f"{expected} after {what}", help=advice)
 
 
 _COMMA = "separate body atoms with a comma"
+_NO_QUESTION_MARK = "a query ends without a question mark"
 _SECOND_BODY = "end the statement before with a dot; a question has no head and no `:-`"
