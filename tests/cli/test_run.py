@@ -348,6 +348,7 @@ def test_errors_as_json(
     if error == "EM201":
         assert (told["file"], told["line"], told["column"]) == ("bad.dl", 1, 7)
         assert [each["code"] for each in told["problems"]] == ["EM201"]
+        assert told["reason"] == "every variable must occur in a positive body atom"
 
 
 @pytest.mark.parametrize(
