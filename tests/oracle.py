@@ -1,9 +1,9 @@
 """What must hold, computed from scratch in the plainest way.
 
-The oracle shares nothing with the package but the syntax trees and the functions. It
-reads rules as users write them (wildcards, several heads, expressions in atoms), finds
-its own strata, applies rules naively until nothing is new, and counts instances at the
-end. It is far too slow for anything but tests.
+The oracle shares nothing with the package but the syntax trees; functions are those of
+`oracle_functions`. It reads rules as users write them (wildcards, several heads,
+expressions in atoms), finds its own strata, applies rules naively until nothing is new,
+and counts instances at the end. It is far too slow for anything but tests.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from evermat.functions import FUNCTIONS
+import oracle_functions
 from evermat.lang.syntax import (
     ANONYMOUS,
     TRIPLE,
@@ -238,7 +238,7 @@ def _value(expression: Expression, binding: Binding) -> Constant:
             return constant
         case Call(function=function, arguments=arguments):
             values = [_value(argument, binding) for argument in arguments]
-            return FUNCTIONS[function].evaluate(*values)
+            return oracle_functions.evaluate(function, *values)
 
 
 def _is_bound(expression: Expression, binding: Binding) -> bool:
