@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from engine_ways import treat_small_like_large
 from evermat.engines import ENGINES, make_engine
-from evermat.engines.embedded import at_once, flat, whole_updates
+from evermat.engines.embedded import whole_updates
 from evermat.engines.spark.session import missing_part
 
 if TYPE_CHECKING:
@@ -118,10 +119,7 @@ def _in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have the embedded engine treat small changes like large ones, where marked."""
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("in_turn"):
-            patch.setattr(at_once, "MOST_CHANGED", -1)
-            patch.setattr(at_once, "MOST_FROM_SCRATCH", -1)
-            patch.setattr(at_once, "MOST_FACTS", -1)
-            patch.setattr(flat, "SEVERAL", 1 << 30)
+            treat_small_like_large(patch)
         yield
 
 

@@ -1,10 +1,14 @@
 """Random programs and updates for as long as you like: `make fuzz SECONDS=600`.
 
-Every scenario is played with every algorithm on every engine, with modules and without,
-and compared with the oracle. A failing one is made smaller and saved as a folder of
-`tests/programs`, where it is a test from then on; look at it, fix what is wrong, and
-give it a telling name. Scenarios with equality are told by their number, which gives
-the same one again.
+Every scenario is played on every engine, each time with some of the algorithms, with
+modules or without, and with updates that fail or are only tried. Facts, both counters
+and the reported change are compared with the oracle after every step. A failing
+scenario is made smaller and saved as a folder of `tests/programs`, where it is a test
+from then on; look at it, fix what is wrong, and give it a telling name. Scenarios with
+equality are told by their number, which gives the same one again.
+
+`python tests/fuzz.py --planted` plants one bug after the other (`planted_bugs`), and
+tells how long it takes until each is found.
 """
 
 from __future__ import annotations
@@ -13,153 +17,343 @@ import argparse
 import random
 import sys
 import time
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+import closure_scenarios
 import equality_scenarios
 import equality_skeletons
-from closure_scenarios import closure_scenario
+import folded_scenarios
+import number_scenarios
+import shared_supports
+import skeletons
+from engine_ways import IN_TURN, new_engine, working
 from evermat.engine_abilities import UnequalValuesError
-from evermat.engines import make_engine
 from evermat.engines.embedded import whole_updates
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.lang.syntax import Atom, Program, Term
-from skeletons import scenario as hard_scenario
+from oracle import TooLargeError
+from planted_bugs import BUGS
+from scaled_scenarios import scaled
 from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, model_of, play
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from evermat.engine_abilities import EqualityEngine
     from evermat.lang.syntax import Rule
     from oracle import Fact
 
+T = TypeVar("T")
+
 PROGRAMS = Path(__file__).parent / "programs"
 WHOLE_UPDATES = whole_updates.__name__
 """Loaded here, and so in use from the first update on."""
-BATCH = 50
-"""Scenarios of each sort drawn with one seed."""
+
+ENGINES = ("reference", "embedded", IN_TURN)
+BATCH = 10
+"""Scenarios that Hypothesis draws with one seed."""
+ROUNDS = 5
+"""In one round of so many Hypothesis is asked."""
+ALGORITHMS_AT_ONCE = 2
+"""With how many algorithms a scenario is played on an engine: others are for others."""
+SECONDS_TO_SHRINK = 30.0
+SECONDS_TO_FIND = 120.0
+"""How long the search for a planted bug may take, in seconds of one core."""
 
 
-def main() -> int:
-    """Draw, play and save until the time is over; returns the number of failures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--engines", default="reference,embedded")
-    parser.add_argument("--algorithms", default=",".join(ALGORITHMS))
-    parser.add_argument("--seed", type=int, default=None, help="start here")
-    parser.add_argument("--quick", action="store_true", help="save without shrinking")
-    options = parser.parse_args()
-    end = time.monotonic() + options.seconds
-    number = random.randrange(10**6) if options.seed is None else options.seed  # noqa: S311
-    phases = [Phase.generate] if options.quick else [Phase.generate, Phase.shrink]
-    played = failures = 0
-    while time.monotonic() < end:
-        batch = Batch(options.engines.split(","), options.algorithms.split(","), end)
-        error = batch.run_hard(number) or batch.run(number, phases)
-        played += batch.played
-        if error is not None and batch.failing is not None:
-            failures += 1
-            folder = save(batch.failing, f"fuzz-{number}")
-            print(f"seed {number}: {type(error).__name__}, saved as {folder}")  # noqa: T201
-            for note in getattr(error, "__notes__", ()):
-                print(f"  {note}")  # noqa: T201
-        found = batch.run_equality(number)
-        played += batch.played_with_equality
-        failures += len(found)
-        for line in found:
-            print(line)  # noqa: T201
-        number += 1
-    print(f"{played} scenarios played, {failures} failures")  # noqa: T201
-    return failures
+def _hard(number: int) -> Scenario:
+    return scaled(skeletons.scenario(number), number)
 
 
-class Batch:
-    """The scenarios of one seed; the last failing one is the smallest."""
+def _closures(number: int) -> Scenario:
+    return closure_scenarios.closure_scenario(number, change_rules=number % 2 == 0)
 
-    def __init__(self, engines: list[str], algorithms: list[str], end: float) -> None:
-        self.engines = engines
-        self.algorithms = algorithms
-        self.end = end
-        self.played = 0
-        self.played_with_equality = 0
-        self.failing: Scenario | None = None
 
-    def run_hard(self, number: int) -> Exception | None:
-        """Play programs chosen by hand; returns what one of them failed with."""
-        for turn in range(BATCH):
-            if time.monotonic() > self.end:
-                break
+def _folded(number: int) -> Scenario:
+    return scaled(folded_scenarios.scenario_of(number, updates=3), number)
+
+
+def _shared(number: int) -> Scenario:
+    return scaled(shared_supports.scenario(number), number)
+
+
+SORTS: dict[str, Callable[[int], Scenario]] = {
+    "hard": _hard,
+    "numbers": number_scenarios.scenario,
+    "shared supports": _shared,
+    "closures": _closures,
+    "folded": _folded,
+}
+EQUALITY = (equality_scenarios, equality_skeletons)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a scenario is played: all follows from a number."""
+
+    engine: str
+    algorithms: tuple[str, ...]
+    modules: bool
+    compacting: bool
+    seed: int
+
+    def play(self, scenario: Scenario) -> None:
+        """Run through a scenario."""
+        mishaps = random.Random(self.seed)  # noqa: S311  repeatable, not secret
+        with working(self.engine, compacting=self.compacting):
             try:
-                self._play(hard_scenario(number * BATCH + turn))
-                closures = closure_scenario(
-                    number * BATCH + turn, change_rules=turn % 2 == 0
+                play(
+                    scenario,
+                    self.algorithms,
+                    partial(new_engine, self.engine),
+                    modules=self.modules,
+                    mishaps=mishaps,
                 )
-                self._play(closures)
-            except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
-                return error
-        return None
-
-    def run_equality(self, number: int) -> list[str]:
-        """Play programs with equality; returns which of them failed, and how."""
-        found = []
-        sorts = (equality_scenarios, equality_skeletons)
-        turns = range(number * BATCH, (number + 1) * BATCH)
-        for turn, sort, engine in product(turns, sorts, self.engines):
-            if time.monotonic() > self.end:
-                break
-            self.played_with_equality += 1
-            new_engine = cast(
-                "Callable[[], EqualityEngine]", partial(make_engine, engine)
-            )
-            try:
-                equality_scenarios.play(sort.scenario_of(turn), ("bf",), new_engine)
-            except (EqualityError, StratificationError, UnequalValuesError):
-                continue  # refused, and rightly so
-            except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
-                name = f"{sort.__name__}.scenario_of({turn}) on {engine}"
-                found.append(f"{name}: {type(error).__name__}: {error}")
-        return found
-
-    def _play(self, scenario: Scenario) -> None:
-        self.played += 1
-        for engine, modules in product(self.engines, (False, True)):
-            new_engine = partial(make_engine, engine)
-            try:
-                play(scenario, self.algorithms, new_engine, modules=modules)
             except Exception as error:
-                error.add_note(f"engine: {engine}, modules: {modules}")
-                self.failing = scenario
+                error.add_note(f"played {self}")
                 raise
 
-    def run(self, number: int, phases: Iterable[Phase]) -> Exception | None:
-        """Play random programs; returns what the smallest one failed with."""
+    def fails(self, scenario: Scenario) -> bool:
+        """Whether a scenario comes to a bad end, whichever it is."""
+        try:
+            self.play(scenario)
+        except TooLargeError:
+            return False
+        except Exception:  # noqa: BLE001  any failure is a finding
+            return True
+        return False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong."""
+
+    name: str
+    error: Exception
+    scenario: Scenario | None = None
+    way: Way | None = None
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {type(self.error).__name__}: {self.error}"[:2000]]
+        lines += (f"  {note}" for note in getattr(self.error, "__notes__", ()))
+        return "\n".join(lines)
+
+
+class Fuzzer:
+    """Draws and plays, a little of every sort in turn."""
+
+    def __init__(self, engines: Iterable[str], algorithms: Iterable[str]) -> None:
+        self.engines = tuple(engines)
+        self.algorithms = tuple(algorithms)
+        self.played = 0
+
+    def findings(self, start: int) -> Iterator[Finding | None]:
+        """What is found, and None after every scenario that was as it should be."""
+        for number in count(start):
+            for sort, draw in SORTS.items():
+                yield self.play(f"{sort} {number}", number, partial(draw, number))
+            for sort in EQUALITY:
+                for engine in self.engines:
+                    yield self._play_equality(sort, number, engine)
+            if number % ROUNDS == 0:
+                yield self._play_drawn(number)
+
+    def play(
+        self, name: str, number: int, draw: Callable[[], Scenario]
+    ) -> Finding | None:
+        """Play one scenario on every engine."""
+        self.played += 1
+        for way in self._ways(number):
+            scenario = None
+            try:
+                scenario = draw()
+                way.play(scenario)
+            except TooLargeError:
+                return None
+            except Exception as error:  # noqa: BLE001  any failure is a finding
+                return Finding(name, error, scenario, way)
+        return None
+
+    def _ways(self, number: int) -> Iterator[Way]:
+        chance = random.Random(number)  # noqa: S311  repeatable, not secret
+        for engine in self.engines:
+            chosen = chance.sample(
+                self.algorithms, min(ALGORITHMS_AT_ONCE, len(self.algorithms))
+            )
+            yield Way(
+                engine,
+                tuple(chosen),
+                modules=chance.random() < 0.5,
+                compacting=chance.random() < 0.5,
+                seed=chance.getrandbits(30),
+            )
+
+    def _play_equality(self, sort: object, number: int, engine: str) -> Finding | None:
+        self.played += 1
+        make = cast("Callable[[], EqualityEngine]", partial(new_engine, engine))
+        try:
+            with working(engine, compacting=number % 2 == 0):
+                scenario = sort.scenario_of(number)  # type: ignore[attr-defined]
+                equality_scenarios.play(scenario, ("bf",), make)
+        except (EqualityError, StratificationError, UnequalValuesError):
+            return None  # refused, and rightly so
+        except Exception as error:  # noqa: BLE001  any failure is a finding
+            name = f"{sort.__name__}.scenario_of({number}) on {engine}"  # type: ignore[attr-defined]
+            return Finding(name, error)
+        return None
+
+    def _play_drawn(self, number: int) -> Finding | None:
+        """Play programs that are drawn by Hypothesis."""
+        found: list[Finding] = []
+        turns = count(number * BATCH)
 
         @seed(number)
         @settings(
             max_examples=BATCH,
-            phases=list(phases),
+            phases=[Phase.generate],
             database=None,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         )
         @given(scenario=scenarios(max_updates=4, change_rules=number % 2 == 0))
         def play_all(scenario: Scenario) -> None:
-            if self.failing is None and time.monotonic() > self.end:
-                return
-            self._play(scenario)
+            turn = next(turns)
+            larger = scaled(scenario, turn)
+            if not found:
+                finding = self.play(f"drawn {number}", turn, lambda: larger)
+                found.extend([] if finding is None else [finding])
 
-        try:
-            play_all()
-        except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
-            return error
-        return None
+        play_all()
+        return found[0] if found else None
+
+
+# ------------------------------------------------------------------ smaller cases
+
+
+def smaller(scenario: Scenario, fails: Callable[[Scenario], bool]) -> Scenario:
+    """Take away what is not needed for a scenario to fail, as long as there is time."""
+    end = time.monotonic() + SECONDS_TO_SHRINK
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        for candidate in _parts(scenario):
+            if time.monotonic() > end:
+                return scenario
+            if fails(candidate):
+                scenario, is_smaller = candidate, True
+                break
+    return scenario
+
+
+def _parts(scenario: Scenario) -> Iterator[Scenario]:
+    """Scenarios that have an update, rules or facts less."""
+    updates = scenario.updates
+    for at in range(len(updates)):
+        yield replace(scenario, updates=(*updates[:at], *updates[at + 1 :]))
+    for rules in _fewer(scenario.rules):
+        yield replace(scenario, rules=rules)
+    for facts in _fewer(sorted(scenario.facts, key=repr)):
+        yield replace(scenario, facts=frozenset(facts))
+    for at, update in enumerate(updates):
+        for name in ("delete", "insert"):
+            for facts in _fewer(sorted(getattr(update, name), key=repr)):
+                less = replace(update, **{name: frozenset(facts)})
+                yield replace(
+                    scenario, updates=(*updates[:at], less, *updates[at + 1 :])
+                )
+
+
+def _fewer(things: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    """Without one half or the other, then without each of them."""
+    half = len(things) // 2
+    if half > 1:
+        yield tuple(things[half:])
+        yield tuple(things[:half])
+    for at in range(len(things)):
+        yield (*things[:at], *things[at + 1 :])
+
+
+# ----------------------------------------------------------------------- commands
+
+
+def main() -> int:
+    """Search until the time is over; returns the number of failures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--algorithms", default=",".join(ALGORITHMS))
+    parser.add_argument("--seed", type=int, default=None, help="start here")
+    parser.add_argument("--quick", action="store_true", help="save without shrinking")
+    parser.add_argument(
+        "--planted",
+        nargs="*",
+        metavar="BUG",
+        help="look for planted bugs: these, or all of them",
+    )
+    options = parser.parse_args()
+    start = random.randrange(10**6) if options.seed is None else options.seed  # noqa: S311
+    fuzzer = Fuzzer(options.engines.split(","), options.algorithms.split(","))
+    if options.planted is not None:
+        return look_for_planted(fuzzer, options.planted or list(BUGS), start)
+    return search(fuzzer, start, options.seconds, shrink=not options.quick)
+
+
+def search(fuzzer: Fuzzer, start: int, seconds: float, *, shrink: bool) -> int:
+    """Print and save what is found; returns how much that is."""
+    end = time.monotonic() + seconds
+    failures = 0
+    for finding in fuzzer.findings(start):
+        if finding is not None:
+            failures += 1
+            print(finding)  # noqa: T201
+            if finding.scenario is not None and finding.way is not None:
+                print(f"  saved as {_saved(finding, shrink=shrink)}")  # noqa: T201
+        if time.monotonic() > end:
+            break
+    print(f"{fuzzer.played} scenarios played from {start}, {failures} failures")  # noqa: T201
+    return failures
+
+
+def _saved(finding: Finding, *, shrink: bool) -> Path:
+    scenario, way = finding.scenario, finding.way
+    assert scenario is not None
+    assert way is not None
+    if shrink:
+        scenario = smaller(scenario, way.fails)
+    return save(scenario, f"fuzz-{finding.name.replace(' ', '-')}")
+
+
+def look_for_planted(fuzzer: Fuzzer, names: Iterable[str], start: int) -> int:
+    """Tell how long it takes to find each bug; returns how many are not found."""
+    missed = 0
+    for name in names:
+        begin = time.process_time()
+        with pytest.MonkeyPatch.context() as patch:
+            BUGS[name].plant(patch)
+            found = first_finding(fuzzer, start, SECONDS_TO_FIND)
+        seconds = time.process_time() - begin
+        missed += found is None
+        where = "NOT FOUND" if found is None else found.name
+        print(f"{seconds:6.1f} s  {name}: {where}", flush=True)  # noqa: T201
+    return missed
+
+
+def first_finding(fuzzer: Fuzzer, start: int, seconds: float) -> Finding | None:
+    """What is found first in so many seconds of one core."""
+    end = time.process_time() + seconds
+    for finding in fuzzer.findings(start):
+        if finding is not None or time.process_time() > end:
+            return finding
+    return None
 
 
 # ----------------------------------------------------------------------- saving

@@ -105,7 +105,7 @@ def scenario(seed: int, *, updates: int = 4) -> Scenario:
     """The scenario of a seed."""
     chance = random.Random(seed)  # noqa: S311  repeatable, not secret
     program = PROGRAMS[chance.choice(list(PROGRAMS))]
-    universe = _universe(program)
+    universe = possible_facts(program)
     density = chance.choice([0.15, 0.3, 0.5])
     given = {fact for fact in universe if chance.random() < density}
     rules = [rule for rule in program if chance.random() < 0.9]
@@ -164,7 +164,7 @@ def _rules(
     return Update(update.delete, update.insert, removed, added)
 
 
-def _universe(program: Sequence[Rule]) -> list[Fact]:
+def possible_facts(program: Sequence[Rule]) -> list[Fact]:
     """All facts that may be given: those of every predicate, derived ones as well."""
     arities = {
         atom.predicate: atom.arity

@@ -5,19 +5,32 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import pytest
+
 import oracle
 from engine_facts import facts_in, facts_of, stored_counts, tables
+from evermat.evaluation_errors import EvaluationError
 from evermat.lang.normalise import is_auxiliary
+from evermat.lang.syntax import (
+    Atom,
+    Call,
+    Condition,
+    Negation,
+    Rule,
+    Term,
+    Variable,
+)
 from evermat.maintenance.materialisation import Materialisation
+from evermat.values import constant
 from strategies import Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from random import Random
 
     from evermat.algebra import Engine, Snapshot
-    from evermat.lang.syntax import Rule
     from evermat.maintenance.updates import Outcome
-    from evermat.maintenance.watch import Budget, Progress
+    from evermat.maintenance.watch import Budget, Progress, Step
     from oracle import Fact, Model
     from strategies import Scenario
 
@@ -25,6 +38,13 @@ ALGORITHMS = ("remat", "fp", "dred", "dred-c", "bf", "bf-c", "auto")
 """Those that maintain any program; `counting` needs one without recursion."""
 
 WITHOUT_COUNTERS = ("remat", "fp", "dred", "bf", "auto")
+
+MISHAPS = ("dry run", "interrupted", "no value")
+"""Why an update may not come about."""
+
+
+class InterruptedUpdateError(Exception):
+    """Raised on purpose, after some rounds of an update."""
 
 
 class Tracked:
@@ -75,6 +95,76 @@ class Tracked:
         self.check_change(outcome, explicit, model)
         self.check_state()
         return outcome
+
+    def mishap(self, update: Update, algorithm: str, chance: Random) -> bool:
+        """Have an update not come about; all must be as it was.
+
+        Returns:
+            Whether it came about all the same, being too short to be interrupted.
+        """
+        relations = dict(self.engine.relations())
+        sort = chance.choice(MISHAPS)
+        try:
+            match sort:
+                case "dry run":
+                    self.plan(update, algorithm)
+                case "interrupted":
+                    if self._interrupt(update, algorithm, chance.randint(1, 5)):
+                        return True
+                case _:
+                    with pytest.raises(EvaluationError):
+                        self._ask(
+                            self.materialisation.update, self.doomed(update), algorithm
+                        )
+            self.check_state()
+            assert dict(self.engine.relations()) == relations
+        except Exception as error:
+            error.add_note(f"after an update that did not come about: {sort}")
+            raise
+        return False
+
+    def _interrupt(self, update: Update, algorithm: str, after: int) -> bool:
+        """Raise an error after so many rounds; whether the update came about."""
+        rounds = 0
+
+        def interrupt(step: Step) -> None:
+            nonlocal rounds
+            rounds += 1
+            if rounds == after:
+                raise InterruptedUpdateError(step.phase)
+
+        self.materialisation.progress = interrupt
+        try:
+            self.apply(update, algorithm)
+        except InterruptedUpdateError:
+            return False
+        finally:
+            self.materialisation.progress = None
+        return True
+
+    def doomed(self, update: Update) -> Update:
+        """The update, with a division by zero in one of its last strata."""
+        rules, _, _ = self.expected(update)
+        value, never = Variable("value"), Term(constant("never"))
+        quotient = Call("/", (Term(constant(1)), value))
+        last = {
+            Negation(Atom(head.predicate, (never,) * head.arity))
+            for rule in rules
+            for head in rule.heads
+            if head.arity
+        }
+        body = (
+            Atom("doom", (value,)),
+            Condition(Call("=", (Variable("result"), quotient))),
+            *sorted(last, key=repr),
+        )
+        rule = Rule((Atom("doomed", (Variable("result"),)),), body)
+        return Update(
+            update.delete,
+            update.insert | {("doom", (constant(0),))},
+            update.remove_rules,
+            (*update.add_rules, rule),
+        )
 
     def _ask(
         self, method: Callable[..., Outcome], update: Update, algorithm: str
@@ -147,13 +237,25 @@ def play(
     new_engine: Callable[[], Engine],
     *,
     modules: bool = False,
+    mishaps: Random | None = None,
 ) -> None:
-    """Run through a scenario once for each algorithm."""
+    """Run through a scenario once for each algorithm.
+
+    Args:
+        scenario: what happens.
+        algorithms: how it is dealt with.
+        new_engine: makes an engine.
+        modules: whether rules that are closures are dealt with as such.
+        mishaps: decides which updates do not come about when they are first tried.
+    """
     for algorithm in algorithms:
         tracked = Tracked(new_engine(), modules=modules)
         try:
             tracked.load(scenario.rules, scenario.facts)
             for update in scenario.updates:
+                is_tried = mishaps is not None and mishaps.random() < 0.4
+                if is_tried and tracked.mishap(update, algorithm, mishaps):
+                    continue
                 tracked.apply(update, algorithm)
         except Exception as error:
             error.add_note(f"algorithm: {algorithm}")

@@ -6,16 +6,20 @@ Facts, both counters and the reported change are compared after every update.
 from __future__ import annotations
 
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import number_scenarios
+import shared_supports
 from evermat.engines import make_engine
 from evermat.maintenance import materialisation, watch
 from evermat.maintenance.choose import Choice, Situation
 from evermat.maintenance.watch import Forecast, Patience
+from scaled_scenarios import scaled
 from skeletons import scenario as hard_scenario
 from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, WITHOUT_COUNTERS, Tracked, play
@@ -28,6 +32,27 @@ if TYPE_CHECKING:
 def test_oracle_hard_programs(seed: int, engine_name: str) -> None:
     for number in range(seed, seed + 10):
         play(hard_scenario(number), ALGORITHMS, partial(make_engine, engine_name))
+
+
+@pytest.mark.parametrize("seed", range(0, 32, 4))
+def test_oracle_numbers_at_boundaries(seed: int, engine_name: str) -> None:
+    for number in range(seed, seed + 4):
+        _play_some(number_scenarios.scenario(number), number, engine_name)
+
+
+@pytest.mark.parametrize("seed", range(0, 32, 4))
+def test_oracle_several_instances_at_once(seed: int, engine_name: str) -> None:
+    for number in range(seed, seed + 4):
+        scenario = scaled(shared_supports.scenario(number), number)
+        _play_some(scenario, number, engine_name)
+
+
+def _play_some(scenario: Scenario, number: int, engine_name: str) -> None:
+    """Play with two of the algorithms, and with updates that do not come about."""
+    chance = Random(number)  # noqa: S311  repeatable, not secret
+    algorithms = chance.sample(ALGORITHMS, 2)
+    make = partial(make_engine, engine_name)
+    play(scenario, algorithms, make, modules=number % 2 == 0, mishaps=chance)
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 10))

@@ -23,8 +23,9 @@ SMALLEST = -(1 << 62)
 """The smallest integer that is an id by itself."""
 
 _MASK = FIRST_DIGEST - 1
-_DIGITS = 19
-"""Characters up to which the text of an integer may be that of a small one."""
+_DIGITS = len(str(SMALLEST))
+"""Characters up to which the text of an integer may be that of a small one; the sign
+is one of them."""
 
 
 def is_small(number: int) -> bool:
