@@ -1,8 +1,9 @@
 """Random programs and updates for as long as you like: `make fuzz SECONDS=600`.
 
-Every scenario is played on every engine, each time with some of the algorithms, with
-modules or without, and with updates that fail or are only tried. Facts, both counters
-and the reported change are compared with the oracle after every step. A failing
+Scenarios of all sorts take turns. Each is played once, and its name decides how: on
+which engine, by which algorithm, with modules or without, and which updates fail first
+or are only tried. Facts, both counters and the reported change are compared with the
+oracle after every step. A failing
 scenario is made smaller and saved as a folder of `tests/programs`, where it is a test
 from then on; look at it, fix what is wrong, and give it a telling name. Scenarios with
 equality are told by their number, which gives the same one again.
@@ -47,6 +48,7 @@ from tracked import ALGORITHMS, model_of, play
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import ModuleType
 
     from evermat.engine_abilities import EqualityEngine
     from evermat.lang.syntax import Rule
@@ -63,8 +65,6 @@ BATCH = 10
 """Scenarios that Hypothesis draws with one seed."""
 ROUNDS = 5
 """In one round of so many Hypothesis is asked."""
-ALGORITHMS_AT_ONCE = 2
-"""With how many algorithms a scenario is played on an engine: others are for others."""
 SECONDS_TO_SHRINK = 30.0
 SECONDS_TO_FIND = 120.0
 """How long the search for a planted bug may take, in seconds of one core."""
@@ -88,7 +88,8 @@ def _shared(number: int) -> Scenario:
 
 SORTS: dict[str, Callable[[int], Scenario]] = {
     "hard": _hard,
-    "numbers": number_scenarios.scenario,
+    "numbers": lambda number: number_scenarios.scenario(2 * number),
+    "more numbers": lambda number: number_scenarios.scenario(2 * number + 1),
     "shared supports": _shared,
     "closures": _closures,
     "folded": _folded,
@@ -101,7 +102,7 @@ class Way:
     """How a scenario is played: all follows from a number."""
 
     engine: str
-    algorithms: tuple[str, ...]
+    algorithm: str
     modules: bool
     compacting: bool
     seed: int
@@ -113,7 +114,7 @@ class Way:
             try:
                 play(
                     scenario,
-                    self.algorithms,
+                    [self.algorithm],
                     partial(new_engine, self.engine),
                     modules=self.modules,
                     mishaps=mishaps,
@@ -160,55 +161,48 @@ class Fuzzer:
         """What is found, and None after every scenario that was as it should be."""
         for number in count(start):
             for sort, draw in SORTS.items():
-                yield self.play(f"{sort} {number}", number, partial(draw, number))
-            for sort in EQUALITY:
-                for engine in self.engines:
-                    yield self._play_equality(sort, number, engine)
+                yield self.play(f"{sort} {number}", partial(draw, number))
+            for module in EQUALITY:
+                yield self._play_equality(module, number)
             if number % ROUNDS == 0:
                 yield self._play_drawn(number)
 
-    def play(
-        self, name: str, number: int, draw: Callable[[], Scenario]
-    ) -> Finding | None:
-        """Play one scenario on every engine."""
+    def play(self, name: str, draw: Callable[[], Scenario]) -> Finding | None:
+        """Play one scenario in the way that its name decides on."""
         self.played += 1
-        for way in self._ways(number):
-            scenario = None
-            try:
-                scenario = draw()
-                way.play(scenario)
-            except TooLargeError:
-                return None
-            except Exception as error:  # noqa: BLE001  any failure is a finding
-                return Finding(name, error, scenario, way)
+        way, scenario = self._way(name), None
+        try:
+            scenario = draw()
+            way.play(scenario)
+        except TooLargeError:
+            return None
+        except Exception as error:  # noqa: BLE001  any failure is a finding
+            return Finding(name, error, scenario, way)
         return None
 
-    def _ways(self, number: int) -> Iterator[Way]:
-        chance = random.Random(number)  # noqa: S311  repeatable, not secret
-        for engine in self.engines:
-            chosen = chance.sample(
-                self.algorithms, min(ALGORITHMS_AT_ONCE, len(self.algorithms))
-            )
-            yield Way(
-                engine,
-                tuple(chosen),
-                modules=chance.random() < 0.5,
-                compacting=chance.random() < 0.5,
-                seed=chance.getrandbits(30),
-            )
+    def _way(self, name: str) -> Way:
+        chance = random.Random(name)  # noqa: S311  repeatable, not secret
+        return Way(
+            chance.choice(self.engines),
+            chance.choice(self.algorithms),
+            modules=chance.random() < 0.5,
+            compacting=chance.random() < 0.5,
+            seed=chance.getrandbits(30),
+        )
 
-    def _play_equality(self, sort: object, number: int, engine: str) -> Finding | None:
+    def _play_equality(self, module: ModuleType, number: int) -> Finding | None:
         self.played += 1
+        engine = self._way(f"{module.__name__} {number}").engine
         make = cast("Callable[[], EqualityEngine]", partial(new_engine, engine))
         try:
             with working(engine, compacting=number % 2 == 0):
-                scenario = sort.scenario_of(number)  # type: ignore[attr-defined]
-                equality_scenarios.play(scenario, ("bf",), make)
+                equality_scenarios.play(module.scenario_of(number), ("bf",), make)
         except (EqualityError, StratificationError, UnequalValuesError):
             return None  # refused, and rightly so
         except Exception as error:  # noqa: BLE001  any failure is a finding
-            name = f"{sort.__name__}.scenario_of({number}) on {engine}"  # type: ignore[attr-defined]
-            return Finding(name, error)
+            return Finding(
+                f"{module.__name__}.scenario_of({number}) on {engine}", error
+            )
         return None
 
     def _play_drawn(self, number: int) -> Finding | None:
@@ -229,7 +223,7 @@ class Fuzzer:
             turn = next(turns)
             larger = scaled(scenario, turn)
             if not found:
-                finding = self.play(f"drawn {number}", turn, lambda: larger)
+                finding = self.play(f"drawn {turn}", lambda: larger)
                 found.extend([] if finding is None else [finding])
 
         play_all()
@@ -264,12 +258,18 @@ def _parts(scenario: Scenario) -> Iterator[Scenario]:
     for facts in _fewer(sorted(scenario.facts, key=repr)):
         yield replace(scenario, facts=frozenset(facts))
     for at, update in enumerate(updates):
-        for name in ("delete", "insert"):
-            for facts in _fewer(sorted(getattr(update, name), key=repr)):
-                less = replace(update, **{name: frozenset(facts)})
-                yield replace(
-                    scenario, updates=(*updates[:at], less, *updates[at + 1 :])
-                )
+        smaller_updates = [
+            *(
+                replace(update, delete=frozenset(facts))
+                for facts in _fewer(sorted(update.delete, key=repr))
+            ),
+            *(
+                replace(update, insert=frozenset(facts))
+                for facts in _fewer(sorted(update.insert, key=repr))
+            ),
+        ]
+        for less in smaller_updates:
+            yield replace(scenario, updates=(*updates[:at], less, *updates[at + 1 :]))
 
 
 def _fewer(things: Sequence[T]) -> Iterator[tuple[T, ...]]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from evermat.algebra import Engine, Snapshot
+    from evermat.lang.syntax import BodyElement
     from evermat.maintenance.updates import Outcome
     from evermat.maintenance.watch import Budget, Progress, Step
     from oracle import Fact, Model
@@ -41,6 +42,8 @@ WITHOUT_COUNTERS = ("remat", "fp", "dred", "bf", "auto")
 
 MISHAPS = ("dry run", "interrupted", "no value")
 """Why an update may not come about."""
+
+SHARE_OF_MISHAPS = 0.4
 
 
 class InterruptedUpdateError(Exception):
@@ -153,7 +156,7 @@ class Tracked:
             for head in rule.heads
             if head.arity
         }
-        body = (
+        body: tuple[BodyElement, ...] = (
             Atom("doom", (value,)),
             Condition(Call("=", (Variable("result"), quotient))),
             *sorted(last, key=repr),
@@ -253,10 +256,13 @@ def play(
         try:
             tracked.load(scenario.rules, scenario.facts)
             for update in scenario.updates:
-                is_tried = mishaps is not None and mishaps.random() < 0.4
-                if is_tried and tracked.mishap(update, algorithm, mishaps):
-                    continue
-                tracked.apply(update, algorithm)
+                is_done = (
+                    mishaps is not None
+                    and mishaps.random() < SHARE_OF_MISHAPS
+                    and tracked.mishap(update, algorithm, mishaps)
+                )
+                if not is_done:
+                    tracked.apply(update, algorithm)
         except Exception as error:
             error.add_note(f"algorithm: {algorithm}")
             raise
