@@ -86,7 +86,8 @@ def related_integers(chance: Random, size: int) -> list[int]:
     numbers = [random_integer(chance), random_integer(chance)]
     while len(numbers) < size:
         a, b = chance.choice(numbers), chance.choice(numbers)
-        related = [a + b, a - b, -a, random_integer(chance), chance.choice(SMALL)]
+        related = [a + b, a - b, a + 1, a - 1, -a, chance.choice(SMALL)]
+        related.append(random_integer(chance))
         if abs(a * b) < 2**80:
             related.append(a * b)
         if b:

@@ -1,12 +1,12 @@
 """Random programs and updates for as long as you like: `make fuzz SECONDS=600`.
 
 Scenarios of all sorts take turns. Each is played once, and its name decides how: on
-which engine, by which algorithm, with modules or without, and which updates fail first
-or are only tried. Facts, both counters and the reported change are compared with the
-oracle after every step. A failing
-scenario is made smaller and saved as a folder of `tests/programs`, where it is a test
-from then on; look at it, fix what is wrong, and give it a telling name. Scenarios with
-equality are told by their number, which gives the same one again.
+which engine, with which algorithms for which updates, with modules or without, and
+which updates fail first or are only tried. Facts, both counters and the reported change
+are compared with the oracle after every step. A failing scenario is made smaller and
+saved as a folder of `tests/programs`, where it is a test from then on; look at it, fix
+what is wrong, and give it a telling name. One with equality is not saved; `--again`
+plays it by its name.
 
 `python tests/fuzz.py --planted` plants one bug after the other (`planted_bugs`), and
 tells how long it takes until each is found.
@@ -44,11 +44,10 @@ from oracle import TooLargeError
 from planted_bugs import BUGS
 from scaled_scenarios import scaled
 from strategies import Scenario, scenarios
-from tracked import ALGORITHMS, model_of, play
+from tracked import ALGORITHMS, Tracked, model_of, run_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import ModuleType
 
     from evermat.engine_abilities import EqualityEngine
     from evermat.lang.syntax import Rule
@@ -60,7 +59,10 @@ PROGRAMS = Path(__file__).parent / "programs"
 WHOLE_UPDATES = whole_updates.__name__
 """Loaded here, and so in use from the first update on."""
 
-ENGINES = ("reference", "embedded", IN_TURN)
+ENGINES = ("reference", "embedded", IN_TURN, "embedded")
+"""Named twice, an engine is drawn more often."""
+TURNS = 4
+"""So many algorithms take turns in a scenario, one for each update."""
 BATCH = 10
 """Scenarios that Hypothesis draws with one seed."""
 ROUNDS = 5
@@ -94,7 +96,10 @@ SORTS: dict[str, Callable[[int], Scenario]] = {
     "closures": _closures,
     "folded": _folded,
 }
-EQUALITY = (equality_scenarios, equality_skeletons)
+EQUALITY = {
+    "equality": equality_scenarios.scenario_of,
+    "hard equality": equality_skeletons.scenario_of,
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Way:
     """How a scenario is played: all follows from a number."""
 
     engine: str
-    algorithm: str
+    algorithms: tuple[str, ...]
     modules: bool
     compacting: bool
     seed: int
@@ -112,13 +117,8 @@ class Way:
         mishaps = random.Random(self.seed)  # noqa: S311  repeatable, not secret
         with working(self.engine, compacting=self.compacting):
             try:
-                play(
-                    scenario,
-                    [self.algorithm],
-                    partial(new_engine, self.engine),
-                    modules=self.modules,
-                    mishaps=mishaps,
-                )
+                tracked = Tracked(new_engine(self.engine), modules=self.modules)
+                run_through(scenario, tracked, self.algorithms, mishaps)
             except Exception as error:
                 error.add_note(f"played {self}")
                 raise
@@ -160,12 +160,17 @@ class Fuzzer:
     def findings(self, start: int) -> Iterator[Finding | None]:
         """What is found, and None after every scenario that was as it should be."""
         for number in count(start):
-            for sort, draw in SORTS.items():
-                yield self.play(f"{sort} {number}", partial(draw, number))
-            for module in EQUALITY:
-                yield self._play_equality(module, number)
+            for sort in (*SORTS, *EQUALITY):
+                yield self.replay(f"{sort} {number}")
             if number % ROUNDS == 0:
                 yield self._play_drawn(number)
+
+    def replay(self, name: str) -> Finding | None:
+        """Play a scenario by its name, such as `numbers 7`."""
+        sort, _, number = name.rpartition(" ")
+        if sort in EQUALITY:
+            return self._play_equality(name, int(number))
+        return self.play(name, partial(SORTS[sort], int(number)))
 
     def play(self, name: str, draw: Callable[[], Scenario]) -> Finding | None:
         """Play one scenario in the way that its name decides on."""
@@ -184,25 +189,25 @@ class Fuzzer:
         chance = random.Random(name)  # noqa: S311  repeatable, not secret
         return Way(
             chance.choice(self.engines),
-            chance.choice(self.algorithms),
+            tuple(chance.choices(self.algorithms, k=TURNS)),
             modules=chance.random() < 0.5,
             compacting=chance.random() < 0.5,
             seed=chance.getrandbits(30),
         )
 
-    def _play_equality(self, module: ModuleType, number: int) -> Finding | None:
+    def _play_equality(self, name: str, number: int) -> Finding | None:
         self.played += 1
-        engine = self._way(f"{module.__name__} {number}").engine
-        make = cast("Callable[[], EqualityEngine]", partial(new_engine, engine))
+        sort, _, _ = name.rpartition(" ")
+        way = self._way(name)
+        make = cast("Callable[[], EqualityEngine]", partial(new_engine, way.engine))
         try:
-            with working(engine, compacting=number % 2 == 0):
-                equality_scenarios.play(module.scenario_of(number), ("bf",), make)
+            with working(way.engine, compacting=way.compacting):
+                equality_scenarios.play(EQUALITY[sort](number), ["bf"], make)
         except (EqualityError, StratificationError, UnequalValuesError):
             return None  # refused, and rightly so
         except Exception as error:  # noqa: BLE001  any failure is a finding
-            return Finding(
-                f"{module.__name__}.scenario_of({number}) on {engine}", error
-            )
+            error.add_note(f"engine: {way.engine}")
+            return Finding(name, error)
         return None
 
     def _play_drawn(self, number: int) -> Finding | None:
@@ -294,6 +299,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="start here")
     parser.add_argument("--quick", action="store_true", help="save without shrinking")
     parser.add_argument(
+        "--again", metavar="NAME", help="play one scenario, such as `numbers 7`"
+    )
+    parser.add_argument(
         "--planted",
         nargs="*",
         metavar="BUG",
@@ -302,6 +310,9 @@ def main() -> int:
     options = parser.parse_args()
     start = random.randrange(10**6) if options.seed is None else options.seed  # noqa: S311
     fuzzer = Fuzzer(options.engines.split(","), options.algorithms.split(","))
+    if options.again is not None:
+        print(fuzzer.replay(options.again) or "as it should be")  # noqa: T201
+        return 0
     if options.planted is not None:
         return look_for_planted(fuzzer, options.planted or list(BUGS), start)
     return search(fuzzer, start, options.seconds, shrink=not options.quick)

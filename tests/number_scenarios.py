@@ -15,6 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from boundary_numbers import (
+    BOUNDARIES,
     DECIMALS,
     DOUBLES,
     INTEGERS,
@@ -86,6 +87,12 @@ RECURSIVE = (
 )
 
 
+UNITS = (
+    *(1, 2**28, 2**28, 2**29 - 1, 2**29, 2**29, 2**30 - 1),
+    *(2**31, 2**52 + 1, 2**61, 2**63),
+)
+"""Numbers whose small multiples are on both sides of a boundary."""
+
 PATHS = """
     d(?x, ?a) :- s(?x, ?a) .
     d(?y, ?z) :- d(?x, ?a), edge(?x, ?y, ?b), ?z = ?a {sign} ?b .
@@ -103,7 +110,7 @@ def scenario(seed: int, *, updates: int = 3) -> Scenario:
 
 def _paths(chance: random.Random, updates: int) -> Scenario:
     """Facts that lose a derivation and have another, found from head to body."""
-    unit = chance.choice((1, 2**28, 2**29, 2**30 - 1, 2**31, 2**52 + 1, 2**62, 2**63))
+    unit = chance.choice(UNITS)
     numbers = [constant(unit * factor) for factor in (-3, -2, -1, 0, 1, 2, 3)]
     nodes = [constant(node) for node in range(5)]
     edges = [(x, y) for at, x in enumerate(nodes) for y in nodes[at + 1 :]]
@@ -148,7 +155,7 @@ def _mixture(chance: random.Random, updates: int) -> Scenario:
 
 def _universe(chance: random.Random) -> Sequence[object]:
     """Some numbers, which an engine may treat alike, or must not."""
-    match chance.choice(("ids", "ids", "ids", "any", "any", "doubles", "mixed")):
+    match chance.choice(("ids", "ids", "ids", "any", "near", "doubles", "mixed")):
         case "ids":
             inside = [each for each in INTEGERS if abs(each) <= LARGEST_ID]
             numbers = chance.sample([*inside, *ROOTS, *SMALL], 4)
@@ -159,6 +166,9 @@ def _universe(chance: random.Random) -> Sequence[object]:
             ]
         case "any":
             return related_integers(chance, 6)
+        case "near":
+            number = chance.choice(BOUNDARIES) * chance.choice((1, -1))
+            return [number + step for step in (-1, 0, 1, 2)]
         case "doubles":
             return chance.sample(DOUBLES[:-1], 5)  # else some results are no numbers
         case _:

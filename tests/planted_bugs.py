@@ -18,7 +18,6 @@ from evermat.algebra import Role
 from evermat.engines.embedded import at_once, expressions
 from evermat.engines.embedded.bits import Growing
 from evermat.engines.embedded.counters import CounterColumn
-from evermat.engines.embedded.dictionary import Dictionary
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.one_update import CountedUpdate
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE, Relation
@@ -85,17 +84,6 @@ def _off_by_a_word(apply: Callable[..., Any]) -> Callable[..., Any]:
         return np.where(outside, found - np.sign(found) * 2 * INLINE, found)
 
     return apply_wrongly
-
-
-def _solving_small_sums(look_up: Callable[..., Any]) -> Callable[..., Any]:
-    """Solutions that are no small integers are taken to be unknown."""
-
-    def look_up_wrongly(self: Dictionary, left: Any, right: Any, sign: int) -> Any:
-        ids = look_up(self, left, right, sign)
-        ids[ids < 2 * INLINE] = 2**32 - 1
-        return ids
-
-    return look_up_wrongly
 
 
 def _comparing_doubles(compare: Callable[..., Any]) -> Callable[..., Any]:
@@ -267,9 +255,6 @@ BUGS: dict[str, Bug] = {
     ),
     "sums overflow where integers are no longer ids": Bug(
         expressions, "_apply", _off_by_a_word
-    ),
-    "equations are solved for small integers only": Bug(
-        Dictionary, "look_up_sums", _solving_small_sums
     ),
     "large integers are compared as doubles": Bug(
         functions, "_compare_numbers", _comparing_doubles

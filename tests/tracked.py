@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pytest
@@ -242,30 +243,40 @@ def play(
     modules: bool = False,
     mishaps: Random | None = None,
 ) -> None:
-    """Run through a scenario once for each algorithm.
+    """Run through a scenario once for each algorithm."""
+    for algorithm in algorithms:
+        tracked = Tracked(new_engine(), modules=modules)
+        run_through(scenario, tracked, [algorithm], mishaps)
+
+
+def run_through(
+    scenario: Scenario,
+    tracked: Tracked,
+    algorithms: Iterable[str],
+    mishaps: Random | None = None,
+) -> None:
+    """Run through a scenario once, with algorithms that take turns.
 
     Args:
         scenario: what happens.
-        algorithms: how it is dealt with.
-        new_engine: makes an engine.
-        modules: whether rules that are closures are dealt with as such.
+        tracked: what it happens to.
+        algorithms: take turns, one for each update.
         mishaps: decides which updates do not come about when they are first tried.
     """
-    for algorithm in algorithms:
-        tracked = Tracked(new_engine(), modules=modules)
-        try:
-            tracked.load(scenario.rules, scenario.facts)
-            for update in scenario.updates:
-                is_done = (
-                    mishaps is not None
-                    and mishaps.random() < SHARE_OF_MISHAPS
-                    and tracked.mishap(update, algorithm, mishaps)
-                )
-                if not is_done:
-                    tracked.apply(update, algorithm)
-        except Exception as error:
-            error.add_note(f"algorithm: {algorithm}")
-            raise
+    algorithm = "remat"
+    try:
+        tracked.load(scenario.rules, scenario.facts)
+        for update, algorithm in zip(scenario.updates, cycle(algorithms), strict=False):
+            is_done = (
+                mishaps is not None
+                and mishaps.random() < SHARE_OF_MISHAPS
+                and tracked.mishap(update, algorithm, mishaps)
+            )
+            if not is_done:
+                tracked.apply(update, algorithm)
+    except Exception as error:
+        error.add_note(f"algorithm: {algorithm}")
+        raise
 
 
 def visible(snapshot: Snapshot) -> set[Fact]:

@@ -343,3 +343,11 @@ def test_reasons_to_give_up() -> None:
     assert reason == "about 50,000,000 of 50,000,000 would be reached"
     reason = reason_to_give_up(DEEP, 0, 10, expected=0)
     assert reason == "there were 50,000,000, and will be about 50,000,000"
+
+
+def test_more_facts_may_go_than_were_known() -> None:
+    """Where closures are held, the number of stored facts is an estimate."""
+    before = History(given=9, facts=3, instances=10.0)
+    report = Report(algorithm="bf", reason="", removed=5, deleted=4)
+    after = learnt(before, report, 0.1)
+    assert (after.given, after.facts, after.instances) == (5, 0, 0.0)

@@ -111,8 +111,14 @@ class History(NamedTuple):
     # -- with one more observation
 
     def counted(self, given: int, facts: int) -> History:
-        """With facts that came and went."""
-        history = self._replace(given=self.given + given, facts=self.facts + facts)
+        """With facts that came and went.
+
+        Where closures are held, the number of stored facts is an estimate, so more may
+        go than were known.
+        """
+        history = self._replace(
+            given=max(self.given + given, 0), facts=max(self.facts + facts, 0)
+        )
         if facts < 0 and self.facts:
             left = history.instances * history.facts / self.facts
             history = history._replace(instances=left)
