@@ -61,10 +61,9 @@ SETS: dict[str, tuple[object, ...]] = {
 
 @pytest.fixture(autouse=True)
 def _on_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have Spark compute by itself; few rows would be left to the embedded engine."""
+    """Have Spark compute by itself where EVERMAT_SPARK_SMALL=2; it takes minutes."""
     monkeypatch.setattr(one_task, "MOST_ROWS", 0)
     monkeypatch.setattr(pieces, "MOST_SENT", -1)
-    monkeypatch.setenv("EVERMAT_SPARK_SMALL", "2")
 
 
 @pytest.fixture(params=SETS)
