@@ -52,7 +52,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     file.write_bytes(whole)
     log = tmp_path / "_delta_log" / "00000000000000000002.json"
     log.write_text("{ no JSON")
-    with pytest.raises(StateError, match="cannot open the state"):
+    with pytest.raises(StateError, match=r"cannot read `_delta_log/0+2\.json`"):
         opened(tmp_path)
 
 

@@ -20,6 +20,7 @@ from evermat.engines.spark.task_files import (
     shared_out,
     write_task,
 )
+from evermat.io.digested_parquet import ROWS_IN_A_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +55,7 @@ def test_every_row_is_read_once(
     for count in (1, 23, 12):
         (row,) = _rows(write_task(LocalFileSystem, str(tmp_path), (), batches(count)))
         assert row["size"] == LocalFileSystem().get_file_info(row["path"]).size
-        found.append((row["path"], row["rows"]))
+        found.append((row["path"], row["rows"], row["digest"]))
     shares = shared_out(pieces(found), least)
     assert len(shares) >= least
     columns = pa.schema([("id", pa.int64()), ("later", pa.string())])
@@ -82,9 +83,9 @@ def test_rows_are_counted_while_they_are_written(
 
 
 def test_large_files_are_cut_and_small_ones_put_together() -> None:
-    rows = task_files.ROWS_IN_A_GROUP
-    cut = pieces([("large", 3 * rows), ("small", 1), ("tiny", 0)])
-    assert cut[:3] == [Piece("large", number, 3, rows) for number in range(3)]
+    rows = ROWS_IN_A_GROUP
+    cut = pieces([("large", 3 * rows, "d"), ("small", 1, None), ("tiny", 0, None)])
+    assert cut[:3] == [Piece("large", number, 3, rows, "d") for number in range(3)]
     shares = shared_out(cut, 2)
     assert [[piece.path for piece in each] for each in shares] == [
         ["large", "small"],

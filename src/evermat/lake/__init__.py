@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from evermat.lake import library  # noqa: F401  says so where it is missing
 from evermat.lake.feed import FactChange, change_table, changes, read
+from evermat.lake.restoring import restore
+from evermat.lake.verifying import Problem, Verification, verify
 from evermat.lake.versions import Version, history, vacuum
 
 __all__ = [
     "FactChange",
+    "Problem",
+    "Verification",
     "Version",
     "change_table",
     "changes",
     "history",
     "read",
+    "restore",
     "vacuum",
+    "verify",
 ]

@@ -80,6 +80,46 @@ class StateSettingsError(EvermatError, ValueError):
     code: ClassVar[str] = "EM746"
 
 
+class DamagedStateError(StateError):
+    """A file of a state that is not what was written, or is gone.
+
+    Attributes:
+        file: relative to the state.
+    """
+
+    code: ClassVar[str] = "EM747"
+
+    def __init__(self, file: str, place: str, reason: str) -> None:
+        self.file = file
+        super().__init__(f"read `{file}` of the state at `{place}`", reason)
+
+
+class ForeignCommitError(StateError):
+    """A commit to the table of a state that Evermat did not make.
+
+    Attributes:
+        version: what the commit made.
+        file: the entry of the log, relative to the state.
+    """
+
+    code: ClassVar[str] = "EM748"
+
+    def __init__(self, version: int, file: str, place: str, commit: str) -> None:
+        self.version = version
+        self.file = file
+        super().__init__(
+            f"open the state at `{place}`",
+            f"Evermat did not make version {version}, says `{file}`: {commit}",
+        )
+        self.law = "a state has facts with all that follows, so Evermat alone writes it"
+
+
+class RestoringError(EvermatError, ValueError):
+    """A version of a state that cannot be restored."""
+
+    code: ClassVar[str] = "EM749"
+
+
 @contextmanager
 def step(name: str) -> Iterator[None]:
     """Say what was being done if something goes wrong; our own errors say it."""

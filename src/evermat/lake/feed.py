@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from evermat.columns import term_texts, values
 from evermat.engines.spark.dictionary import Dictionary
-from evermat.lake.errors import MissingVersionError, StateError
+from evermat.lake.errors import DamagedStateError, MissingVersionError, StateError
+from evermat.lake.integrity import with_advice
 from evermat.lake.layout import (
     CLIQUES,
     FACTS,
@@ -26,7 +27,7 @@ from evermat.lake.program import StoredProgram, read_program
 from evermat.lake.rows import decoded, split_by_relation, stored_terms
 from evermat.lake.standing import Standing
 from evermat.lake.table import require_version
-from evermat.lake.versions import existing, history
+from evermat.lake.versions import Version, existing, version_of
 from evermat.lang.normalise import is_auxiliary
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _summed(
     table: StateTable, part: str, predicate: str | None = None
 ) -> pa.Table | None:
     """The facts of a part that hold, or of one predicate; None without any file."""
-    files = [table.read(file.path) for file in table.files(part)]
+    files = [table.read(file) for file in table.files(part)]
     if predicate is not None:
         files = [rows.filter(pc.equal(rows[RELATION], predicate)) for rows in files]
     if not files:
@@ -151,12 +152,10 @@ def _changed(
     for number in (since, last):
         require_version(number, table.version, place)
     standing: Standing | None = None
-    for version in history(place, storage_options=options):
+    for version in _leading_to(table, since, last):
         number = version.number
-        if not since < number <= last:
-            continue
-        with _until_vacuumed(number):
-            parts = {path: table.read(path) for path in version.changes}
+        with _until_vacuumed(number, table):
+            parts = {file.path: table.read(file) for file in version.files}
             if standing is None and program.settings.rewrites:
                 pairs = _at(place, number - 1, options, CLIQUES)
                 standing = Standing(pairs, dictionary, arities)
@@ -177,7 +176,7 @@ def _changed(
                     partial(_at, place, number, options, FACTS),
                 ),
             )
-        with _until_vacuumed(number):
+        with _until_vacuumed(number, table):
             for relation, rows in found:
                 yield number, relation, rows
 
@@ -190,12 +189,32 @@ def _decoded(
             yield relation, decoded(rows, dictionary, arities[relation])
 
 
+def _leading_to(table: StateTable, since: int, last: int) -> list[Version]:
+    """The versions that lead from one to another, without those that were given up."""
+    found: list[Version] = []
+    at = last
+    with with_advice(table.log):
+        while at > since:
+            version = version_of(table.log.entry(at))
+            found.append(version)
+            at = at - 1 if version.restored is None else version.restored
+    if at < since:
+        raise MissingVersionError(
+            f"version {since} was given up when the state went back to version {at}",
+            help=f"begin with version {at}, or read all facts anew",
+        )
+    return found[::-1]
+
+
 @contextmanager
-def _until_vacuumed(version: int) -> Iterator[None]:
+def _until_vacuumed(version: int, table: StateTable) -> Iterator[None]:
     """Say that files are missing because of their age."""
     try:
         yield
     except StateError as error:
+        is_damage = isinstance(error, DamagedStateError)
+        if is_damage and version >= table.contents.oldest:
+            raise
         raise MissingVersionError(
             f"what changed with version {version} is no longer there",
             help="it was vacuumed; begin with a later version",
@@ -212,7 +231,7 @@ def _at(
 
 def _program(table: StateTable) -> StoredProgram:
     for file in table.files(PROGRAM):
-        text = table.read(file.path)["text"][0].as_py()
+        text = table.read(file)["text"][0].as_py()
         return read_program(text, table.place)
     return StoredProgram()
 
@@ -225,6 +244,6 @@ def _arities(program: StoredProgram) -> dict[str, int]:
 def _dictionary(table: StateTable) -> Dictionary:
     dictionary = Dictionary()
     for file in table.files(TERMS):
-        terms = table.read(file.path)
+        terms = table.read(file)
         dictionary.add(terms["id"].to_numpy(), stored_terms(terms))
     return dictionary

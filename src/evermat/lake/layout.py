@@ -39,6 +39,11 @@ def width_of(names: list[str]) -> int:
     return sum(name[0] == "c" and name[1:].isdigit() for name in names)
 
 
+def part_of(path: str) -> str:
+    """The part to which a file belongs, which the name of its folder says."""
+    return path.partition("/")[0].removeprefix(f"{PART}=")
+
+
 def schema(width: int) -> pa.Schema:
     """The columns of the table."""
     return pa.schema(

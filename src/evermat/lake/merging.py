@@ -18,7 +18,7 @@ from evermat.lake.layout import NARROWEST, RELATION, arguments, width_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evermat.lake.table import DataFile
+    from evermat.lake.data_files import DataFile
 
 SEVERAL = 8
 """So many files of about the same size are merged; also the factor between sizes."""

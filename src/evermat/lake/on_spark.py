@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
 from evermat.algebra import STORED_NUMBERS
 from evermat.engines.spark.task_files import read_parquet, write_parquet
+from evermat.lake.data_files import DataFile, row_count
 from evermat.lake.errors import step
 from evermat.lake.layout import FACTS, RELATION, TERMS, arguments, schema, width_of
-from evermat.lake.table import DataFile, row_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -105,7 +106,15 @@ def _as_data(
     written: list[WrittenFile], part: str, *, is_change: bool
 ) -> list[DataFile]:
     return [
-        DataFile(each.path, part, each.rows, each.size, row_count(each.rows), is_change)
+        DataFile(
+            each.path,
+            part,
+            each.rows,
+            each.size,
+            each.digest,
+            row_count(each.rows),
+            is_change,
+        )
         for each in written
     ]
 
@@ -123,7 +132,8 @@ def restore_terms(engine: Engine, table: StateTable, files: Sequence[DataFile]) 
         message = "only a Spark engine is restored by Spark"
         raise TypeError(message)
     cluster = engine.cluster
-    with step(f"read the constants of the state at `{table.place}` with Spark"):
+    doing = f"read the constants of the state at `{table.place}` with Spark"
+    with step(doing), _naming_damage(table, files):
         view = cluster.register(_terms(cluster.session, table, files))
         cluster.terms.add(f"TABLE {view}", is_saved=True)
         cluster.waste.append((view, None))
@@ -144,8 +154,22 @@ def _read(
     columns = schema(table.width)
     wanted = pa.schema([columns.field(name) for name in names])
     return read_parquet(
-        session, table.storage, [(file.path, file.rows) for file in files], wanted
+        session,
+        table.storage,
+        [(file.path, file.rows, file.digest) for file in files],
+        wanted,
     )
+
+
+@contextmanager
+def _naming_damage(table: StateTable, files: Sequence[DataFile]) -> Iterator[None]:
+    """If tasks fail that read files, name the file that is damaged, if one is."""
+    try:
+        yield
+    except Exception:
+        for file in files:
+            table.verify(file)
+        raise
 
 
 def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
@@ -164,7 +188,8 @@ def restore(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> int
     if not is_spark(engine):
         message = "only a Spark engine is restored by Spark"
         raise TypeError(message)
-    with step(f"read the facts of the state at `{table.place}` with Spark"):
+    doing = f"read the facts of the state at `{table.place}` with Spark"
+    with step(doing), _naming_damage(table, files):
         frame = _summed(engine.cluster.session, table, files).cache()
         totals = frame.selectExpr("sum(c_nr + c_r - given) AS n").collect()
         take_up_frame(engine, frame)
@@ -185,8 +210,9 @@ def merge(
         message = "only changes of a Spark engine are merged by Spark"
         raise TypeError(message)
     read = _terms if part == TERMS else _summed
-    frame = read(change.cluster.session, table, files)
-    return _as_data(_written(frame, table, part), part, is_change=False)
+    with _naming_damage(table, files):
+        frame = read(change.cluster.session, table, files)
+        return _as_data(_written(frame, table, part), part, is_change=False)
 
 
 def _summed(

@@ -18,6 +18,7 @@ from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.task_files import counted
 from evermat.lake import on_spark
 from evermat.lake.cliques import clique_changes
+from evermat.lake.entries import WRITER
 from evermat.lake.errors import (
     BatchError,
     ReadOnlyStateError,
@@ -40,7 +41,7 @@ from evermat.lake.program import (
     read_program,
 )
 from evermat.lake.rows import decoded, encoded, split_by_relation, stored_terms
-from evermat.lake.table import WRITER, StateTable
+from evermat.lake.table import StateTable
 from evermat.lang.normalise import canonical, is_auxiliary
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, StoredChange
     from evermat.catalogue import Catalogue
+    from evermat.lake.data_files import DataFile
     from evermat.lake.program import Settings
-    from evermat.lake.table import DataFile
     from evermat.maintenance.driver import Entry, NewCliques, NewRules
 
 Batch = tuple[str, int]
@@ -78,7 +79,7 @@ class LakeState:
         files = table.files(PROGRAM)
         if files:
             self._program_file = files[0]
-            text = table.read(files[0].path)["text"][0].as_py()
+            text = table.read(files[0])["text"][0].as_py()
             self.program = read_program(text, table.place)
 
     @property
@@ -119,13 +120,13 @@ class LakeState:
             on_spark.restore_terms(engine, self._table, terms)
         else:
             for file in terms:
-                rows = self._table.read(file.path)
+                rows = self._table.read(file)
                 self._dictionary.add(rows["id"].to_numpy(), stored_terms(rows))
         files = self._table.files(FACTS)
         if on_spark.should_read(engine, files):
             instances = on_spark.restore(engine, self._table, files)
         else:
-            facts = summed_facts([self._table.read(file.path) for file in files])
+            facts = summed_facts([self._table.read(file) for file in files])
             engine.reinstate(self._by_relation(facts, engine.relations()))
             instances = _instances(facts)
         self._dictionary.unsaved = []
@@ -136,7 +137,7 @@ class LakeState:
 
         The facts must have been restored.
         """
-        tables = [self._table.read(file.path) for file in self._table.files(CLIQUES)]
+        tables = [self._table.read(file) for file in self._table.files(CLIQUES)]
         return decoded(summed_facts(tables), self._dictionary, 2).select([0, 1])
 
     def _by_relation(
@@ -292,7 +293,7 @@ class LakeState:
             return [], []
         if on_spark.should_merge(change, old):
             return on_spark.merge(change, table, part, old), old
-        tables = [table.read(file.path) for file in old]
+        tables = [table.read(file) for file in old]
         rows = pa.concat_tables(tables) if part == TERMS else summed_facts(tables)
         return [table.write(part, rows, is_change=False)], old
 
@@ -319,8 +320,7 @@ def open_state(
         table = StateTable.create(place, options)
     is_old = False
     if version is not None:
-        latest = StateTable.open(place, options=options)
-        is_old = latest is not None and latest.version != version
+        is_old = table.log.latest() != version
     return LakeState(table, is_old=is_old)
 
 

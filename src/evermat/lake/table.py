@@ -1,67 +1,60 @@
 """The Delta table: its files, and commits that happen as a whole or not at all.
 
 Everything that touches storage goes through here. Files are written first; nobody sees
-them before a commit names them, and a commit is one file that is there or is not.
+them before a commit names them, and a commit is one file that is there or is not. What
+is read is verified by the digests of the entry of its version.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import PostCommitHookProperties
 
+from evermat.io.digested_parquet import DigestedWriter, digest_of_file
+from evermat.lake.data_files import DataFile, delta_actions, statistics
+from evermat.lake.entries import (
+    WRITER,
+    Contents,
+    Origin,
+    as_logged,
+    digest_of_actions,
+)
 from evermat.lake.errors import (
+    DamagedStateError,
     MissingVersionError,
     StateConflictError,
     StateError,
     step,
 )
-from evermat.lake.layout import NARROWEST, PART, RELATION, schema, width_of
+from evermat.lake.integrity import (
+    SETTINGS,
+    open_file,
+    opened_by_delta,
+    record_checkpoint,
+    verify_file,
+    with_advice,
+)
+from evermat.lake.layout import NARROWEST, PART, schema
+from evermat.lake.log import FOLDER, Log
+from evermat.lake.storage import open_folder, uri_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-WRITER = "evermat"
-"""The application id under which every update is numbered: of two writers that began
-with the same number, Delta lets one commit."""
+    import pyarrow as pa
+    from deltalake.transaction import AddAction, RemoveAction
 
-_SETTINGS = {
-    # Versions stay until they are vacuumed, not until somebody else's clock says so.
-    "delta.enableExpiredLogCleanup": "false",
-    "delta.dataSkippingNumIndexedCols": "2",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A Parquet file of the table.
-
-    Attributes:
-        path: relative to the table.
-        stats: what Delta knows about its contents, as JSON.
-        is_change: whether it says something new; merged files do not.
-    """
-
-    path: str
-    part: str
-    rows: int
-    size: int
-    stats: str = "{}"
-    is_change: bool = True
+NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""Delta's own checkpoints come within a commit, which would fail with them."""
 
 
 def require_version(version: object, latest: int, place: str | Path) -> None:
@@ -82,18 +75,20 @@ class StateTable:
 
     Attributes:
         place: where the table is, as it was given.
+        log: the log of the table.
+        version: the number of the version.
     """
 
     def __init__(
-        self, table: DeltaTable, place: str, options: Mapping[str, str]
+        self, log: Log, version: int, contents: Contents, delta: DeltaTable | None
     ) -> None:
-        self._table = table
-        self.place = place
-        self._options = options
-        self._number = self._committed = table.transaction_version(WRITER) or 0
-        self._storage = self.storage()
-        self._files = {file.path: file for file in _listed(table)}
-        self.version = table.version()
+        self.log = log
+        self.place = log.place
+        self.version = version
+        self._delta = delta
+        self._contents = contents
+        self._number = self._committed = contents.number
+        self._files = dict(contents.files)
         self.is_ahead = False
         """Whether a commit may have been made that the engine has not followed."""
 
@@ -107,11 +102,15 @@ class StateTable:
     ) -> StateTable | None:
         """The table at a place, or None where there is none.
 
+        A version that is named is read from its own entry of the log, whatever became
+        of the others.
+
         Raises:
             MissingVersionError: the table has no such version.
+            DamagedStateError: a file is not what was written.
+            ForeignCommitError: others have changed the table.
             StateError: the place cannot be read.
         """
-        options = dict(options or {})
         name = str(place)
         if Path(name).is_file():
             raise StateError(
@@ -119,17 +118,30 @@ class StateTable:
                 "it is a file, and a state is a folder",
                 help="name another place",
             )
-        with step(f"open the state at `{name}`"):
+        log = Log(name, dict(options or {}))
+        with step(f"open the state at `{name}`"), with_advice(log):
+            if version is not None:
+                return cls._old(log, version)
             try:
-                table = DeltaTable(place, storage_options=options)
+                delta = opened_by_delta(log)
             except TableNotFoundError:
                 return None
-            if version is None:
-                return cls(table, name, options)
-            latest = table.version()
-            require_version(version, latest, name)
-            old = DeltaTable(place, version, storage_options=options)
-            return cls(old, name, options)
+            return cls(log, delta.version(), log.contents(delta.version()), delta)
+
+    @classmethod
+    def _old(cls, log: Log, version: int) -> StateTable | None:
+        latest = log.latest()
+        if latest < 0:
+            return None
+        require_version(version, latest, log.place)
+        oldest = log.oldest()
+        if version < oldest:
+            raise StateError(
+                f"open version {version} of the state at `{log.place}`",
+                "its files were vacuumed and are missing",
+                help=f"versions from {oldest} on are there",
+            )
+        return cls(log, version, log.contents(version), None)
 
     @classmethod
     def create(
@@ -142,36 +154,47 @@ class StateTable:
         """
         options = dict(options or {})
         name = str(place)
+        log = Log(name, options)
+        contents = Contents(time=_now())
         with step(f"create a state at `{name}`"):
-            _require_nothing_else(name, options)
             try:
-                table = DeltaTable.create(
+                _require_nothing_else(log)
+                delta = DeltaTable.create(
                     place,
                     Schema.from_arrow(schema(NARROWEST)),
                     partition_by=[PART],
-                    configuration=_SETTINGS,
+                    configuration=SETTINGS,
                     storage_options=options,
+                    commit_properties=_properties(contents),
                 )
-            except DeltaError as error:
+            except (DeltaError, DamagedStateError) as error:
                 if StateTable.open(place, options=options) is not None:
                     raise StateConflictError(name) from error
                 raise
-            return cls(table, name, options)
+            return cls(log, 0, contents, delta)
 
     @property
     def delta(self) -> DeltaTable:
         """The table as `deltalake` knows it."""
-        return self._table
+        if self._delta is None:
+            with step(f"open the state at `{self.place}`"), with_advice(self.log):
+                self._delta = opened_by_delta(self.log)
+        return self._delta
+
+    @property
+    def contents(self) -> Contents:
+        """What the version consists of."""
+        return self._contents
 
     @property
     def storage(self) -> Callable[[], pyarrow.fs.FileSystem]:
         """What opens the folder of the table, in other processes too."""
-        return partial(_opened, self._table.table_uri, self._options)
+        return partial(open_folder, uri_of(self.place), self.log.options)
 
     @property
     def width(self) -> int:
         """For how many arguments there are columns."""
-        return width_of([field.name for field in self._table.schema().fields])
+        return self._contents.width
 
     def files(self, part: str) -> list[DataFile]:
         """The files of a part in this version."""
@@ -179,24 +202,41 @@ class StateTable:
 
     def last_batch(self, application: str) -> int | None:
         """The last batch that an application has committed."""
-        number: int | None = self._table.transaction_version(application)
-        return number
+        return self._contents.batches.get(application)
 
     # ----------------------------------------------------------------------- files
 
-    def read(self, path: str) -> pa.Table:
+    def read(self, file: DataFile) -> pa.Table:
         """The rows of a file."""
-        with step(f"read `{path}` of the state at `{self.place}`"):
-            return pq.read_table(path, filesystem=self._storage, partitioning=None)
+        doing = f"read `{file.path}` of the state at `{self.place}`"
+        with step(doing), with_advice(self.log), open_file(self.log, file) as found:
+            return found.read()
+
+    def verify(self, file: DataFile) -> None:
+        """Refuse a file that is not what was written."""
+        doing = f"read `{file.path}` of the state at `{self.place}`"
+        with step(doing), with_advice(self.log):
+            verify_file(self.log, file)
 
     def write(self, part: str, table: pa.Table, *, is_change: bool = True) -> DataFile:
         """Write rows to a new file, which nobody sees before it is committed."""
         path = self.new_path(part) + ".parquet"
+        storage = self.log.storage
         with step(f"write `{path}` of the state at `{self.place}`"):
-            self._storage.create_dir(f"{PART}={part}")
-            pq.write_table(table, path, filesystem=self._storage, compression="zstd")
-            size = self._storage.get_file_info(path).size
-        return DataFile(path, part, table.num_rows, size, _stats(table), is_change)
+            storage.create_dir(f"{PART}={part}")
+            with storage.open_output_stream(path) as sink:
+                writer = DigestedWriter(sink, table.schema)
+                writer.write(table)
+                digest = writer.close()
+        return DataFile(
+            path,
+            part,
+            table.num_rows,
+            writer.size,
+            digest,
+            statistics(table),
+            is_change,
+        )
 
     def new_path(self, part: str) -> str:
         """A path in a part that nobody has used."""
@@ -208,13 +248,21 @@ class StateTable:
         """Make room for relations with so many arguments."""
         if width <= self.width:
             return
-        known = {field.name for field in self._table.schema().fields}
-        wide = Schema.from_arrow(schema(width)).fields
-        new = [field for field in wide if field.name not in known]
         with step(f"widen the state at `{self.place}`"):
             self._require_unchanged()
-            self._table.alter.add_columns(new)
-            self._refresh()
+            known = {field.name for field in self.delta.schema().fields}
+            wide = Schema.from_arrow(schema(width)).fields
+            new = [field for field in wide if field.name not in known]
+            contents = self._next(replace(self._contents, width=width, actions=None))
+            try:
+                self.delta.alter.add_columns(
+                    new,
+                    commit_properties=_properties(contents),
+                    post_commithook_properties=NO_HOOKS,
+                )
+            except CommitFailedError as error:
+                raise StateConflictError(self.place) from error
+        self._committed_as(contents)
 
     def commit(
         self,
@@ -234,41 +282,96 @@ class StateTable:
 
         Raises:
             StateConflictError: somebody else has committed since.
+            ForeignCommitError: so has somebody who is not Evermat.
             StateError: the storage refused.
         """
         numbers = [Transaction(WRITER, self._number + 1)]
         if batch is not None:
             numbers.append(Transaction(*batch))
+        gone = {file.path for file in remove}
+        files = {path: file for path, file in self._files.items() if path not in gone}
+        files.update({file.path: file for file in add})
         with step(f"commit to the state at `{self.place}`"):
             self._require_unchanged()
+            contents = replace(
+                self._contents,
+                number=self._number + 1,
+                batches={**self._contents.batches, **dict([batch] if batch else [])},
+                files={path: self._digested(file) for path, file in files.items()},
+            )
             self.is_ahead = True
             try:
-                self._table.create_write_transaction(
-                    _actions(add, remove),
-                    "append",
-                    self._table.schema(),
-                    [PART],
-                    commit_properties=CommitProperties(
-                        custom_metadata={"evermat": json.dumps(dict(info))},
-                        max_commit_retries=0,
-                        app_transactions=numbers,
-                    ),
-                )
-            except CommitFailedError as error:
+                self._append(contents, delta_actions(add, remove), numbers, info)
+            except StateConflictError:
                 self.is_ahead = False
-                raise StateConflictError(self.place) from error
+                raise
             except BaseException:
                 self._refresh()
-                found = self._table.transaction_version(WRITER) or 0
+                found = self.delta.transaction_version(WRITER) or 0
                 self.is_ahead = found != self._number
                 raise
+
+    def tidy(self, oldest: int) -> None:
+        """Make a new version that says which files may be removed, and is no update.
+
+        Args:
+            oldest: the oldest version whose files stay.
+        """
+        with step(f"commit to the state at `{self.place}`"):
+            self._require_unchanged()
+            files = {path: self._digested(file) for path, file in self._files.items()}
+            self._append(replace(self._contents, oldest=oldest, files=files), [], [])
+
+    def _append(
+        self,
+        contents: Contents,
+        actions: list[AddAction | RemoveAction],
+        numbers: list[Transaction],
+        info: Mapping[str, Any] | None = None,
+    ) -> None:
+        told = digest_of_actions(map(as_logged, [*actions, *numbers]))
+        contents = self._next(replace(contents, actions=told))
+        try:
+            self.delta.create_write_transaction(
+                actions,
+                "append",
+                self.delta.schema(),
+                [PART],
+                commit_properties=_properties(contents, info, numbers),
+                post_commithook_properties=NO_HOOKS,
+            )
+        except CommitFailedError as error:
+            raise StateConflictError(self.place) from error
+        self._committed_as(contents)
+
+    def _next(self, contents: Contents) -> Contents:
+        """What a version consists of that comes next."""
+        return replace(
+            contents,
+            version=self.delta.version() + 1,
+            table=str(self.delta.metadata().id),
+            time=_now(),
+            restored=None,
+        )
+
+    def _committed_as(self, contents: Contents) -> None:
         # From here on the new version is there, whatever happens to this process.
-        self._committed = self._number + 1
-        for file in remove:
-            del self._files[file.path]
-        self._files.update({file.path: file for file in add})
-        self.version += 1
+        self._committed = contents.number
+        self._contents = contents
+        self._files = dict(contents.files)
+        self.version = contents.version
         self._refresh()
+        self.log.note(contents.version)
+        checkpoint = record_checkpoint(self.log, self.delta)
+        if checkpoint is not None:
+            self._contents = replace(contents, checkpoint=checkpoint)
+
+    def _digested(self, file: DataFile) -> DataFile:
+        """A file with a digest, which older versions of Evermat did not write."""
+        if file.digest is not None:
+            return file
+        with self.log.storage.open_input_file(file.path) as stream:
+            return replace(file, digest=digest_of_file(stream))
 
     def finish(self) -> None:
         """Take note that the engine has done what was committed.
@@ -279,102 +382,66 @@ class StateTable:
         self.is_ahead = False
 
     def _require_unchanged(self) -> None:
-        """Refuse if another writer has come in between; other commits are fine."""
+        """Refuse if another writer has come in between; tidying up is fine."""
         self._refresh()
-        found = self._table.transaction_version(WRITER) or 0
-        if found == self._number:
-            return
+        found = self.delta.transaction_version(WRITER) or 0
         if found == self._number + 1 == self._committed:
             raise StateError(
                 f"go on with the state at `{self.place}`",
                 "an update was interrupted right after its commit",
                 help="open the state again",
             )
-        raise StateConflictError(self.place)
+        if found != self._number:
+            raise StateConflictError(self.place)
+        latest = self.delta.version()
+        with with_advice(self.log):
+            for entry in self.log.entries(self.version + 1, latest):
+                if entry.origin not in {Origin.EVERMAT, Origin.TIDYING}:
+                    raise self.log.foreign(entry)
+                contents = entry.contents
+                if contents is None:
+                    continue
+                if contents.files.keys() != self._files.keys():
+                    raise StateConflictError(self.place)
+                self._contents = replace(self._contents, oldest=contents.oldest)
+        self.version = latest
 
     def _refresh(self) -> None:
         with step(f"read the log of the state at `{self.place}`"):
-            self._table.update_incremental()
-            if (self._table.transaction_version(WRITER) or 0) == self._committed:
-                self.version = self._table.version()
+            self.delta.update_incremental()
 
 
-def _opened(uri: str, options: Mapping[str, str]) -> pyarrow.fs.FileSystem:
-    """The folder of a table, with the access that the options give."""
-    address = urlsplit(uri)
-    if address.scheme == "file":
-        # On a disk, `deltalake` writes to files whose names `vacuum` does not list,
-        # where they stay if the writer is killed.
-        folder = unquote(address.path)
-        return pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
-    return pyarrow.fs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
+def _now() -> int:
+    return int(time.time() * 1000)
 
 
-def _require_nothing_else(place: str, options: Mapping[str, str]) -> None:
+def _properties(
+    contents: Contents,
+    info: Mapping[str, Any] | None = None,
+    numbers: list[Transaction] | None = None,
+) -> CommitProperties:
+    return CommitProperties(
+        custom_metadata=dict(contents.as_metadata(info)),
+        max_commit_retries=0,
+        app_transactions=numbers,
+    )
+
+
+def _require_nothing_else(log: Log) -> None:
     """Refuse a folder with files of others, which vacuuming the state would remove."""
-    uri = place if "://" in place else Path(place).absolute().as_uri()
-    selector = pyarrow.fs.FileSelector("", allow_not_found=True)
-    # Hidden files are left alone, and a creation that failed leaves parts behind.
-    others = [
-        info.base_name
-        for info in _opened(uri, options).get_file_info(selector)
-        if not info.base_name.startswith((".", "_", f"{PART}="))
+    selector = pyarrow.fs.FileSelector("", allow_not_found=True, recursive=True)
+    # Hidden files are left alone.
+    files = [
+        info.path
+        for info in log.storage.get_file_info(selector)
+        if info.is_file and not info.path.startswith((".", "_"))
     ]
+    others = [path for path in files if not path.startswith(f"{PART}=")]
     if others:
         raise StateError(
-            f"create a state at `{place}`",
+            f"create a state at `{log.place}`",
             f"the folder has other files, such as `{min(others)}`",
             help="a state needs a folder of its own",
         )
-
-
-def _listed(table: DeltaTable) -> list[DataFile]:
-    actions = pa.table(table.get_add_actions(flatten=True))
-    names = ("path", f"partition.{PART}", "num_records", "size_bytes")
-    columns = [actions[name].to_pylist() for name in names]
-    return [DataFile(*row) for row in zip(*columns, strict=True)]
-
-
-def _actions(
-    add: Sequence[DataFile], remove: Sequence[DataFile]
-) -> list[AddAction | RemoveAction]:
-    now = int(time.time() * 1000)
-    actions: list[AddAction | RemoveAction] = [
-        AddAction(
-            path=file.path,
-            size=file.size,
-            partition_values={PART: file.part},
-            modification_time=now,
-            data_change=file.is_change,
-            stats=file.stats,
-        )
-        for file in add
-    ]
-    # What a removed file said stays true: it is merged, or said anew.
-    actions += [
-        RemoveAction(
-            path=file.path,
-            data_change=False,
-            deletion_timestamp=now,
-            size=file.size,
-            partition_values={PART: file.part},
-        )
-        for file in remove
-    ]
-    return actions
-
-
-def row_count(rows: int) -> str:
-    """What Delta is told about a file of which nothing else is known."""
-    return json.dumps({"numRecords": rows})
-
-
-def _stats(table: pa.Table) -> str:
-    """How many rows there are, and which relations: readers skip files by them."""
-    stats: dict[str, Any] = {"numRecords": table.num_rows}
-    if RELATION in table.column_names and table.num_rows:
-        ends = pc.min_max(table[RELATION])
-        stats["minValues"] = {RELATION: ends["min"].as_py()}
-        stats["maxValues"] = {RELATION: ends["max"].as_py()}
-        stats["nullCount"] = {RELATION: 0}
-    return json.dumps(stats)
+    if files:
+        raise DamagedStateError(FOLDER, log.place, "data are there, and the log is not")

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
+import pyarrow.fs
+
+from evermat.lake.data_files import DataFile
 from evermat.lake.errors import StateSettingsError, no_state, step
+from evermat.lake.integrity import with_advice
 from evermat.lake.table import StateTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from evermat.lake.entries import LogEntry
+
+_AT_ONCE = 16
+"""Files that are removed side by side: stores take their time for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,8 @@ class Version:
         batch: the application and the number of the batch that was recorded with it.
         changes: the files that say what changed.
         is_update: whether an update made it; false for what only tidies up.
+        restored: the version that it repeats, if the state went back to one.
+        files: the same as `changes`, with what they are verified by.
     """
 
     number: int
@@ -34,6 +45,8 @@ class Version:
     batch: tuple[str, int] | None = None
     changes: tuple[str, ...] = ()
     is_update: bool = True
+    restored: int | None = None
+    files: tuple[DataFile, ...] = ()
 
 
 def history(
@@ -41,22 +54,32 @@ def history(
 ) -> list[Version]:
     """The versions of a state, the oldest first."""
     table = existing(place, storage_options)
-    with step(f"read the log of the state at `{place}`"):
-        entries = table.delta.history()
-    return sorted((_version(each) for each in entries), key=lambda each: each.number)
+    with step(f"read the log of the state at `{place}`"), with_advice(table.log):
+        return [version_of(each) for each in table.log.entries(0, table.version)]
 
 
-def _version(entry: Mapping[str, Any]) -> Version:
-    info = json.loads(entry.get("evermat", "{}"))
-    batch = info.get("batch")
+def version_of(entry: LogEntry) -> Version:
+    """What an entry of the log says about its version."""
+    update, contents = entry.update or {}, entry.contents
+    known = {} if contents is None else contents.files
+    time = entry.info["timestamp"] if contents is None else contents.time
+    batch = update.get("batch")
+    added = {
+        fields["path"]: DataFile(fields["path"], "", 0, fields["size"])
+        for kind, fields in entry.actions
+        if kind == "add"
+    }
+    paths = update.get("changes", ())
     return Version(
-        number=entry["version"],
-        time=datetime.fromtimestamp(entry["timestamp"] / 1000, UTC),
-        added=info.get("added", {}),
-        removed=info.get("removed", {}),
+        number=entry.version,
+        time=datetime.fromtimestamp(time / 1000, UTC),
+        added=update.get("added", {}),
+        removed=update.get("removed", {}),
         batch=None if batch is None else (batch[0], batch[1]),
-        changes=tuple(info.get("changes", ())),
-        is_update="evermat" in entry,
+        changes=tuple(paths),
+        is_update=entry.update is not None,
+        restored=None if contents is None else contents.restored,
+        files=tuple(known.get(path) or added[path] for path in paths),
     )
 
 
@@ -85,16 +108,45 @@ def vacuum(
             f"cannot keep {keep} versions", help="keep at least the latest one"
         )
     table = existing(place, storage_options)
-    latest = table.version
-    with step(f"vacuum the state at `{place}`"):
-        removed: list[str] = table.delta.vacuum(
-            retention_hours=hours,
-            dry_run=False,
-            enforce_retention_duration=False,
-            full=True,
-            keep_versions=list(range(max(latest - keep + 1, 0), latest + 1)),
+    since = datetime.now(UTC) - timedelta(hours=hours)
+    with step(f"vacuum the state at `{place}`"), with_advice(table.log):
+        oldest = _oldest_to_keep(table, keep, since)
+        needed = {
+            path
+            for version in range(oldest, table.version + 1)
+            for path in table.log.contents(version).files
+        }
+        storage = table.log.storage
+        selector = pyarrow.fs.FileSelector("", recursive=True)
+        unneeded = sorted(
+            info.path
+            for info in storage.get_file_info(selector)
+            if info.is_file
+            and info.path not in needed
+            and not _is_hidden(info.path)
+            and (not hours or info.mtime < since)
         )
-    return removed
+        if oldest > table.contents.oldest:
+            # Whoever misses the files is to know why, even if this ends half-way.
+            table.tidy(oldest)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(storage.delete_file, unneeded))
+    return unneeded
+
+
+def _oldest_to_keep(table: StateTable, keep: int, since: datetime) -> int:
+    """The oldest version that stays readable."""
+    oldest = max(table.version - keep + 1, table.contents.oldest)
+    while oldest > table.contents.oldest:
+        # A version is the latest one until the next is committed.
+        if version_of(table.log.entry(oldest)).time < since:
+            break
+        oldest -= 1
+    return oldest
+
+
+def _is_hidden(path: str) -> bool:
+    return path.startswith(("_", ".")) or "/." in path or "/_" in path
 
 
 def existing(

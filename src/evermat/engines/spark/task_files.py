@@ -11,32 +11,34 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from evermat.engines.spark.tasks import map_in_tasks
+from evermat.io.digested_parquet import ROWS_IN_A_GROUP, DigestedFile, DigestedWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import pyarrow.parquet as pq
     from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
 
     Open = Callable[[], FileSystem]
 
-ROWS_IN_A_GROUP = 1 << 19
 BYTES_IN_A_GROUP = 64 << 20
 _ROWS_AT_ONCE = 1 << 16
-_WRITTEN = "path string, rows bigint, size bigint, counts string"
+_WRITTEN = "path string, rows bigint, size bigint, digest string, counts string"
 
 
 class WrittenFile(NamedTuple):
     """A file that a task has finished.
 
     Attributes:
+        digest: what its readers verify it by.
         counts: how many rows have the same values in some columns, as JSON: a list of
             the values and the number.
     """
@@ -44,6 +46,7 @@ class WrittenFile(NamedTuple):
     path: str
     rows: int
     size: int
+    digest: str
     counts: str
 
 
@@ -66,7 +69,7 @@ def write_parquet(
 def read_parquet(
     session: SparkSession,
     storage: Open,
-    files: Sequence[tuple[str, int]],
+    files: Sequence[tuple[str, int, str | None]],
     schema: pa.Schema,
 ) -> DataFrame:
     """A frame of the rows of files, which tasks read.
@@ -74,7 +77,7 @@ def read_parquet(
     Args:
         session: where.
         storage: opens the storage, in a task.
-        files: their paths, and how many rows they have.
+        files: their paths, how many rows they have, and their digests.
         schema: the columns to read; those that a file does not have are null.
     """
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  optional
@@ -92,20 +95,22 @@ class Piece:
     Attributes:
         of: into how many pieces the file is cut.
         rows: how many there are, about.
+        digest: what the file is verified by.
     """
 
     path: str
     number: int
     of: int
     rows: int
+    digest: str | None = None
 
 
-def pieces(files: Iterable[tuple[str, int]]) -> list[Piece]:
+def pieces(files: Iterable[tuple[str, int, str | None]]) -> list[Piece]:
     """Files, and of large files pieces, the largest first."""
     found = []
-    for path, rows in files:
+    for path, rows, digest in files:
         of = -(-rows // ROWS_IN_A_GROUP) or 1
-        found += [Piece(path, number, of, rows // of) for number in range(of)]
+        found += [Piece(path, number, of, rows // of, digest) for number in range(of)]
     return sorted(found, key=lambda piece: -piece.rows)
 
 
@@ -127,27 +132,26 @@ def write_task(
 ) -> Iterator[pa.RecordBatch]:
     """Write all rows to a file with a name that no other attempt has."""
     path = f"{folder}/{uuid4().hex}.parquet"
-    writer, rows = None, 0
-    counts = Counter[tuple[object, ...]]()
-    for table in _groups(batches):
-        if writer is None:
-            system = storage()
-            system.create_dir(folder, recursive=True)
-            writer = pq.ParquetWriter(
-                path, table.schema, filesystem=system, compression="zstd"
-            )
-        writer.write_table(table, row_group_size=table.num_rows)
-        rows += table.num_rows
-        if count_by:
-            counts.update(counted(table, count_by))
-    if writer is not None:
-        writer.close()
-        size = system.get_file_info(path).size
-        found = json.dumps([[*values, number] for values, number in counts.items()])
-        columns = [[path], [rows], [size], [found]]
-        yield pa.RecordBatch.from_pydict(
-            dict(zip(WrittenFile._fields, columns, strict=True))
-        )
+    groups = _groups(batches)
+    first = next(groups, None)
+    if first is None:
+        return
+    rows, counts = 0, Counter[tuple[object, ...]]()
+    system = storage()
+    system.create_dir(folder, recursive=True)
+    with system.open_output_stream(path) as sink:
+        writer = DigestedWriter(sink, first.schema)
+        for table in chain([first], groups):
+            writer.write(table)
+            rows += table.num_rows
+            if count_by:
+                counts.update(counted(table, count_by))
+        digest = writer.close()
+    found = json.dumps([[*values, number] for values, number in counts.items()])
+    columns = [[path], [rows], [writer.size], [digest], [found]]
+    yield pa.RecordBatch.from_pydict(
+        dict(zip(WrittenFile._fields, columns, strict=True))
+    )
 
 
 def counted(table: pa.Table, names: Sequence[str]) -> dict[tuple[object, ...], int]:
@@ -187,7 +191,8 @@ def read_task(
         for number in batch.column(0).to_pylist():
             for piece in shares[number]:
                 with system.open_input_file(piece.path) as stream:
-                    yield from _read(pq.ParquetFile(stream), piece, schema)
+                    file = DigestedFile(stream, piece.digest).parquet
+                    yield from _read(file, piece, schema)
 
 
 def _read(

@@ -1,0 +1,317 @@
+"""Whether a state is what was written to it, and which version is if it is not."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import TableNotFoundError
+
+from evermat.io.digested_parquet import DamagedParquetError, DigestedFile
+from evermat.lake.entries import Origin
+from evermat.lake.errors import DamagedStateError, ForeignCommitError, StateError
+from evermat.lake.layout import PART, PROGRAM, schema
+from evermat.lake.log import (
+    FOLDER,
+    LAST_CHECKPOINT,
+    LATEST,
+    as_delta_sees,
+    entry_path,
+    without_digests,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from evermat.lake.data_files import DataFile
+    from evermat.lake.entries import Contents, LogEntry
+    from evermat.lake.log import Log
+
+SETTINGS = {
+    # Versions stay until they are vacuumed, not until somebody else's clock says so.
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.dataSkippingNumIndexedCols": "2",
+}
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+"""What readers and writers of the table must be able to do."""
+CHECKPOINT_EVERY = 100
+"""After so many versions Delta need not read the entries before."""
+
+
+# ----------------------------------------------------------------------- data files
+
+
+@contextmanager
+def open_file(log: Log, file: DataFile) -> Iterator[DigestedFile]:
+    """Open a data file, whose rows are verified when they are read.
+
+    Raises:
+        DamagedStateError: it is not what was written, or is gone.
+    """
+    try:
+        with log.storage.open_input_file(file.path) as stream:
+            yield DigestedFile(stream, file.digest, file.size)
+    except FileNotFoundError as error:
+        if file.digest is None:
+            raise  # it may have been vacuumed, of which older states keep no record
+        raise DamagedStateError(file.path, log.place, "it is missing") from error
+    except (DamagedParquetError, pa.ArrowInvalid) as error:
+        raise DamagedStateError(file.path, log.place, str(error)) from error
+
+
+def verify_file(log: Log, file: DataFile) -> None:
+    """Read a data file, and refuse it if it is not what was written."""
+    with open_file(log, file) as found:
+        found.verify()
+
+
+# ------------------------------------------------------------------------- versions
+
+
+@contextmanager
+def with_advice(log: Log) -> Iterator[None]:
+    """Say which version is whole when another one turns out not to be."""
+    try:
+        yield
+    except (DamagedStateError, ForeignCommitError) as error:
+        error.help = error.help or _advice(log)
+        raise
+
+
+def _advice(log: Log) -> str:
+    version = newest_whole(log)
+    if version is None:
+        return "no version of the state is whole; take it from a backup"
+    return (
+        f"version {version} is the newest that is whole: "
+        f"`KnowledgeBase.open({log.place!r}, version={version})` reads it, and "
+        f"`evermat store restore {log.place} --to {version}` goes on from it"
+    )
+
+
+def newest_whole(log: Log) -> int | None:
+    """The newest version that is what was written; None if there is none."""
+    known: dict[str, bool] = {}
+    given_up = log.given_up()
+    for version in range(log.latest(), log.oldest() - 1, -1):
+        if version in given_up:
+            continue
+        try:
+            contents = log.contents(version)
+        except (StateError, OSError):
+            continue
+        files = contents.files.values()
+        # A state without a program has no contents so far.
+        is_empty = all(file.part != PROGRAM for file in files)
+        if not is_empty and all(_is_whole(log, file, known) for file in files):
+            return version
+    return None
+
+
+def _is_whole(log: Log, file: DataFile, known: dict[str, bool]) -> bool:
+    """Whether a file is what was written; versions have many files in common."""
+    if file.path not in known:
+        try:
+            verify_file(log, file)
+        except (StateError, OSError):
+            known[file.path] = False
+        else:
+            known[file.path] = True
+    return known[file.path]
+
+
+# ---------------------------------------------------------------------- Delta's log
+
+
+def opened_by_delta(log: Log) -> DeltaTable:
+    """The table as `deltalake` reads it, which must be what the last entry says.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        DamagedStateError: a file of the log is damaged.
+        ForeignCommitError: others have changed the table.
+    """
+    try:
+        delta = DeltaTable(log.place, storage_options=dict(log.options))
+    except TableNotFoundError:
+        if log.latest() < 0:
+            raise
+        _blame(log)
+        raise
+    except Exception:
+        _blame(log)
+        raise
+    latest = delta.version()
+    if latest < log.noted():
+        raise DamagedStateError(entry_path(latest + 1), log.place, "it is missing")
+    if not _agrees(delta, log.contents(latest)):
+        _blame(log)
+        raise DamagedStateError(FOLDER, log.place, "Delta reads another state from it")
+    return delta
+
+
+def _agrees(delta: DeltaTable, contents: Contents) -> bool:
+    """Whether Delta reads from the log what an entry says about its version."""
+    expected = without_digests(replace(contents, version=delta.version()))
+    found = as_delta_sees(delta)
+    if not expected.table:  # before the table was made, nobody knew its id
+        found = replace(found, table="")
+    about = delta.metadata()
+    protocol = delta.protocol()
+    return (
+        found == expected
+        and [protocol.min_reader_version, protocol.min_writer_version]
+        == [*PROTOCOL.values()]
+        and about.partition_columns == [PART]
+        and about.configuration == SETTINGS
+        and _columns(delta.schema()) == _columns(_schema(contents.width))
+    )
+
+
+def _schema(width: int) -> Schema:
+    return Schema.from_arrow(schema(width))
+
+
+def _columns(found: Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in found.fields}
+
+
+def _blame(log: Log) -> None:
+    """Name the file that makes Delta fail, if there is one."""
+    try:
+        problem = next(problems_of_log(log), None)
+    except OSError:  # the place itself does not answer
+        return
+    if problem is not None:
+        raise problem
+
+
+def problems_of_log(log: Log) -> Iterator[DamagedStateError | ForeignCommitError]:
+    """All that is wrong with the files of a log."""
+    replay = _Replay()
+    given_up = log.given_up()
+    checkpoints: dict[str, str] = {}
+    for version in range(log.latest() + 1):
+        try:
+            entry = log.entry(version)
+        except DamagedStateError as error:
+            replay.lose()
+            yield error
+            continue
+        if entry.origin is Origin.OTHERS and version not in given_up:
+            yield log.foreign(entry)
+        if not _follows(replay, entry):
+            reason = "what it tells Delta is not what it says of its version"
+            yield DamagedStateError(entry_path(version), log.place, reason)
+        if entry.contents is not None and entry.contents.checkpoint is not None:
+            checkpoints.update([entry.contents.checkpoint])
+    yield from _problems_of_checkpoints(log, checkpoints)
+    if LATEST.removeprefix(f"{FOLDER}/") in log.names() and log.noted() < 0:
+        yield DamagedStateError(
+            LATEST, log.place, "it is damaged; nothing relies on it"
+        )
+
+
+def _follows(replay: _Replay, entry: LogEntry) -> bool:
+    try:
+        return replay.follow(entry)
+    except Exception:  # noqa: BLE001  whatever is wrong with what Delta was told
+        return False
+
+
+class _Replay:
+    """What Delta makes of one entry after the other."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[int, int]] | None = {}
+        self._about: Mapping[str, Any] | None = None
+
+    def lose(self) -> None:
+        """Forget what came before an entry that cannot be read."""
+        self._files = self._about = None
+
+    def follow(self, entry: LogEntry) -> bool:
+        """Go on with an entry; tell whether it says of itself what Delta reads."""
+        for kind, fields in entry.actions:
+            if kind == "metaData":
+                self._about = fields
+            elif kind == "add" and self._files is not None:
+                rows = json.loads(fields["stats"])["numRecords"]
+                self._files[fields["path"]] = (rows, fields["size"])
+            elif kind == "remove" and self._files is not None:
+                self._files.pop(fields["path"], None)
+        contents = entry.contents
+        if contents is None:
+            return True
+        if any(kind == "protocol" and it != PROTOCOL for kind, it in entry.actions):
+            return False
+        files = {file.path: (file.rows, file.size) for file in contents.files.values()}
+        fits = self._files in (None, files) and self._describes(contents)
+        self._files = files
+        return fits
+
+    def _describes(self, contents: Contents) -> bool:
+        about = self._about
+        if about is None:
+            return True
+        columns = _columns(Schema.from_json(about["schemaString"]))
+        return (
+            contents.table in ("", about["id"])
+            and about["partitionColumns"] == [PART]
+            and about["configuration"] == SETTINGS
+            and columns == _columns(_schema(contents.width))
+        )
+
+
+# ---------------------------------------------------------------------- checkpoints
+
+
+def record_checkpoint(log: Log, delta: DeltaTable) -> tuple[str, str] | None:
+    """Make a checkpoint if it is time for one; return its path and digest.
+
+    Entries say all that checkpoints say, so a failure is no harm.
+    """
+    version = delta.version()
+    if version % CHECKPOINT_EVERY:
+        return None
+    try:
+        delta.create_checkpoint()
+        path = next(path for at, path in log.checkpoints() if at == version)
+        return path, sha256(log.read(path)).hexdigest()
+    except Exception:  # noqa: BLE001  the commit is there, and that is what counts
+        return None
+
+
+def _problems_of_checkpoints(
+    log: Log, digests: Mapping[str, str]
+) -> Iterator[DamagedStateError]:
+    found = dict(log.checkpoints())
+    for version, path in found.items():
+        if path in digests:
+            is_whole = sha256(log.read(path)).hexdigest() == digests[path]
+        else:
+            is_whole = _reads_well(log, version)
+        if not is_whole:
+            yield DamagedStateError(path, log.place, "the checkpoint is damaged")
+    if LAST_CHECKPOINT.removeprefix(f"{FOLDER}/") in log.names():
+        try:
+            named = json.loads(log.read(LAST_CHECKPOINT))["version"]
+        except (ValueError, KeyError, TypeError):
+            named = None
+        if named not in found:
+            reason = "it is damaged, or names a checkpoint that is missing"
+            yield DamagedStateError(LAST_CHECKPOINT, log.place, reason)
+
+
+def _reads_well(log: Log, version: int) -> bool:
+    """Whether Delta reads a version well that has a checkpoint of its own."""
+    try:
+        delta = DeltaTable(log.place, version, storage_options=dict(log.options))
+        return _agrees(delta, log.contents(version))
+    except Exception:  # noqa: BLE001  whatever Delta says of damage
+        return False
