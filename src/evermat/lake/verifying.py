@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evermat.lake.errors import StateError, no_state, step
 from evermat.lake.integrity import problems_of_log, verify_file
-from evermat.lake.log import Log
+from evermat.lake.log import FOLDER, Log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,8 +35,7 @@ class Verification:
     """What was found when a state was verified.
 
     Attributes:
-        versions: the versions that can be read, without those that were given up when
-            the state went back to an older one.
+        versions: the versions that can be read.
         oldest: the oldest version that was not vacuumed.
         latest: the latest version.
         files: how many data files were read.
@@ -44,6 +43,8 @@ class Verification:
         without_digest: how many of them an older Evermat wrote, so that little could be
             verified.
         problems: what is wrong.
+        left_behind: the same for files that only versions need which were given up when
+            the state went back to an older one; they stay until they are vacuumed.
     """
 
     place: str
@@ -54,23 +55,12 @@ class Verification:
     size: int
     without_digest: int
     problems: tuple[Problem, ...]
+    left_behind: tuple[Problem, ...]
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
-
-
-@dataclass(slots=True)
-class _Found:
-    reasons: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, list[int]] = field(default_factory=dict)
-
-    def add(self, error: StateError, file: str, version: int | None = None) -> None:
-        self.reasons.setdefault(file, error.message)
-        spoiled = self.versions.setdefault(file, [])
-        if version is not None and version not in spoiled:
-            spoiled.append(version)
 
 
 def verify(
@@ -89,56 +79,84 @@ def verify(
     with step(f"verify the state at `{place}`"):
         if Path(str(place)).is_file() or log.latest() < 0:
             raise no_state(place)
-        found = _Found()
+        return _Verifier(log).run()
+
+
+class _Verifier:
+    """Looks at one version after the other, and at each file once."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._latest = log.latest()
+        self._files: dict[str, DataFile] = {}
+        self._damage: dict[str, StateError | None] = {}
+        self._reasons: dict[str, str] = {}
+        self._spoiled: dict[str, list[int]] = {}
+
+    def run(self) -> Verification:
+        log, latest = self._log, self._latest
         for problem in problems_of_log(log):
-            found.add(problem, problem.file)
-        return _verified(log, found)
+            self._add(problem, problem.file)
+        oldest, given_up = log.oldest(), log.given_up()
+        readable = [
+            version
+            for version in range(oldest, latest + 1)
+            if self._is_readable(version, is_given_up=version in given_up)
+        ]
+        problems: list[Problem] = []
+        left_behind: list[Problem] = []
+        for file, reason in self._reasons.items():
+            spoiled = tuple(self._spoiled[file])
+            matters = not spoiled or not given_up.issuperset(spoiled)
+            (problems if matters else left_behind).append(
+                Problem(file, reason, spoiled)
+            )
+        return Verification(
+            place=log.place,
+            versions=tuple(readable),
+            oldest=oldest,
+            latest=latest,
+            files=len(self._files),
+            size=sum(file.size for file in self._files.values()),
+            without_digest=sum(each.digest is None for each in self._files.values()),
+            problems=tuple(problems),
+            left_behind=tuple(left_behind),
+        )
 
-
-def _verified(log: Log, found: _Found) -> Verification:
-    oldest, latest = log.oldest(), log.latest()
-    files: dict[str, DataFile] = {}
-    damage: dict[str, StateError | None] = {}
-    readable: list[int] = []
-    given_up = log.given_up()
-    for version in range(oldest, latest + 1):
-        if version in given_up:
-            continue
+    def _is_readable(self, version: int, *, is_given_up: bool) -> bool:
         try:
-            contents = log.contents(version)
+            contents = self._log.contents(version)
         except StateError as error:
-            found.add(error, getattr(error, "file", log.place), version)
-            continue
-        is_whole = True
+            # What others wrote in a version that was given up is no problem any more.
+            if not is_given_up:
+                self._add(error, getattr(error, "file", FOLDER), version)
+            return False
+        is_readable = True
         for file in contents.files.values():
-            if file.path not in files:
-                files[file.path] = file
-                damage[file.path] = _damage(log, file)
-            problem = damage[file.path]
-            if problem is not None:
-                is_whole = False
-                found.add(problem, file.path, version)
-        if is_whole:
-            readable.append(version)
-    return Verification(
-        place=log.place,
-        versions=tuple(readable),
-        oldest=oldest,
-        latest=latest,
-        files=len(files),
-        size=sum(file.size for file in files.values()),
-        without_digest=sum(file.digest is None for file in files.values()),
-        problems=tuple(
-            Problem(file, reason, tuple(found.versions[file]))
-            for file, reason in found.reasons.items()
-        ),
-    )
+            problem = self._problem(file)
+            if problem is None:
+                continue
+            is_readable = False
+            # Older states keep no record of what was vacuumed.
+            is_vacuumed = isinstance(problem.__cause__, FileNotFoundError)
+            if file.digest or not is_vacuumed or version == self._latest:
+                self._add(problem, file.path, version)
+        return is_readable
 
+    def _problem(self, file: DataFile) -> StateError | None:
+        """What is wrong with a file, of which versions have many in common."""
+        if file.path not in self._files:
+            self._files[file.path] = file
+            self._damage[file.path] = None
+            try:
+                with step(f"read `{file.path}` of the state at `{self._log.place}`"):
+                    verify_file(self._log, file)
+            except StateError as error:
+                self._damage[file.path] = error
+        return self._damage[file.path]
 
-def _damage(log: Log, file: DataFile) -> StateError | None:
-    try:
-        with step(f"read `{file.path}` of the state at `{log.place}`"):
-            verify_file(log, file)
-    except StateError as error:
-        return error
-    return None
+    def _add(self, error: StateError, file: str, version: int | None = None) -> None:
+        self._reasons.setdefault(file, error.message)
+        spoiled = self._spoiled.setdefault(file, [])
+        if version is not None:
+            spoiled.append(version)
