@@ -118,12 +118,14 @@ stores = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings=CONTEXT,
-    help="""What `--store` keeps: versions, changes, old files.
+    help="""What `--store` keeps: versions, changes, old files, damage.
 
     \b
     evermat store history kept/             the versions
     evermat store changes kept/ --since 3   facts that came and left
     evermat store vacuum kept/ --keep 10    remove what only older versions need
+    evermat store verify kept/              is everything what was written?
+    evermat store restore kept/ --to 7      go on from an older version
     """,
 )
 
@@ -182,4 +184,43 @@ def vacuum(
 
     output = Output(is_json=json)
     vacuum_store(place, keep, hours, output)
+    output.finish()
+
+
+@stores.command()
+def verify(place: Place, json: Json = False) -> None:
+    """Check every file of every version; exit with 1 if something is damaged.
+
+    All bytes are read, and compared with the digests that were written with them. Data
+    that others wrote into the store are damage as well.
+    """
+    from evermat.cli import OK, WRONG_INPUT
+    from evermat.cli.output import Output
+    from evermat.cli.stores import verify_store
+
+    output = Output(is_json=json)
+    is_whole = verify_store(place, output)
+    output.finish()
+    raise typer.Exit(OK if is_whole else WRONG_INPUT)
+
+
+@stores.command()
+def restore(
+    place: Place,
+    to: Annotated[
+        int,
+        typer.Option(metavar="VERSION", help="The version to go back to.", min=0),
+    ],
+    json: Json = False,
+) -> None:
+    """Make an older version the newest again, and mend the log if it is damaged.
+
+    The version is repeated by a new one. Nothing is removed: the versions in between
+    stay until they are vacuumed.
+    """
+    from evermat.cli.output import Output
+    from evermat.cli.stores import restore_store
+
+    output = Output(is_json=json)
+    restore_store(place, to, output)
     output.finish()

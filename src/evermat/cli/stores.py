@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from evermat.cli.changing import apply_updates
@@ -12,11 +12,13 @@ from evermat.lang.printer import Printer
 from evermat.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from types import ModuleType
 
     from evermat.cli.jobs import Job, Loaded
     from evermat.cli.output import Output
+    from evermat.lake import Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ def show_history(place: str, output: Output) -> None:
             "time": each.time.isoformat(),
             "added": dict(each.added),
             "removed": dict(each.removed),
+            "restored": each.restored,
         }
         for each in versions
     ]
@@ -103,6 +106,58 @@ def vacuum_store(place: str, keep: int, hours: int, output: Output) -> None:
     removed = _lake().vacuum(place, keep=keep, hours=hours)
     output.document["removed"] = removed
     output.say(f"removed {counted(len(removed), 'file')}")
+
+
+def verify_store(place: str, output: Output) -> bool:
+    """A table of what was checked, and of what is damaged; whether nothing is."""
+    found: Verification = _lake().verify(place)
+    output.document |= asdict(found)
+    output.table(
+        ["checked", "count"],
+        [
+            ["versions from", found.oldest],
+            ["versions to", found.latest],
+            ["versions that can be read", len(found.versions)],
+            ["data files", found.files],
+            ["bytes of data", found.size],
+            ["data files without a digest", found.without_digest],
+            ["damaged files", len(found.problems)],
+            ["damaged files of versions given up", len(found.left_behind)],
+        ],
+    )
+    for title, problems in (
+        ("damaged", found.problems),
+        ("damaged, and needed by versions only that were given up", found.left_behind),
+    ):
+        if problems:
+            output.heading(title)
+            output.table(
+                ["file", "versions", "reason"],
+                [[each.file, _ranges(each.versions), each.reason] for each in problems],
+            )
+    if found.problems and found.versions:
+        output.say(f"the newest version that can be read is {max(found.versions)}")
+    return found.is_whole
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers in ascending order, those in a row as a range: 1-3, 7."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in found
+    )
+
+
+def restore_store(place: str, to: int, output: Output) -> None:
+    """Go back to a version, and say which number it has now."""
+    version = _lake().restore(place, to=to)
+    output.document |= {"restored": to, "version": version}
+    output.say(f"version {to} is restored as version {version} of {place}")
 
 
 def _lake() -> ModuleType:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, gist
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 class StateError(EvermatError, OSError):
@@ -17,12 +17,14 @@ class StateError(EvermatError, OSError):
 
     Attributes:
         step: what was being done.
+        reason: why that could not be done.
     """
 
     code: ClassVar[str] = "EM741"
 
     def __init__(self, step: str, reason: str, *, help: str = "") -> None:  # noqa: A002  as everywhere
         self.step = step
+        self.reason = reason
         super().__init__(f"cannot {step}: {reason}", help=help)
 
 
@@ -34,6 +36,16 @@ def no_state(place: str | Path) -> StateError:
         help="check the place; `KnowledgeBase(rules, state=…)` and "
         "`evermat run --store …` make a state",
     )
+
+
+def require_folder(place: str | Path) -> None:
+    """Refuse a place that is a file."""
+    if Path(str(place)).is_file():
+        raise StateError(
+            f"open the state at `{place}`",
+            "it is a file, and a state is a folder",
+            help="name another place",
+        )
 
 
 class StateConflictError(EvermatError, RuntimeError):

@@ -26,6 +26,7 @@ from evermat.lake.errors import (
     StateConflictError,
     StateError,
     no_state,
+    require_folder,
     step,
 )
 from evermat.lake.integrity import (
@@ -71,6 +72,7 @@ def restore(
         StateConflictError: somebody else has committed meanwhile.
         StateError: there is no state, or the place cannot be written.
     """
+    require_folder(place)
     log = Log(str(place), dict(storage_options or {}))
     with step(f"restore the state at `{place}`"):
         if log.latest() < 0:
@@ -91,8 +93,8 @@ def _whole(log: Log, version: int) -> Contents:
     """What a version consists of, all of which is there."""
     try:
         if not log.oldest() <= version <= log.latest():
-            message = f"versions go from {log.oldest()} to {log.latest()}"
-            raise StateError(f"read version {version}", message)  # noqa: TRY301
+            reason = f"versions go from {log.oldest()} to {log.latest()}"
+            raise StateError(f"read version {version}", reason)  # noqa: TRY301
         contents = log.contents(version)
         for file in contents.files.values():
             verify_file(log, file)

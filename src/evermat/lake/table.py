@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -33,6 +32,7 @@ from evermat.lake.errors import (
     MissingVersionError,
     StateConflictError,
     StateError,
+    require_folder,
     step,
 )
 from evermat.lake.integrity import (
@@ -49,6 +49,7 @@ from evermat.lake.storage import open_folder, uri_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
     from deltalake.transaction import AddAction, RemoveAction
@@ -112,12 +113,7 @@ class StateTable:
             StateError: the place cannot be read.
         """
         name = str(place)
-        if Path(name).is_file():
-            raise StateError(
-                f"open the state at `{name}`",
-                "it is a file, and a state is a folder",
-                help="name another place",
-            )
+        require_folder(name)
         log = Log(name, dict(options or {}))
         with step(f"open the state at `{name}`"), with_advice(log):
             if version is not None:

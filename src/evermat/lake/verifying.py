@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.lake.errors import StateError, no_state, step
+from evermat.lake.errors import StateError, no_state, require_folder, step
 from evermat.lake.integrity import problems_of_log, verify_file
 from evermat.lake.log import FOLDER, Log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from evermat.lake.data_files import DataFile
 
@@ -75,9 +75,10 @@ def verify(
     Raises:
         StateError: there is no state, or the place cannot be read.
     """
+    require_folder(place)
     log = Log(str(place), dict(storage_options or {}))
     with step(f"verify the state at `{place}`"):
-        if Path(str(place)).is_file() or log.latest() < 0:
+        if log.latest() < 0:
             raise no_state(place)
         return _Verifier(log).run()
 
@@ -156,7 +157,7 @@ class _Verifier:
         return self._damage[file.path]
 
     def _add(self, error: StateError, file: str, version: int | None = None) -> None:
-        self._reasons.setdefault(file, error.message)
+        self._reasons.setdefault(file, error.reason)
         spoiled = self._spoiled.setdefault(file, [])
         if version is not None:
             spoiled.append(version)
