@@ -134,7 +134,7 @@ def in_a_child(task: Callable[[], None]) -> None:
         os._exit(0)
 
 
-LINES = 1100
+LINES = 1800
 """An update runs about two thirds of so many lines, and the next one begins."""
 
 

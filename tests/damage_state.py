@@ -26,6 +26,7 @@ import evermat
 from evermat import lake
 from evermat.errors import EvermatError
 from evermat.lake import integrity
+from evermat.lake.data_files import listed
 from evermat.lake.layout import CLIQUES, FACTS, TERMS
 from evermat.lake.merging import summed_facts
 from evermat.lake.state import open_state
@@ -82,6 +83,8 @@ def stored(place: Path, version: int | None) -> dict[str, Any]:
     table = state._table  # noqa: SLF001  opening an engine for each would take long
     found: dict[str, Any] = {"version": state.version, "program": state.program}
     found["batch"] = state.last_batch("stream")
+    if version is None:  # what other readers of Delta tables see
+        found["delta"] = set(listed(table.delta))
     for part in (FACTS, CLIQUES):
         tables = [table.read(file) for file in table.files(part)]
         found[part] = _rows(summed_facts(tables))

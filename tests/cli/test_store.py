@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import evermat
+from evermat import lake
 from evermat.cli import (
     BUDGET_EXCEEDED,
     DOES_NOT_HOLD,
@@ -102,7 +103,9 @@ def test_versions_that_there_are_not(capsys: Shown) -> None:
         assert "versions go from 0 to 2" in shown
 
 
-@pytest.mark.parametrize("command", [["store", "history"], ["store", "vacuum"]])
+@pytest.mark.parametrize(
+    "command", [["store", "history"], ["store", "vacuum"], ["store", "verify"]]
+)
 def test_a_file_is_no_store(folder: Path, capsys: Shown, command: list[str]) -> None:
     (folder / "file").touch()
     assert run([*command, "file"]) == WRONG_INPUT
@@ -189,3 +192,38 @@ def test_a_budget_leaves_the_store_as_it_was(folder: Path, capsys: Shown) -> Non
     capsys.readouterr()
     assert reached(capsys) == ["b", "c", "d"]
     assert evermat.KnowledgeBase.open("kept").version == 2
+
+
+def test_damage_is_found_and_a_version_restored(folder: Path, capsys: Shown) -> None:
+    assert run(["store", "verify", "kept"]) == OK
+    assert "versions that can be read\t3\n" in capsys.readouterr().out
+    assert run(["update", *STORE, "--delete", "gone"]) == OK
+    assert run(["store", "vacuum", "kept", "--keep", "2"]) == OK
+    capsys.readouterr()
+    (name,) = lake.history("kept")[3].changes
+    (folder / "kept" / name).write_bytes(b"PAR1")
+    assert run(["store", "verify", "kept"]) == WRONG_INPUT
+    shown = capsys.readouterr().out
+    assert f"{name}\t3-4\tit has 4 bytes and not " in shown
+    assert "the newest version that can be read is 2\n" in shown
+    assert run(["query", *STORE, "reach(a, ?x)"]) == WRONG_INPUT
+    assert "`evermat store restore kept --to 2`" in capsys.readouterr().err
+    assert run(["store", "restore", "kept", "--to", "2"]) == OK
+    capsys.readouterr()
+    assert reached(capsys) == ["b", "c", "d"]
+    # The damaged file is one of versions that were given up.
+    assert run(["store", "verify", "kept"]) == OK
+    assert f"{name}\t3-4\t" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_older_version_becomes_the_newest(capsys: Shown) -> None:
+    assert run(["update", *STORE, "--delete", "gone"]) == OK
+    assert run(["store", "restore", "kept", "--to", "9"]) == WRONG_INPUT
+    assert "versions go from 0 to 3" in capsys.readouterr().err
+    assert run(["store", "restore", "kept", "--to", "2"]) == OK
+    assert "version 2 is restored as version 4 of kept\n" in capsys.readouterr().out
+    assert reached(capsys) == ["b", "c", "d"]
+    assert run(["store", "verify", "kept", "--json"]) == OK
+    document = json.loads(capsys.readouterr().out)
+    assert (document["versions"], document["problems"]) == ([0, 1, 2, 3, 4], [])

@@ -124,9 +124,14 @@ def test_a_damaged_log_is_mended_without_a_loss(
     assert contents(opened(tmp_path, "reference", version=3)) == versions[3]
     with pytest.raises(StateError, match="was damaged, and replaced"):
         opened(tmp_path, "reference", version=2)
+    with pytest.raises(MissingVersionError, match="version 2 is no longer known"):
+        list(lake.changes(tmp_path, since=1))
+    assert list(lake.changes(tmp_path, since=2))
     kb.insert("edge", [("x", "y")])
     assert lake.verify(tmp_path).is_whole
     assert DeltaTable(tmp_path).version() == latest + 1
+    lake.vacuum(tmp_path)
+    assert contents(opened(tmp_path, "reference")) == contents(kb)
 
 
 def test_an_entry_that_is_gone_is_missed(

@@ -195,7 +195,13 @@ def _leading_to(table: StateTable, since: int, last: int) -> list[Version]:
     at = last
     with with_advice(table.log):
         while at > since:
-            version = version_of(table.log.entry(at))
+            entry = table.log.entry(at)
+            if entry.contents is not None and entry.contents.is_lost:
+                raise MissingVersionError(
+                    f"what changed with version {at} is no longer known",
+                    help=f"its entry of the log was damaged; begin with version {at}",
+                )
+            version = version_of(entry)
             found.append(version)
             at = at - 1 if version.restored is None else version.restored
     if at < since:

@@ -128,7 +128,7 @@ def _is_whole(log: Log, file: DataFile, known: dict[str, bool]) -> bool:
 # ---------------------------------------------------------------------- Delta's log
 
 
-def opened_by_delta(log: Log) -> DeltaTable:
+def opened_by_delta(log: Log) -> tuple[DeltaTable, Contents]:
     """The table as `deltalake` reads it, which must be what the last entry says.
 
     Raises:
@@ -149,10 +149,11 @@ def opened_by_delta(log: Log) -> DeltaTable:
     latest = delta.version()
     if latest < log.noted():
         raise DamagedStateError(entry_path(latest + 1), log.place, "it is missing")
-    if not _agrees(delta, log.contents(latest)):
+    contents = log.contents(latest)
+    if not _agrees(delta, contents):
         _blame(log)
         raise DamagedStateError(FOLDER, log.place, "Delta reads another state from it")
-    return delta
+    return delta, contents
 
 
 def _agrees(delta: DeltaTable, contents: Contents) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.fs
 from deltalake import DeltaTable
 
+from evermat.errors import gist
 from evermat.lake.data_files import listed
 from evermat.lake.entries import WRITER, Contents, LogEntry, Origin, read_entry
 from evermat.lake.errors import DamagedStateError, ForeignCommitError, StateError
@@ -131,8 +132,13 @@ class Log:
                     raise self.foreign(newest)
                 path = entry_path(newest.version)
                 raise DamagedStateError(path, self.place, "it lost its digest")
-        table = DeltaTable(self.place, version, storage_options=dict(self.options))
-        return replace(as_delta_sees(table), batches=batches)
+        try:
+            table = DeltaTable(self.place, version, storage_options=dict(self.options))
+            return replace(as_delta_sees(table), batches=batches)
+        except Exception as error:
+            # The entries are whole as far as anybody can say: it is a checkpoint.
+            reason = f"Delta cannot read version {version}: {gist(str(error))}"
+            raise DamagedStateError(FOLDER, self.place, reason) from error
 
     def _lost(self, version: int) -> StateError:
         return StateError(

@@ -119,10 +119,10 @@ class StateTable:
             if version is not None:
                 return cls._old(log, version)
             try:
-                delta = opened_by_delta(log)
+                delta, contents = opened_by_delta(log)
             except TableNotFoundError:
                 return None
-            return cls(log, delta.version(), log.contents(delta.version()), delta)
+            return cls(log, delta.version(), contents, delta)
 
     @classmethod
     def _old(cls, log: Log, version: int) -> StateTable | None:
@@ -174,7 +174,7 @@ class StateTable:
         """The table as `deltalake` knows it."""
         if self._delta is None:
             with step(f"open the state at `{self.place}`"), with_advice(self.log):
-                self._delta = opened_by_delta(self.log)
+                self._delta, _ = opened_by_delta(self.log)
         return self._delta
 
     @property

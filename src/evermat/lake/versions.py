@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow.fs
 
 from evermat.lake.data_files import DataFile
-from evermat.lake.errors import StateSettingsError, no_state, step
+from evermat.lake.errors import StateError, StateSettingsError, no_state, step
 from evermat.lake.integrity import with_advice
 from evermat.lake.table import StateTable
 
@@ -111,11 +111,7 @@ def vacuum(
     since = datetime.now(UTC) - timedelta(hours=hours)
     with step(f"vacuum the state at `{place}`"), with_advice(table.log):
         oldest = _oldest_to_keep(table, keep, since)
-        needed = {
-            path
-            for version in range(oldest, table.version + 1)
-            for path in table.log.contents(version).files
-        }
+        needed = _needed(table, oldest)
         storage = table.log.storage
         selector = pyarrow.fs.FileSelector("", recursive=True)
         unneeded = sorted(
@@ -143,6 +139,22 @@ def _oldest_to_keep(table: StateTable, keep: int, since: datetime) -> int:
             break
         oldest -= 1
     return oldest
+
+
+def _needed(table: StateTable, oldest: int) -> set[str]:
+    """The files of some versions.
+
+    Raises:
+        StateError: nobody can say, and so nothing must be removed.
+    """
+    found: set[str] = set()
+    for version in range(oldest, table.version + 1):
+        try:
+            found.update(table.log.contents(version).files)
+        except StateError:
+            if version not in table.log.given_up():
+                raise
+    return found
 
 
 def _is_hidden(path: str) -> bool:
