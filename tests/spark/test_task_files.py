@@ -20,7 +20,6 @@ from evermat.engines.spark.task_files import (
     shared_out,
     write_task,
 )
-from evermat.io.digested_parquet import ROWS_IN_A_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -83,7 +82,7 @@ def test_rows_are_counted_while_they_are_written(
 
 
 def test_large_files_are_cut_and_small_ones_put_together() -> None:
-    rows = ROWS_IN_A_GROUP
+    rows = task_files.ROWS_IN_A_GROUP
     cut = pieces([("large", 3 * rows, "d"), ("small", 1, None), ("tiny", 0, None)])
     assert cut[:3] == [Piece("large", number, 3, rows, "d") for number in range(3)]
     shares = shared_out(cut, 2)

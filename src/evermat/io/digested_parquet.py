@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     Segment = tuple[int, str]
     """Where a row group ends, and its digest."""
 
-ROWS_IN_A_GROUP = 1 << 19
+ROWS_IN_A_GROUP = 1 << 20
+"""At most, as Arrow has it: each group has a dictionary of its own."""
 _KEY = b"evermat.row_groups"
 _OF_FOOTER, _OF_FILE = "footer:", "file:"
 _MAGIC = b"PAR1"

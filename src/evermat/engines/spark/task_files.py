@@ -18,7 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from evermat.engines.spark.tasks import map_in_tasks
-from evermat.io.digested_parquet import ROWS_IN_A_GROUP, DigestedFile, DigestedWriter
+from evermat.io.digested_parquet import DigestedFile, DigestedWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Open = Callable[[], FileSystem]
 
+ROWS_IN_A_GROUP = 1 << 19
 BYTES_IN_A_GROUP = 64 << 20
 _ROWS_AT_ONCE = 1 << 16
 _WRITTEN = "path string, rows bigint, size bigint, digest string, counts string"
