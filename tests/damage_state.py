@@ -274,7 +274,7 @@ class Trials:
                 if not same:
                     yield f"version {version} is another one"
         yield from self._look_from_outside(damaged)
-        if advice is not None and self.chance.random() < 0.1:
+        if advice is not None and self.chance.random() < 0.3:
             yield from self._restored(int(advice[1]))
 
     def _versions_to_open(self, touched: set[int]) -> list[int | None]:

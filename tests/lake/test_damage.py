@@ -134,6 +134,24 @@ def test_a_damaged_log_is_mended_without_a_loss(
     assert contents(opened(tmp_path, "reference")) == contents(kb)
 
 
+def test_what_delta_alone_was_told_is_mended_too(
+    tmp_path: Path, versions: dict[int, dict[str, Any]]
+) -> None:
+    latest = max(versions)
+    entry = tmp_path / entry_path(0)
+    text = entry.read_text(encoding="utf-8")
+    for there, other in (
+        ('"minReaderVersion":1', '"minReaderVersion":3'),
+        ("c2", "d2"),
+    ):
+        entry.write_text(text.replace(there, other), encoding="utf-8")
+        with pytest.raises(DamagedStateError, match=entry_path(0)):
+            opened(tmp_path, "reference")
+        assert lake.restore(tmp_path, to=latest) == latest
+        assert contents(opened(tmp_path, "reference")) == versions[latest]
+        assert lake.verify(tmp_path).versions == tuple(range(latest + 1))
+
+
 def test_an_entry_that_is_gone_is_missed(
     tmp_path: Path, versions: dict[int, dict[str, Any]]
 ) -> None:

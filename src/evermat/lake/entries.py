@@ -163,6 +163,7 @@ def read_entry(version: int, data: bytes) -> LogEntry:
     # Not `splitlines`, for which some characters within strings end a line.
     for line in data.decode("utf-8").strip("\n").split("\n"):
         ((kind, fields),) = json.loads(line).items()
+        _require(isinstance(fields, dict), f"`{kind}` has no fields")
         actions.append((kind, fields))
     info: Mapping[str, Any] = next(
         (fields for kind, fields in actions if kind == "commitInfo"), {}

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
 from evermat.io.digested_parquet import DamagedParquetError, DigestedFile
-from evermat.lake.entries import Origin
+from evermat.lake.entries import WRITER, Origin
 from evermat.lake.errors import DamagedStateError, ForeignCommitError, StateError
 from evermat.lake.layout import PART, PROGRAM, schema
 from evermat.lake.log import (
@@ -60,7 +60,7 @@ def open_file(log: Log, file: DataFile) -> Iterator[DigestedFile]:
         if file.digest is None:
             raise  # it may have been vacuumed, of which older states keep no record
         raise DamagedStateError(file.path, log.place, "it is missing") from error
-    except (DamagedParquetError, pa.ArrowInvalid) as error:
+    except (DamagedParquetError, pa.ArrowException) as error:
         raise DamagedStateError(file.path, log.place, str(error)) from error
 
 
@@ -142,7 +142,7 @@ def opened_by_delta(log: Log) -> tuple[DeltaTable, Contents]:
         if log.latest() < 0:
             raise
         _blame(log)
-        raise
+        raise DamagedStateError(FOLDER, log.place, "Delta finds no table") from None
     except Exception:
         _blame(log)
         raise
@@ -231,10 +231,11 @@ class _Replay:
     def __init__(self) -> None:
         self._files: dict[str, tuple[int, int]] | None = {}
         self._about: Mapping[str, Any] | None = None
+        self._number: int | None = 0
 
     def lose(self) -> None:
         """Forget what came before an entry that cannot be read."""
-        self._files = self._about = None
+        self._files = self._about = self._number = None
 
     def follow(self, entry: LogEntry) -> bool:
         """Go on with an entry; tell whether it says of itself what Delta reads."""
@@ -246,14 +247,20 @@ class _Replay:
                 self._files[fields["path"]] = (rows, fields["size"])
             elif kind == "remove" and self._files is not None:
                 self._files.pop(fields["path"], None)
+            elif kind == "txn" and fields["appId"] == WRITER:
+                self._number = fields["version"]
         contents = entry.contents
         if contents is None:
             return True
         if any(kind == "protocol" and it != PROTOCOL for kind, it in entry.actions):
             return False
         files = {file.path: (file.rows, file.size) for file in contents.files.values()}
-        fits = self._files in (None, files) and self._describes(contents)
-        self._files = files
+        fits = (
+            self._files in (None, files)
+            and self._number in (None, contents.number)
+            and self._describes(contents)
+        )
+        self._files, self._number = files, contents.number
         return fits
 
     def _describes(self, contents: Contents) -> bool:

@@ -122,7 +122,7 @@ class Log:
         batches: dict[str, int] = {}
         for each in range(newest.version, -1, -1):
             entry = self.entry(each)
-            if entry.update is not None and entry.update["batch"]:
+            if entry.update is not None and entry.update.get("batch"):
                 batches.setdefault(*entry.update["batch"])
             if entry.origin is Origin.OTHERS:
                 raise self.foreign(entry)

@@ -21,7 +21,6 @@ from evermat.lake.data_files import delta_actions, row_count
 from evermat.lake.entries import WRITER, Contents, as_logged
 from evermat.lake.errors import (
     DamagedStateError,
-    ForeignCommitError,
     RestoringError,
     StateConflictError,
     StateError,
@@ -33,11 +32,11 @@ from evermat.lake.integrity import (
     PROTOCOL,
     SETTINGS,
     newest_whole,
-    opened_by_delta,
+    problems_of_log,
     verify_file,
 )
 from evermat.lake.layout import PART, schema
-from evermat.lake.log import LAST_CHECKPOINT, Log, entry_path
+from evermat.lake.log import LAST_CHECKPOINT, LATEST, Log, entry_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,8 +77,13 @@ def restore(
         if log.latest() < 0:
             raise no_state(place)
         contents = _whole(log, to)
-        mended = _mend_entries(log)
-        if mended or not _is_well_read(log):
+        damaged = {
+            problem.file
+            for problem in problems_of_log(log)
+            if isinstance(problem, DamagedStateError)
+        }
+        if damaged - {LATEST}:
+            _mend_entries(log, damaged)
             _remove_checkpoints(log)
             contents = replace(contents, checkpoint=None)
         delta = DeltaTable(log.place, storage_options=dict(log.options))
@@ -150,17 +154,6 @@ def _lost(log: Log) -> int:
 # ------------------------------------------------------------------ mending the log
 
 
-def _is_well_read(log: Log) -> bool:
-    """Whether Delta reads from the log what its entries say."""
-    try:
-        opened_by_delta(log)
-    except ForeignCommitError:
-        return True
-    except Exception:  # noqa: BLE001  whatever Delta says of damage
-        return False
-    return True
-
-
 def _remove_checkpoints(log: Log) -> None:
     """Remove what repeats entries."""
     for _, path in log.checkpoints():
@@ -169,8 +162,8 @@ def _remove_checkpoints(log: Log) -> None:
         log.storage.delete_file(LAST_CHECKPOINT)
 
 
-def _mend_entries(log: Log) -> bool:
-    """Replace all entries that are damaged; tell whether there were any."""
+def _mend_entries(log: Log, damaged: set[str]) -> None:
+    """Replace all entries that are damaged."""
     entries: dict[int, LogEntry | None] = {}
     for version in range(log.latest() + 1):
         try:
@@ -180,17 +173,17 @@ def _mend_entries(log: Log) -> bool:
     before = Contents()
     table, created = _identity(entries)
     for version, entry in entries.items():
-        if entry is None:
-            contents = _replacement(entries, version, before)
-            path = entry_path(version)
+        contents = None if entry is None else entry.contents
+        path = entry_path(version)
+        if path in damaged:
             if path.rpartition("/")[2] in log.names():
                 log.write(f"{path}.damaged", log.read(path))
+            # Where it is Delta that was told something else, the version is known.
+            contents = contents or _replacement(entries, version, before)
             about = _description(table, created, contents.width)
-            log.write(path, _as_entry(before, contents, about))
-            before = contents
-        elif entry.contents is not None:
-            before = entry.contents
-    return None in entries.values()
+            update = None if entry is None else entry.update
+            log.write(path, _as_entry(before, contents, about, update))
+        before = contents or before
 
 
 def _identity(entries: Mapping[int, LogEntry | None]) -> tuple[str, int]:
@@ -210,7 +203,7 @@ def _replacement(
 
     The next entry says what its version consists of, and what it changed.
     """
-    lost = replace(before, version=version, is_lost=True, restored=None, actions=None)
+    lost = replace(before, version=version, is_lost=True, restored=None)
     after = entries.get(version + 1)
     if after is None or after.contents is None:
         return lost
@@ -242,7 +235,12 @@ def _description(table: str, created: int, width: int) -> dict[str, Any]:
     }
 
 
-def _as_entry(before: Contents, after: Contents, about: Mapping[str, Any]) -> bytes:
+def _as_entry(
+    before: Contents,
+    after: Contents,
+    about: Mapping[str, Any],
+    update: Mapping[str, Any] | None,
+) -> bytes:
     """An entry that leads from one version to another."""
     add = [
         replace(file, stats=row_count(file.rows))
@@ -257,7 +255,7 @@ def _as_entry(before: Contents, after: Contents, about: Mapping[str, Any]) -> by
         "operation": "WRITE",
         "operationParameters": {},
         "engineInfo": "evermat",
-        **replace(after, time=now).as_metadata(),
+        **replace(after, actions=None).as_metadata(update),
     }
     actions: list[tuple[str, Mapping[str, Any]]] = [
         ("commitInfo", info),

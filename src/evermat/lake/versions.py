@@ -12,6 +12,7 @@ import pyarrow.fs
 from evermat.lake.data_files import DataFile
 from evermat.lake.errors import StateError, StateSettingsError, no_state, step
 from evermat.lake.integrity import with_advice
+from evermat.lake.layout import part_of
 from evermat.lake.table import StateTable
 
 if TYPE_CHECKING:
@@ -61,15 +62,16 @@ def history(
 def version_of(entry: LogEntry) -> Version:
     """What an entry of the log says about its version."""
     update, contents = entry.update or {}, entry.contents
-    known = {} if contents is None else contents.files
-    time = entry.info["timestamp"] if contents is None else contents.time
-    batch = update.get("batch")
-    added = {
-        fields["path"]: DataFile(fields["path"], "", 0, fields["size"])
-        for kind, fields in entry.actions
-        if kind == "add"
-    }
-    paths = update.get("changes", ())
+    batch, paths = update.get("batch"), update.get("changes", ())
+    if contents is None:
+        time = entry.info.get("timestamp", 0)
+        known: Mapping[str, DataFile] = {
+            path: DataFile(path, part_of(path), 0, fields.get("size", 0))
+            for kind, fields in entry.actions
+            if kind == "add" and (path := fields.get("path"))
+        }
+    else:
+        time, known = contents.time, contents.files
     return Version(
         number=entry.version,
         time=datetime.fromtimestamp(time / 1000, UTC),
@@ -79,7 +81,7 @@ def version_of(entry: LogEntry) -> Version:
         changes=tuple(paths),
         is_update=entry.update is not None,
         restored=None if contents is None else contents.restored,
-        files=tuple(known.get(path) or added[path] for path in paths),
+        files=tuple(known[path] for path in paths if path in known),
     )
 
 
