@@ -140,10 +140,9 @@ def test_what_delta_alone_was_told_is_mended_too(
     latest = max(versions)
     entry = tmp_path / entry_path(0)
     text = entry.read_text(encoding="utf-8")
-    for there, other in (
-        ('"minReaderVersion":1', '"minReaderVersion":3'),
-        ("c2", "d2"),
-    ):
+    changes = {'"minReaderVersion":1': '"minReaderVersion":3', r"\"c2\"": r"\"d2\""}
+    for there, other in changes.items():
+        assert there in text
         entry.write_text(text.replace(there, other), encoding="utf-8")
         with pytest.raises(DamagedStateError, match=entry_path(0)):
             opened(tmp_path, "reference")
