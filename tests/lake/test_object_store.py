@@ -14,8 +14,9 @@ import evermat
 from evermat import lake
 from evermat.engines.spark import task_files
 from evermat.engines.spark.task_files import write_task
-from evermat.lake.errors import StateConflictError, StateError
+from evermat.lake.errors import DamagedStateError, StateConflictError, StateError
 from evermat.lake.layout import FACTS
+from evermat.lake.log import entry_path
 from evermat.lake.table import StateTable
 from evermat.pipeline import Pipeline
 from evermat.pipeline.stream import StreamError, StreamSource, stream
@@ -72,6 +73,24 @@ def test_the_second_of_two_writers_is_told_so(bucket: str) -> None:
         first.insert("edge", [(3, 4)])
     assert first.count("edge") == 1
     assert evermat.KnowledgeBase.open(place).count("edge") == 2
+
+
+def test_damage_is_found_and_a_version_restored(bucket: str) -> None:
+    place = f"{bucket}/state"
+    kb = evermat.KnowledgeBase(REACH, engine="reference", state=place)
+    for node in range(3):
+        kb.insert("edge", [(node, node + 1)])
+    table = StateTable.open(place)
+    assert table is not None
+    table.log.write(entry_path(2), b"{}")
+    (problem,) = lake.verify(place).problems
+    assert problem.file == entry_path(2)
+    with pytest.raises(DamagedStateError, match=entry_path(2)):
+        evermat.KnowledgeBase.open(place, engine="reference")
+    assert lake.restore(place, to=3) == 5
+    again = evermat.KnowledgeBase.open(place, engine="reference")
+    assert set(again.facts("edge")) == {(0, 1), (1, 2)}
+    assert lake.verify(place).is_whole
 
 
 def test_what_the_store_says_is_told(bucket: str) -> None:
