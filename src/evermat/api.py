@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, TypedDict
 
+from evermat.allowed_paths import allowing
 from evermat.change import UncopiableError, check_sort
 from evermat.columns import table_of_rows
 from evermat.engine_abilities import place_of
@@ -89,6 +90,8 @@ class KnowledgeBase:
     [('b',)]
     """
 
+    _allow_paths: tuple[str | Path, ...] = ()
+
     def __init__(  # noqa: PLR0913  all but the rules by name
         self,
         rules: RuleInput | Iterable[RuleInput] | None = None,
@@ -103,6 +106,7 @@ class KnowledgeBase:
         spark: SparkSession | None = None,
         state: str | Path | LakeState | None = None,
         storage_options: Mapping[str, str] | None = None,
+        allow_paths: Iterable[str | Path] = (),
     ) -> None:
         """Make a knowledge base.
 
@@ -126,6 +130,8 @@ class KnowledgeBase:
             state: a path or URI where every update is kept. If there is a state, it
                 is taken up where it was left, and becomes that of the given rules.
             storage_options: for places that need them, as `deltalake` takes them.
+            allow_paths: where files of rules may name others to include or import,
+                besides their own folder; this holds for later updates, too.
 
         Raises:
             EvermatError: the rules cannot be read or are not valid.
@@ -140,7 +146,9 @@ class KnowledgeBase:
         chosen = _engine_of(engine, spark)
         self._slot = Slot()
         self.turn = RLock()
-        self._keeper = Keeper(chosen, manner, persistence, rules)
+        self._allow_paths = tuple(allow_paths)
+        with allowing(self._allow_paths):
+            self._keeper = Keeper(chosen, manner, persistence, rules)
 
     @classmethod
     def open(  # noqa: PLR0913  all but the place by name
@@ -282,7 +290,8 @@ class KnowledgeBase:
         """
         self._slot.require_free()
         request = _request(insert, delete, add_rules, remove_rules)
-        return self._keeper.plan(request, algorithm=algorithm)
+        with allowing(self._allow_paths):
+            return self._keeper.plan(request, algorithm=algorithm)
 
     def transaction(self, *, algorithm: str | None = None) -> Transaction:
         """Several changes as one: `with kb.transaction() as tx: tx.insert(…)`."""
@@ -488,12 +497,14 @@ class KnowledgeBase:
         batch: tuple[str, int] | None = None,
     ) -> Change:
         self._slot.require_free()
-        return self._keeper.change(request, algorithm=algorithm, batch=batch)
+        with allowing(self._allow_paths):
+            return self._keeper.change(request, algorithm=algorithm, batch=batch)
 
     @in_turn
     def _commit(self, request: Request, *, algorithm: str | None) -> Change:
         """Carry a transaction out."""
-        return self._keeper.change(request, algorithm=algorithm)
+        with allowing(self._allow_paths):
+            return self._keeper.change(request, algorithm=algorithm)
 
 
 def _listed_files(given: str | Path | Iterable[str | Path] | None) -> list[str | Path]:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 import pyarrow as pa
 
+from evermat.allowed_paths import is_allowed, require_allowed
 from evermat.columns import plain_texts, term_table
-from evermat.errors import EvermatError, Label
+from evermat.errors import EvermatError, Label, Source
 from evermat.io.column_types import TYPES
 from evermat.io.delimited import DIALECTS, Dialect, read_delimited
 from evermat.io.files import (
@@ -36,7 +37,7 @@ from evermat.lang.atom_names import names_in_atoms
 from evermat.lang.foreign.dlog import read_dlog
 from evermat.lang.foreign.nemo import read_nemo
 from evermat.lang.foreign.souffle import read_souffle
-from evermat.lang.parser import parse_program, program_text
+from evermat.lang.parser import parse_program, program_text, require_moderate
 from evermat.rdf.writing import write_facts
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def read_program(
     if isinstance(program, Path):
         name, text = str(program), program_text(program)
         folder = folder or program.parent
+    require_moderate(Source(name, text))
     match recognised(name, text) if syntax == "auto" else syntax:
         case "souffle":
             return read_souffle(text, name=name)
@@ -224,7 +226,10 @@ class _Source:
         if span is not None and not span.source.name.startswith("<"):
             own = Path(span.source.name).parent
         places = [own / path, self.folder / path, self.folder / "facts" / path]
-        return next((place for place in places if place.exists()), places[0])
+        allowed = [place for place in places if is_allowed(place, self.folder)]
+        if not {*allowed} & {*places[:2]}:
+            require_allowed(places[0], self.folder, self._labels())
+        return next((place for place in allowed if place.exists()), allowed[0])
 
     def _read_rdf(self, file: DataFile) -> pa.Table:
         if self.read_rdf is None:
@@ -381,6 +386,7 @@ def require_sinks(program: Program, folder: Path) -> None:
         if sink.path == _STANDARD_OUTPUT:
             continue
         path, options = folder / sink.path, dict(sink.options)
+        require_allowed(path, folder, _labels(sink))
         require_place(path)
         if options.keys() & {"form", "values"}:
             continue

@@ -12,6 +12,7 @@ from evermat.cli import DOES_NOT_HOLD
 from evermat.cli.options import (
     CONTEXT,
     AlgorithmOption,
+    AllowPath,
     Base,
     BudgetFacts,
     BudgetMemory,
@@ -115,6 +116,7 @@ def run(
     syntax: SyntaxOption = Syntax.AUTO,
     header: Header = None,
     base: Base = None,
+    allow_path: AllowPath = None,
     dry_run: DryRun = False,
     budget_rounds: BudgetRounds = None,
     budget_facts: BudgetFacts = None,
@@ -153,6 +155,7 @@ def run(
         header=header,
         base=base,
         is_dry_run=dry_run,
+        allow_paths=allow_path or [],
         budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
     output = Output(is_json=json)
@@ -191,6 +194,7 @@ def query(
     syntax: SyntaxOption = Syntax.AUTO,
     header: Header = None,
     base: Base = None,
+    allow_path: AllowPath = None,
     budget_rounds: BudgetRounds = None,
     budget_facts: BudgetFacts = None,
     budget_seconds: BudgetSeconds = None,
@@ -223,6 +227,7 @@ def query(
         header=header,
         base=base,
         budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
+        allow_paths=allow_path or [],
     )
     output = Output(is_json=json, has_terms=terms)
     answer(job, question, output, limit=limit, out=out)
@@ -277,6 +282,7 @@ def explain(
     syntax: SyntaxOption = Syntax.AUTO,
     header: Header = None,
     base: Base = None,
+    allow_path: AllowPath = None,
     dot: Annotated[
         bool, typer.Option("--dot", help="A graph for Graphviz, nothing else.")
     ] = False,
@@ -311,6 +317,7 @@ def explain(
         syntax=syntax,
         header=header,
         base=base,
+        allow_paths=allow_path or [],
     )
     form = Form.DOT if dot else Form.JSON if json else Form.TEXT
     holds = show_explanation(job, fact, form, derivations=derivations, limit=limit)
@@ -327,6 +334,7 @@ def check(
     strict: Annotated[
         bool, typer.Option("--strict", help="Warnings are errors too.")
     ] = False,
+    allow_path: AllowPath = None,
     json: Json = False,
 ) -> None:
     """Find mistakes in rules without running them.
@@ -335,11 +343,13 @@ def check(
     evermat check rules.dl
     evermat check --strict rules/*.dl
     """
+    from evermat.allowed_paths import allowing
     from evermat.cli.checking import check_files
     from evermat.cli.output import Output
 
     output = Output(is_json=json)
-    is_fine = check_files(rules, syntax, output, is_strict=strict)
+    with allowing(allow_path or []):
+        is_fine = check_files(rules, syntax, output, is_strict=strict)
     output.finish()
     if not is_fine:
         raise typer.Exit(1)

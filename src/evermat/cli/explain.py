@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from evermat.allowed_paths import allowing
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
 
@@ -28,7 +29,8 @@ def show_explanation(
     job: Job, fact: str, form: Form, *, derivations: int, limit: int | None
 ) -> bool:
     """Materialise and explain one fact; whether it holds."""
-    loaded = load(job, Output(is_json=True), question=fact)
+    with allowing(job.places()):
+        loaded = load(job, Output(is_json=True), question=fact)
     with loaded.progress.during("explaining"):
         explanation = loaded.kb.explain(fact, derivations=derivations, limit=limit)
     output = Output(is_json=form is Form.JSON)

@@ -60,6 +60,21 @@ class Job:
     base: str | None = None
     is_dry_run: bool = False
     budget: Budget | None = None
+    allow_paths: list[Path] = field(default_factory=list)
+
+    def places(self) -> list[Path]:
+        """Where files that rules and updates name may be: what the caller named."""
+        given = [*self.updates, *map(_fact_path, self.facts)]
+        if self.rules is not None:
+            given.append(self.rules)
+        folders = [path if path.is_dir() else path.parent for path in given]
+        return [*folders, *self.allow_paths]
+
+
+def _fact_path(place: str) -> Path:
+    """The path in `predicate=file`, or a path as it is."""
+    _, equals, rest = place.partition("=")
+    return Path(rest if equals and not Path(place).exists() else place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,13 @@ Base = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(metavar="IRI", help="What relative IRIs in RDF files begin with."),
 ]
+AllowPath = Annotated[
+    Optional[list[Path]],  # noqa: UP045
+    typer.Option(
+        metavar="DIR",
+        help="Let the rules include and import files there, too. May be repeated.",
+    ),
+]
 SyntaxOption = Annotated[
     Syntax,
     typer.Option("--syntax", help="How the rules are written; auto goes by suffix."),

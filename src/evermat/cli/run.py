@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evermat.allowed_paths import allowing
 from evermat.cli.changing import apply_updates, tell_version
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 
 def run_job(job: Job, output: Output) -> None:
     """Materialise, apply the updates, write the outputs."""
-    loaded = load(job, output)
-    _show_predicates(loaded.kb, output)
-    if job.updates:
-        apply_updates(job, loaded, output)
-    else:
-        tell_version(loaded.kb, output)
-    _write(job, loaded, output)
+    with allowing(job.places()):
+        loaded = load(job, output)
+        _show_predicates(loaded.kb, output)
+        if job.updates:
+            apply_updates(job, loaded, output)
+        else:
+            tell_version(loaded.kb, output)
+    with allowing(job.allow_paths):
+        _write(job, loaded, output)
 
 
 def answer(
@@ -42,7 +45,8 @@ def answer(
     if out is not None:
         require_place(out)
         require_writable(data_file(out))
-    kb = load(job, Output(is_json=True), question=question).kb
+    with allowing(job.places()):
+        kb = load(job, Output(is_json=True), question=question).kb
     result = kb.query(question)
     if out is not None:
         written = result.first(limit)

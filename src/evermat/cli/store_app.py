@@ -10,6 +10,7 @@ import typer
 from evermat.cli.options import (
     CONTEXT,
     AlgorithmOption,
+    AllowPath,
     Base,
     BudgetFacts,
     BudgetMemory,
@@ -64,6 +65,7 @@ def update(
     algorithm: AlgorithmOption = "auto",
     header: Header = None,
     base: Base = None,
+    allow_path: AllowPath = None,
     dry_run: DryRun = False,
     budget_rounds: BudgetRounds = None,
     budget_facts: BudgetFacts = None,
@@ -107,6 +109,7 @@ def update(
         base=base,
         is_dry_run=dry_run,
         budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
+        allow_paths=allow_path or [],
     )
     output = Output(is_json=json)
     update_store(job, named, output)

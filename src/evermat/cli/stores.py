@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from evermat.allowed_paths import allowing
 from evermat.cli.changing import apply_updates
 from evermat.cli.jobs import load, warn_of_unused
 from evermat.cli.updates import UpdateFile
@@ -49,8 +50,9 @@ def update_store(job: Job, named: NamedUpdate, output: Output) -> None:
     """Open a store and apply the update of the options, then those of files."""
     loaded = load(job, output)
     before = loaded.kb.predicates
-    first = named.read(loaded) if named else None
-    apply_updates(job, loaded, output, first)
+    with allowing(job.places()):
+        first = named.read(loaded) if named else None
+        apply_updates(job, loaded, output, first)
     if not (job.is_dry_run and named.add_rules):  # they may speak of the facts
         warn_of_unused(loaded.reader, loaded.kb, known=before)
 

@@ -21,11 +21,14 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from evermat.allowed_paths import require_allowed
 from evermat.errors import EvermatError, Label, Source, Span
 from evermat.io.files import FileMissingError
 from evermat.io.places import decoded
+from evermat.io.toml_text import read_toml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +106,7 @@ def _read_folder(folder: Path, reader: FactReader) -> UpdateFile:
 def _read_toml(path: Path, reader: FactReader) -> UpdateFile:
     text = decoded(path, path.read_bytes())
     try:
-        content = tomllib.loads(text)
+        content = read_toml(text, path.name)
     except tomllib.TOMLDecodeError as error:
         raise _not_toml(path, text, error) from error
     _refuse_unknown(path, content, _SECTIONS, "an update has")
@@ -128,7 +131,7 @@ def _facts(
     for predicate, rows in facts.items():
         match rows:
             case str():
-                read[predicate] = reader.read_file(path.parent / rows, predicate)
+                read[predicate] = reader.read_file(_named(path, rows), predicate)
             case list() if all(isinstance(row, list) for row in rows):
                 read[predicate] = [tuple(row) for row in rows]
             case list() if all(isinstance(row, dict) for row in rows):
@@ -144,7 +147,7 @@ def _facts(
 
 def _rules(path: Path, rules: dict[str, object], verb: str) -> list[RuleInput]:
     found: list[RuleInput] = []
-    for key, make in ((verb, str), (f"{verb}_file", path.parent.joinpath)):
+    for key, make in ((verb, str), (f"{verb}_file", partial(_named, path))):
         value = rules.get(key, [])
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
@@ -153,6 +156,13 @@ def _rules(path: Path, rules: dict[str, object], verb: str) -> list[RuleInput]:
             )
         found += [make(text) for text in texts]
     return found
+
+
+def _named(update: Path, name: str) -> Path:
+    """A file that an update names, which is beside or below it, or allowed."""
+    path = update.parent / name
+    require_allowed(path, update.parent)
+    return path
 
 
 def _table(path: Path, name: str, content: dict[str, object]) -> dict[str, object]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from evermat.columns import column_names, folded, rows_without_columns
+from evermat.input_limits import WidthError, input_limits
 from evermat.io.column_types import (
     UnknownColumnError,
     ValueFormatError,
@@ -170,6 +171,16 @@ def whole_lines(data: pa.Buffer) -> pa.Buffer:
     return pa.py_buffer(data.to_pybytes() + b"\n")
 
 
+def require_width(file: DataFile, columns: int) -> None:
+    """Refuse a file with too many columns.
+
+    Raises:
+        WidthError: it has.
+    """
+    if columns > input_limits().columns:
+        raise WidthError(f"`{file.path.name}` has {columns:,} columns", "columns")
+
+
 NO_ARGUMENTS = "()"
 """What stands for a fact without arguments where there has to be something."""
 
@@ -202,6 +213,7 @@ class _Texts:
 
     def read(self) -> pa.Table:
         """All fields as text, in columns `c1`, `c2` and so on."""
+        self._require_width()
         try:
             table = self._parse(_USUAL_COLUMNS)
             if table.num_columns > _USUAL_COLUMNS:
@@ -213,6 +225,13 @@ class _Texts:
         if self.dialect.quoting:
             self._check_last_quote(table)
         return table.rename_columns(column_names(table.num_columns))
+
+    def _require_width(self) -> None:
+        """Count the fields of the first record, before Arrow makes columns of them."""
+        start = bytes(self.data[:BLOCK])
+        if start.count(self.dialect.delimiter.encode()) >= input_limits().columns:
+            first = next(self._records(start.decode("utf-8", "replace")), ())
+            require_width(self.file, len(first))
 
     def _parse(self, columns: int) -> pa.Table:
         """Read at most so many columns as text; Arrow would guess the others."""

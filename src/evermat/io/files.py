@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evermat.errors import EvermatError, Label
+from evermat.io.unpacking import UnpackingStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,26 +141,25 @@ class DataFile:
         return self.format in RDF_SUFFIXES.values()
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[pa.NativeFile]:
+    def open(self) -> Iterator[pa.NativeFile | UnpackingStream]:
         """The uncompressed contents, as a stream."""
         if not self.path.is_file():
             raise FileMissingError(self.path)
         with contextlib.ExitStack() as stack:
             stream = stack.enter_context(pa.OSFile(str(self.path), "rb"))
-            if self.compression is not None:
-                compressed = pa.CompressedInputStream(stream, self.compression)
-                stream = stack.enter_context(compressed)
-            yield stream
+            if self.compression is None:
+                yield stream
+                return
+            name, compression = self.path.name, self.compression
+            yield stack.enter_context(UnpackingStream(stream, compression, name))
 
     def read(self) -> pa.Buffer:
         """The uncompressed contents, as a whole."""
-        with self.open() as stream:
-            if self.compression is None:
+        try:
+            with self.open() as stream:
                 return stream.read_buffer()
-            try:
-                return pa.py_buffer(stream.read())
-            except OSError as error:
-                raise self.damaged(error) from error
+        except OSError as error:
+            raise self.reading_error(error) from error
 
     @contextlib.contextmanager
     def replace(self) -> Iterator[pa.NativeFile]:
@@ -181,6 +181,10 @@ class DataFile:
             partial.replace(self.path)
         finally:
             partial.unlink(missing_ok=True)
+
+    def reading_error(self, error: OSError) -> EvermatError:
+        """The error for a file that cannot be read; ours stay as they are."""
+        return error if isinstance(error, EvermatError) else self.damaged(error)
 
     def damaged(self, cause: Exception) -> DamagedFileError:
         """The error for contents that do not fit the name."""

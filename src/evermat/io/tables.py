@@ -20,6 +20,8 @@ from evermat.columns import (
     require_values,
     term_table,
 )
+from evermat.errors import EvermatError
+from evermat.input_limits import require_unpacked
 from evermat.io.column_types import typed, types_by_column
 from evermat.io.delimited import (
     BLOCK,
@@ -28,8 +30,10 @@ from evermat.io.delimited import (
     Dialect,
     chosen,
     read_delimited,
+    require_width,
 )
 from evermat.io.files import FileMissingError, UnknownFormatError, data_file
+from evermat.io.json_shape import require_plain_json
 from evermat.io.places import MalformedFileError, decoded, label_at
 
 if TYPE_CHECKING:
@@ -159,34 +163,65 @@ def _with_types(
     return table
 
 
+_DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)
+"""What Arrow raises where a file is not what it says it is."""
+
+
 def _read_parquet(file: DataFile) -> pa.Table:
+    data = file.read()
     try:
-        table = arrow_parquet.read_table(pa.BufferReader(file.read()))
-    except (pa.ArrowInvalid, OSError) as error:
+        opened = arrow_parquet.ParquetFile(pa.BufferReader(data))
+        _require_moderate(file, opened.metadata, data.size)
+        table = opened.read()
+        table.validate(full=True)
+    except _DAMAGE as error:
         raise _as_damaged(file, error) from error
     return table.select([]) if table.column_names == [NO_ARGUMENTS] else table
 
 
+def _require_moderate(
+    file: DataFile, metadata: arrow_parquet.FileMetaData, size: int
+) -> None:
+    """Refuse a file that has or unpacks to far more than its size lets expect."""
+    require_width(file, metadata.num_columns)
+    groups = range(metadata.num_row_groups)
+    unpacked = sum(metadata.row_group(at).total_byte_size for at in groups)
+    # Runs of one value take no room in a file, and a byte or more each in memory.
+    cells = metadata.num_rows * metadata.num_columns
+    require_unpacked(file.path.name, size, max(unpacked, cells))
+
+
 def _read_arrow(file: DataFile) -> pa.Table:
-    data = pa.BufferReader(file.read())
+    data = file.read()
+    source = pa.BufferReader(data)
     try:
-        return arrow_feather.read_table(data)
-    except pa.ArrowInvalid:
-        data.seek(0)
-    try:
-        return pa.ipc.open_stream(data).read_all()
-    except (pa.ArrowInvalid, OSError) as error:
+        is_file = bytes(data[: len(_FEATHER)]) in {_FEATHER, _ARROW_FILE}
+        table = (
+            arrow_feather.read_table(source, memory_map=False)
+            if is_file
+            else pa.ipc.open_stream(source).read_all()
+        )
+        # Offsets that point elsewhere would end the process later.
+        table.validate(full=True)
+    except _DAMAGE as error:
         raise _as_damaged(file, error) from error
+    require_width(file, table.num_columns)
+    return table
+
+
+_ARROW_FILE = b"ARROW1"
+_FEATHER = b"FEA1\0\0"
 
 
 def _as_damaged(file: DataFile, error: Exception) -> Exception:
-    return error if isinstance(error, FileMissingError) else file.damaged(error)
+    return error if isinstance(error, EvermatError) else file.damaged(error)
 
 
 def _read_json_lines(file: DataFile) -> pa.Table:
     data = file.read()
     if not data.to_pybytes().strip():
         return pa.table({})
+    require_plain_json(file, data)
     blocks = arrow_json.ReadOptions(block_size=BLOCK)
     try:
         table = arrow_json.read_json(pa.BufferReader(data), blocks)
@@ -199,12 +234,13 @@ def _read_json_lines(file: DataFile) -> pa.Table:
             )
             options = arrow_json.ParseOptions(explicit_schema=schema)
             table = arrow_json.read_json(pa.BufferReader(data), blocks, options)
-    except pa.ArrowInvalid as error:
+        table.validate(full=True)
+    except (pa.ArrowException, ValueError) as error:
         raise _json_error(file, data.to_pybytes(), error) from error
-    return _with_large_integers(table, data)
+    return _with_large_integers(table, file, data)
 
 
-def _with_large_integers(table: pa.Table, data: pa.Buffer) -> pa.Table:
+def _with_large_integers(table: pa.Table, file: DataFile, data: pa.Buffer) -> pa.Table:
     """The table with integers that Arrow takes for doubles, as they are too large."""
     large = [
         name
@@ -215,7 +251,10 @@ def _with_large_integers(table: pa.Table, data: pa.Buffer) -> pa.Table:
     if not large:
         return table
     lines = data.to_pybytes().decode("utf-8-sig").split("\n")
-    records = [json.loads(line) for line in lines if line.strip()]
+    try:
+        records = [json.loads(line) for line in lines if line.strip()]
+    except ValueError as error:  # an object on several lines, or too many digits
+        raise _json_error(file, data.to_pybytes(), error) from error
     for name in large:
         numbers = [record.get(name) for record in records]
         if all(type(number) is int for number in numbers):
@@ -238,6 +277,9 @@ def _json_error(file: DataFile, data: bytes, cause: Exception) -> MalformedFileE
                 file.path, number, error.colno, text=line, remark=error.msg.lower()
             )
             return MalformedFileError("malformed JSON", labels=(label,))
+        except ValueError as error:
+            label = label_at(file.path, number, 1, text=line)
+            return MalformedFileError(f"malformed JSON: {error}", labels=(label,))
     return MalformedFileError(f"`{file.path.name}` cannot be read: {cause}")
 
 

@@ -7,12 +7,15 @@ be are checked, so that one report has all the mistakes of a text.
 from __future__ import annotations
 
 import gzip
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evermat.allowed_paths import PathNotAllowedError, require_allowed
 from evermat.errors import IncludeError, Label, ParseError, Source, raise_all
 from evermat.garbage import collection_paused
+from evermat.input_limits import ProgramSizeError, input_limits, require_unpacked
 from evermat.lang.checks import find_errors
 from evermat.lang.directives import DIRECTIVES, Directives
 from evermat.lang.other_notations import query_of_another_language
@@ -54,8 +57,9 @@ def parse_program(
     'reach'
     """
     namespace = Namespace(dict(prefixes or {}), base)
-    parts = _Parts(Directives(namespace), included={Path(name).resolve()})
-    _read_text(Source(name, text), folder or Path(), parts)
+    root = folder or Path()
+    parts = _Parts(Directives(namespace), included={Path(name).resolve()}, root=root)
+    _read_text(Source(name, text), root, parts)
     return parts.program()
 
 
@@ -137,13 +141,18 @@ def check_syntax(source: Source) -> list[ProgramError]:
 
 @dataclass
 class _Parts:
-    """What has been read of a program so far, included files and all."""
+    """What has been read of a program so far, included files and all.
+
+    Attributes:
+        root: files to include are beside or below it.
+    """
 
     directives: Directives
     rules: list[Rule] = field(default_factory=list)
     facts: list[Atom] = field(default_factory=list)
     problems: list[ProgramError] = field(default_factory=list)
     included: set[Path] = field(default_factory=set)
+    root: Path = field(default_factory=Path)
     follow_includes: bool = True
 
     def sizes(self) -> tuple[int, int]:
@@ -184,6 +193,7 @@ def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
 
     They may be pieces of the statement with the mistake, and only seem to be wrong.
     """
+    require_moderate(source)
     reader = StatementReader(source, parts.directives.namespace, parts.problems)
     before = parts.sizes()
     is_whole = True
@@ -208,6 +218,23 @@ def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
                 parts.shrink(here)
             is_whole = True
         before = here
+
+
+def require_moderate(source: Source) -> None:
+    """Refuse a text that has far more statements than a program, before it is read.
+
+    Raises:
+        ProgramSizeError: it has.
+    """
+    limits, text = input_limits(), source.text
+    rules = text.count(":-")
+    ends = text.count(").") + text.count(") .")
+    # Heads may have no arguments, and bodies may end with a comparison.
+    if rules > limits.rules:
+        raise ProgramSizeError(f"`{source.name}` has {rules:,} rules", "rules")
+    if ends - rules > limits.program_facts:
+        message = f"`{source.name}` has {ends - rules:,} facts"
+        raise ProgramSizeError(message, "program_facts")
 
 
 def _read_directive(reader: StatementReader, folder: Path, parts: _Parts) -> None:
@@ -236,7 +263,15 @@ def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
         reader.expect("string", "a file name in quotes")
         path = folder / reader.string_text(token)
     reader.expect(".", "`.` after the directive")
-    if path.resolve() in parts.included or not parts.follow_includes:
+    if not parts.follow_includes:
+        return
+    if token.kind != "name":
+        try:
+            require_allowed(path, parts.root, (Label(reader.span_of(token)),))
+        except PathNotAllowedError as problem:
+            parts.problems.append(problem)
+            return
+    if path.resolve() in parts.included:
         return
     parts.included.add(path.resolve())
     try:
@@ -280,9 +315,21 @@ def program_text(path: Path) -> str:
         UnicodeDecodeError: if the file is not in UTF-8.
         OSError: if the file cannot be read.
     """
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8-sig") as file:
-        return str(file.read())
+    if path.suffix != ".gz":
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    pieces: list[bytes] = []
+    with path.open("rb") as packed, gzip.open(packed) as file:
+        try:
+            while piece := file.read(_PIECE):
+                pieces.append(piece)
+                unpacked = len(pieces) * _PIECE
+                require_unpacked(path.name, packed.tell(), unpacked)
+        except (EOFError, zlib.error) as error:
+            raise OSError(None, f"it is not a whole gzip file ({error})") from error
+    return b"".join(pieces).decode("utf-8-sig").replace("\r\n", "\n")
+
+
+_PIECE = 1 << 20
 
 
 def _read_file(path: Path) -> str:

@@ -15,6 +15,7 @@ from evermat.errors import (
     UnknownPrefixError,
 )
 from evermat.functions import ARITHMETIC, COMPARISONS, FUNCTIONS
+from evermat.input_limits import ProgramSizeError, input_limits
 from evermat.lang import other_notations
 from evermat.lang.lexer import Token, tokenise
 from evermat.lang.suggestions import did_you_mean
@@ -51,6 +52,9 @@ NUMBER_KINDS = frozenset({"integer", "decimal", "double"})
 
 _MAXIMUM_OPERATIONS = 150
 """Operations in one body element or head; deeper trees would exhaust the stack."""
+
+_MANY = 1000
+"""Arguments below which nobody need look up the limit."""
 
 _ENDS = frozenset({",", ")", "]"})
 """What follows an argument."""
@@ -247,6 +251,10 @@ class ExpressionReader(TokenReader):
         while self.kind == ",":
             self.advance()
             arguments.append(self.argument())
+        if len(arguments) > _MANY and len(arguments) > input_limits().columns:
+            message = f"{what} has {len(arguments):,} arguments"
+            label = Label(self.span_of(opening))
+            raise ProgramSizeError(message, "columns", labels=(label,))
         if self.kind != ")":
             problem = self.unexpected(f"`,` or `)` in the arguments of {what}")
             problem.labels += (Label(self.span_of(opening), "opened here"),)

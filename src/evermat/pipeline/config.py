@@ -241,6 +241,7 @@ class Config:
     """A whole pipeline.
 
     Attributes:
+        allow_paths: where rules may include and import files, besides their folders.
         state: a path or URI where every version is kept; None keeps nothing.
         state_options: how to get there, as `deltalake` takes them.
     """
@@ -250,6 +251,7 @@ class Config:
     rules: tuple[Path, ...] = ()
     ontologies: tuple[Path, ...] = ()
     text: str = ""
+    allow_paths: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     engine: EngineSettings = field(default_factory=EngineSettings)
     state: str | None = None

@@ -12,6 +12,7 @@ from evermat.equality_modes import Equality
 from evermat.errors import raise_all
 from evermat.io.files import COMPRESSIONS, RDF_SUFFIXES, FileMissingError
 from evermat.io.places import decoded
+from evermat.io.toml_text import read_toml
 from evermat.maintenance.algorithms import NAMES as ALGORITHMS
 from evermat.pipeline.config import (
     DATABASE_FORMATS,
@@ -61,7 +62,7 @@ def read_config(file: str | Path) -> Config:
         raise FileMissingError(file)
     text = decoded(file, file.read_bytes())
     try:
-        content = tomllib.loads(text, parse_float=WrittenFloat)
+        content = read_toml(text, file.name, parse_float=WrittenFloat)
     except tomllib.TOMLDecodeError as error:
         label = toml_error(str(file), text, error)
         message = str(error).partition(" (at line")[0]
@@ -92,6 +93,7 @@ class _Reader:
             rules=self._files(program, "rules"),
             ontologies=self._files(program, "ontologies"),
             text=program.text("text"),
+            allow_paths=self._places(program, "allow_paths"),
             sources=tuple(self._source(each) for each in top.tables("source")),
             engine=_engine(top.table("engine")),
             state=self._place(state.optional_text("path")),

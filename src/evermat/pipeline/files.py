@@ -18,6 +18,7 @@ import pyarrow.fs as arrow_fs
 
 from evermat.errors import gist
 from evermat.io.files import COMPRESSIONS
+from evermat.io.unpacking import UnpackingStream
 from evermat.pipeline.problems import SourceError
 
 if TYPE_CHECKING:
@@ -214,13 +215,14 @@ _FAR = 1 << 30
 """Bytes of a file that are looked at again to tell the number of a line."""
 
 
-def opened(file: File) -> pa.NativeFile:
+def opened(file: File) -> pa.NativeFile | UnpackingStream:
     """A stream of the file's bytes, unpacked; one that can seek if it is not packed."""
     system, path = file_system(file.uri)
     try:
         if file.compression is None:
             return system.open_input_file(path)
-        return system.open_input_stream(path, compression=file.compression)
+        stream = system.open_input_file(path)
+        return UnpackingStream(stream, file.compression, file.name)
     except OSError as error:
         raise _unreachable(file.name, error) from error
 
@@ -281,7 +283,7 @@ def _blocks(split: Split) -> Iterator[tuple[int, bytes]]:
     """Blocks of whole lines, each with its place in the file."""
     with opened(split.file) as stream:
         position = split.start
-        if position:
+        if position and isinstance(stream, pa.NativeFile):
             # A line that begins right here is ours, so look at the byte before.
             position -= 1
             stream.seek(position)
@@ -308,7 +310,7 @@ def _blocks(split: Split) -> Iterator[tuple[int, bytes]]:
             yield position, rest
 
 
-def _rest_of_line(stream: pa.NativeFile) -> bytes:
+def _rest_of_line(stream: pa.NativeFile | UnpackingStream) -> bytes:
     pieces = []
     while block := stream.read(1 << 12):
         end = block.find(b"\n")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
 from evermat.columns import ColumnNamesError, declared_places, quoted_names
-from evermat.errors import gist
+from evermat.errors import EvermatError, gist
 from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS, Argument, Column
 from evermat.pipeline.conversions import NOTHING, TAKES, family
 from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
@@ -170,7 +170,7 @@ def opened_parquet(file: File) -> arrow_parquet.ParquetFile:
     system, path = file_system(file.uri)
     try:
         return arrow_parquet.ParquetFile(system.open_input_file(path))
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, ValueError) as error:
         raise damaged(file, error) from error
 
 
@@ -266,8 +266,8 @@ def _parquet_rows(split: Split, names: Sequence[str]) -> Iterator[Rows]:
                 columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                 yield Rows(columns, batch.num_rows, file.name, positions)
                 at += batch.num_rows
-    except (OSError, pa.ArrowException) as error:
-        if isinstance(error, SourceError):
+    except (OSError, pa.ArrowException, ValueError) as error:
+        if isinstance(error, EvermatError):
             raise
         raise damaged(file, error) from error
 

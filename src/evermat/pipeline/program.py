@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from evermat.allowed_paths import allowing
 from evermat.catalogue import Catalogue
 from evermat.fact_tables import fact_tables
 from evermat.lang.checks import require_valid
@@ -45,7 +46,8 @@ def read_pipeline_program(config: Config) -> PipelineProgram:
     texts: list[RuleInput] = [*config.rules]
     if config.text:
         texts.append(config.text)
-    read = read_rules(texts)
+    with allowing([config.file.parent, *config.allow_paths]):
+        read = read_rules(texts)
     program = read.program
     ignored: dict[str, int] = {}
     for path in config.ontologies:

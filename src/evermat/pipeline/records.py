@@ -106,7 +106,13 @@ def _listed(names: Sequence[str]) -> str:
 
 def _header(source: Source, file: File) -> list[str]:
     line = first_line(file)
-    return next(csv.reader([line], delimiter=source.delimiter), [])
+    try:
+        return next(csv.reader([line], delimiter=source.delimiter), [])
+    except csv.Error as error:
+        raise SourceError(
+            f"the first line of `{file.name}` does not name columns: {error}",
+            help="correct it, or say `header = false`",
+        ) from error
 
 
 def csv_rows(

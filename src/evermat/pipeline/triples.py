@@ -5,17 +5,23 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import TYPE_CHECKING
+from xml.parsers.expat import ExpatError
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyoxigraph
 
-from evermat.columns import TERM
 from evermat.pipeline.files import contents, lines_of
 from evermat.pipeline.mapping import Mapped
 from evermat.pipeline.records import not_unicode, rejected_lines
 from evermat.rdf.blank_nodes import Labelled, Numbered
-from evermat.rdf.lines import LineError, columns_of_lines, line_arrays
+from evermat.rdf.lines import (
+    NO_TRIPLE_TERMS,
+    LineError,
+    columns_of_lines,
+    line_arrays,
+)
+from evermat.rdf.nesting import is_deep, require_safe_xml, require_shallow_triples
 from evermat.rdf.reading import FORMATS, QUADS_AT_ONCE, RdfSyntaxError
 from evermat.rdf.xml_text import plain_xml
 
@@ -93,6 +99,8 @@ def _without_graphs(texts: pa.Array) -> pa.Array:
 
 
 def _triple_line(line: str) -> str:
+    if is_deep(line):
+        return line
     try:
         quads = list(pyoxigraph.parse(line, FORMATS["nq"]))
     except SyntaxError:
@@ -105,18 +113,29 @@ def _one_by_one(
     syntax: str, lines: Lines, wrong: list[tuple[int, str, str]]
 ) -> tuple[list[pa.Array], list[tuple[int, str, str]]]:
     """Lines of which many are wrong, or one of which nobody knows which it is."""
-    columns: list[list[pa.Array]] = [[pa.array([], TERM)] for _ in NAMES]
-    for at in range(len(lines.texts)):
-        line = lines.texts[at : at + 1]
-        try:
-            found = _columns(syntax, line)
-        except LineError as error:
-            reason = _reason(error.problem)
-            wrong.append((lines.positions[at].as_py(), line[0].as_py(), reason))
-            continue
-        for column, terms in zip(columns, found, strict=True):
-            column.append(terms)
-    return [pa.concat_arrays(column) for column in columns], wrong
+    right = []
+    for position, line in zip(
+        lines.positions.to_pylist(), lines.texts.to_pylist(), strict=True
+    ):
+        reason = _what_is_wrong(syntax, line)
+        if reason is not None:
+            wrong.append((position, line, reason))
+        right.append(reason is None)
+    kept = lines.texts.filter(pa.array(right, pa.bool_()))
+    return _columns(syntax, kept), wrong
+
+
+def _what_is_wrong(syntax: str, line: str) -> str | None:
+    """Why a line is no triple or quad, if it is none."""
+    if is_deep(line):
+        return NO_TRIPLE_TERMS
+    try:
+        for quad in pyoxigraph.parse(line, FORMATS[syntax]):
+            if isinstance(quad.object, pyoxigraph.Triple):
+                return NO_TRIPLE_TERMS
+    except SyntaxError as error:
+        return _reason(error)
+    return None
 
 
 def _reason(problem: SyntaxError | str) -> str:
@@ -134,8 +153,7 @@ def mapped_file(source: Source, file: File) -> Iterator[Mapped]:
     renaming = Numbered(_scope(file))
     predicate = source.facts[0].predicate
     nothing = rejected_lines(source.name, file.name, [])
-    data = contents(file)
-    text = plain_xml(data) if source.format == "rdf" else data
+    text = _safe(contents(file), source.format, file.name)
     try:
         quads = iter(
             pyoxigraph.parse(text, FORMATS[source.format], base_iri=source.base)
@@ -150,6 +168,19 @@ def mapped_file(source: Source, file: File) -> Iterator[Mapped]:
         raise RdfSyntaxError(f"`{file.name}`{where}: {_reason(error)}") from None
     except LineError as error:
         raise RdfSyntaxError(f"`{file.name}`: {_reason(error.problem)}") from None
+
+
+def _safe(data: bytes, syntax: str, name: str) -> bytes:
+    """A file that does its reader no harm."""
+    if syntax != "rdf":
+        require_shallow_triples(name, data.decode(errors="replace"))
+        return data
+    data = plain_xml(data)
+    try:
+        require_safe_xml(name, data)
+    except ExpatError as error:
+        raise RdfSyntaxError(f"`{name}`: {error}") from None
+    return data
 
 
 def _some(quads: Iterator[pyoxigraph.Quad]) -> list[pyoxigraph.Triple]:

@@ -11,12 +11,16 @@ import pyoxigraph
 
 from evermat.columns import TermSyntaxError, read_terms
 from evermat.columns.reading import quick_kinds
+from evermat.rdf.nesting import is_deep
 from evermat.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BYTES_AT_ONCE = 1 << 23
+NO_TRIPLE_TERMS = "triples as terms are not supported"
+"""What is said of lines with such."""
+
 _LITERALS = {Kind.STRING, Kind.TYPED, Kind.LANGUAGE}
 _ALLOWED = (
     {Kind.IRI, Kind.BLANK},
@@ -159,7 +163,12 @@ def _known_terms(
 def _parsed_lines(lines: pa.Array, is_plain: pa.Array, first_line: int) -> pa.Array:
     """The lines that are not plain, as pyoxigraph writes them once it has read them."""
     rows = pc.indices_nonzero(pc.invert(is_plain))
-    text = "\n".join(lines.take(rows).to_pylist())
+    others = lines.take(rows).to_pylist()
+    text = "\n".join(others)
+    if "<<" in text:
+        for row, line in zip(rows.to_pylist(), others, strict=True):
+            if is_deep(line):
+                raise LineError(NO_TRIPLE_TERMS, first_line + row)
     ntriples = pyoxigraph.RdfFormat.N_TRIPLES
     try:
         data = pyoxigraph.serialize(
@@ -180,5 +189,5 @@ def _second_look(lines: pa.Array) -> list[pa.Array]:
     try:
         return [read_terms(column) for column in texts]
     except TermSyntaxError as error:
-        problem = f"triples as terms are not supported: {error.text}"
+        problem = f"{NO_TRIPLE_TERMS}: {error.text}"
         raise LineError(problem, None) from None

@@ -24,10 +24,14 @@ from __future__ import annotations
 import warnings
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import chain, product
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.columns import constants
 from evermat.errors import EvermatError
+from evermat.input_limits import AxiomSizeError, NestingError, input_limits
+from evermat.lang.components import strong_components
 from evermat.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 from evermat.rdf.namespaces import OWL, RDF, RDFS
 from evermat.rdf.reading import read_rdf
@@ -35,7 +39,9 @@ from evermat.values import XSD, Constant, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
+
+_WORK_PER_RULE = 20
+"""Atoms, and steps that lead to none, in a rule that an axiom stands for."""
 
 Node = Variable | Term
 Body = tuple[Atom, ...]
@@ -92,7 +98,7 @@ def read_ontology(path: str | Path) -> Ontology:
         IgnoredAxiomsWarning: there are axioms that no rule stands for.
     """
     columns = map(constants, read_rdf(path).columns)
-    graph = _Graph(zip(*columns, strict=True))
+    graph = _Graph(zip(*columns, strict=True), Path(path).name)
     rules = dict.fromkeys(_rules(graph))
     ignored = dict(sorted(graph.ignored.items()))
     if ignored:
@@ -103,7 +109,11 @@ def read_ontology(path: str | Path) -> Ontology:
 class _Graph:
     """The triples of an ontology, by subject and predicate."""
 
-    def __init__(self, triples: Iterator[tuple[Constant, ...]]) -> None:
+    def __init__(self, triples: Iterator[tuple[Constant, ...]], name: str) -> None:
+        self._name = name
+        self._limits = input_limits()
+        self._work = 0
+        self._cyclic: frozenset[Constant] | None = None
         self.ignored: Counter[str] = Counter()
         self.by_predicate: dict[str, list[tuple[Constant, Constant]]] = defaultdict(
             list
@@ -135,16 +145,55 @@ class _Graph:
 
     def contains_itself(self, found: Constant) -> bool:
         """Whether a class without a name is, somewhere inside, a part of itself."""
-        seen: set[Constant] = set()
-        waiting = self._parts(found)
-        while waiting:
-            part = waiting.pop()
-            if part == found:
-                return True
-            if part.kind == Kind.BLANK and part not in seen:
-                seen.add(part)
-                waiting += self._parts(part)
-        return False
+        if self._cyclic is None:
+            self._cyclic = self._classes_in_cycles()
+        return found in self._cyclic
+
+    def _classes_in_cycles(self) -> frozenset[Constant]:
+        """The classes without names that are parts of themselves."""
+        nodes = {
+            subject: at
+            for at, subject in enumerate(
+                dict.fromkeys(each for each, _ in self._objects if _is_blank(each))
+            )
+        }
+        parts = [
+            [nodes[part] for part in self._parts(node) if part in nodes]
+            for node in nodes
+        ]
+        component = strong_components(parts)
+        sizes = Counter(component)
+        return frozenset(
+            node
+            for node, at in nodes.items()
+            if sizes[component[at]] > 1 or at in parts[at]
+        )
+
+    def begin_axiom(self) -> None:
+        """Start to count the work on an axiom."""
+        self._work = 0
+
+    def work(self, amount: int = 1) -> None:
+        """Count work on an axiom: an intersection of unions may take exponential.
+
+        Raises:
+            AxiomSizeError: it is too much.
+        """
+        self._work += amount
+        if self._work > _WORK_PER_RULE * self._limits.rules_per_axiom:
+            message = f"an axiom of `{self._name}` stands for too many rules"
+            raise AxiomSizeError(message, "rules_per_axiom")
+
+    def go_deeper(self, names: _Names) -> None:
+        """Count how deep class expressions are within each other.
+
+        Raises:
+            NestingError: it is too deep.
+        """
+        names.depth += 1
+        if names.depth > self._limits.nesting:
+            message = f"class expressions of `{self._name}` are nested too deeply"
+            raise NestingError(message, "nesting")
 
     def _parts(self, found: Constant) -> list[Constant]:
         parts: list[Constant] = []
@@ -162,9 +211,10 @@ class _Graph:
 
 @dataclass(slots=True)
 class _Names:
-    """New variables."""
+    """New variables, and how deep the expression is in which they stand."""
 
     count: int = field(default=0)
+    depth: int = field(default=0)
 
     def new(self) -> Variable:
         self.count += 1
@@ -174,6 +224,10 @@ class _Names:
 _X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
 _TYPE = Term(Constant(Kind.IRI, RDF + "type"))
 _SAME = Term(Constant(Kind.IRI, OWL + "sameAs"))
+
+
+def _is_blank(found: Constant) -> bool:
+    return found.kind == Kind.BLANK
 
 
 def _triple(subject: Node, predicate: Node, found: Node) -> Atom:
@@ -248,11 +302,12 @@ def _property_rules(graph: _Graph) -> Iterator[Rule]:
     yield from _inverses(graph)
     for predicate, subject in (("domain", _X), ("range", _Y)):
         for name, found in graph.pairs(RDFS + predicate):
+            graph.begin_axiom()
             body = (_link(graph, _X, name, _Y),)
             for head, more in _heads(graph, found, subject, _Names()):
                 yield _rule(head, *body, *more)
-    for name, chain in graph.pairs(OWL + "propertyChainAxiom"):
-        yield from _chain(graph, name, chain)
+    for name, links in graph.pairs(OWL + "propertyChainAxiom"):
+        yield from _chain(graph, name, links)
 
 
 def _inverses(graph: _Graph) -> Iterator[Rule]:
@@ -317,6 +372,7 @@ def _keys(graph: _Graph) -> Iterator[Rule]:
         if not keys:
             graph.ignore("owl:hasKey")
             continue
+        graph.begin_axiom()
         values = [Variable(f"v{at}") for at in range(len(keys))]
         body = [
             _link(graph, subject, key, value)
@@ -325,6 +381,7 @@ def _keys(graph: _Graph) -> Iterator[Rule]:
         ]
         for left in _bodies(graph, found, _X, _Names(100)):
             for right in _bodies(graph, found, _Y, _Names(200)):
+                graph.work(len(left) + len(right))
                 yield _rule(_triple(_X, _SAME, _Y), *left, *right, *body)
 
 
@@ -335,11 +392,13 @@ def _inclusion(graph: _Graph, left: Constant, right: Constant) -> Iterator[Rule]
     """The rules that say that members of one class are members of another."""
     if left == right:
         return
+    graph.begin_axiom()
     for body in _bodies(graph, left, _X, _Names()):
         if not body:
             graph.ignore("axiom about every thing")
             continue
         for head, more in _heads(graph, right, _X, _Names(100)):
+            graph.work(len(body))
             if head not in body:
                 yield _rule(head, *body, *more)
 
@@ -350,6 +409,7 @@ def _definitions(graph: _Graph) -> Iterator[Rule]:
         for name, _ in graph.pairs(OWL + predicate):
             if name.kind == Kind.BLANK:
                 continue
+            graph.begin_axiom()
             member = _triple(_X, _TYPE, Term(name))
             for body in _expression_bodies(graph, name, _X, _Names()):
                 if body and member not in body:
@@ -363,10 +423,13 @@ def _bodies(
     graph: _Graph, found: Constant, subject: Variable, names: _Names
 ) -> Iterator[Body]:
     """The ways to see that something is a member of a class."""
+    graph.work()
     if found.kind == Kind.BLANK and graph.contains_itself(found):
         graph.ignore("class that is part of itself")
     elif found.kind == Kind.BLANK:
+        graph.go_deeper(names)
         yield from _expression_bodies(graph, found, subject, names)
+        names.depth -= 1
     else:
         is_thing = found.text == OWL + "Thing"
         yield () if is_thing else (_triple(subject, _TYPE, Term(found)),)
@@ -400,23 +463,23 @@ def _expression_bodies(
 def _conjunctions(
     graph: _Graph, members: list[Constant], subject: Variable, names: _Names
 ) -> Iterator[Body]:
-    if not members:
-        yield ()
-        return
-    first, *rest = members
-    for body in _bodies(graph, first, subject, names):
-        for others in _conjunctions(graph, rest, subject, names):
-            yield (*body, *others)
+    ways = [list(_bodies(graph, member, subject, names)) for member in members]
+    for bodies in product(*ways):
+        graph.work(sum(map(len, bodies)))
+        yield tuple(chain.from_iterable(bodies))
 
 
 def _heads(
     graph: _Graph, found: Constant, subject: Variable, names: _Names
 ) -> Iterator[tuple[Atom, Body]]:
     """What a member of a class gains, each with what else must hold."""
+    graph.work()
     if found.kind == Kind.BLANK and graph.contains_itself(found):
         graph.ignore("class that is part of itself")
     elif found.kind == Kind.BLANK:
+        graph.go_deeper(names)
         yield from _expression_heads(graph, found, subject, names)
+        names.depth -= 1
     elif found.text == OWL + "Nothing":
         graph.ignore("owl:Nothing")
     elif _is_datatype(graph, found):
@@ -485,4 +548,5 @@ def _one_value(
         return
     for left in _bodies(graph, of_class, one, names):
         for right in _bodies(graph, of_class, other, names):
+            graph.work(len(left) + len(right))
             yield _triple(one, _SAME, other), (*links, *left, *right)

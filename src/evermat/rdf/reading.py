@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 import xml.parsers.expat
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from evermat.io.files import UnknownFormatError, data_file
 from evermat.io.places import decoded, label_at
 from evermat.rdf.blank_nodes import Labelled, Numbered, Unchanged
 from evermat.rdf.lines import LineError, Unmarked, columns_of_lines, line_arrays
+from evermat.rdf.nesting import Shallow, require_safe_xml
 from evermat.rdf.xml_text import plain_xml
 
 if TYPE_CHECKING:
@@ -125,7 +127,7 @@ def _from_lines(file: DataFile, renaming: Renaming) -> Iterator[pa.Table]:
         decoded(file.path, file.read().to_pybytes())
         raise file.damaged(error) from error
     except OSError as error:
-        raise _reading_error(file, error) from error
+        raise file.reading_error(error) from error
 
 
 def _from_parser(
@@ -135,7 +137,10 @@ def _from_parser(
         with file.open() as stream:
             is_xml = file.format == "rdf"
             # The parser reads from anything that can be read from.
-            source: Any = plain_xml(stream.read()) if is_xml else Unmarked(stream)
+            source: Any = _safe_xml(file, stream.read()) if is_xml else None
+            source = source or Shallow(
+                Unmarked(stream), file.path.name, partial(_text, file)
+            )
             quads = pyoxigraph.parse(source, FORMATS[file.format], base_iri=base)
             while batch := [quad.triple for quad in islice(quads, QUADS_AT_ONCE)]:
                 data = pyoxigraph.serialize(batch, format=FORMATS["nt"])
@@ -146,15 +151,20 @@ def _from_parser(
     except LineError as error:
         raise _syntax_error(file, error.problem) from None
     except OSError as error:
-        raise _reading_error(file, error) from error
+        raise file.reading_error(error) from error
+
+
+def _safe_xml(file: DataFile, data: bytes) -> bytes:
+    data = plain_xml(data)
+    try:
+        require_safe_xml(file.path.name, data)
+    except xml.parsers.expat.ExpatError as error:
+        raise _not_xml(file, data, error) from None
+    return data
 
 
 def _table(columns: list[pa.Array], renaming: Renaming) -> pa.Table:
     return pa.table([renaming.rename(column) for column in columns], names=COLUMNS)
-
-
-def _reading_error(file: DataFile, error: OSError) -> EvermatError:
-    return error if isinstance(error, EvermatError) else file.damaged(error)
 
 
 def _syntax_error(
@@ -166,7 +176,9 @@ def _syntax_error(
     message = re.sub(r"^Parser error at .*?\d: ", "", problem.msg)
     number = line or problem.lineno
     if not number:
-        return _xml_error(file, message)
+        # Pyoxigraph gives no place in RDF/XML.
+        message = f"`{file.path.name}`: {message}"
+        return RdfSyntaxError(message, help=_advice(message))
     text = _line(file, number)
     column = problem.offset or 1
     length = 1
@@ -178,17 +190,26 @@ def _syntax_error(
     )
 
 
-def _xml_error(file: DataFile, message: str) -> RdfSyntaxError:
-    """Pyoxigraph gives no place in RDF/XML; where XML itself is broken, expat does."""
-    data = plain_xml(file.read().to_pybytes())
+def _not_xml(
+    file: DataFile, data: bytes, error: xml.parsers.expat.ExpatError
+) -> RdfSyntaxError:
+    """What expat found, with the place, in the words of pyoxigraph if it agrees."""
+    lines = data.split(b"\n")
+    number = min(error.lineno, len(lines))
+    text = lines[number - 1].decode(errors="replace")
+    message = xml.parsers.expat.ErrorString(error.code)
     try:
-        xml.parsers.expat.ParserCreate("UTF-8").Parse(data, True)  # noqa: FBT003
-    except xml.parsers.expat.ExpatError as error:
-        lines = data.decode(errors="replace").split("\n")
-        text = lines[error.lineno - 1]
-        label = label_at(file.path, error.lineno, error.offset + 1, text=text)
-        return RdfSyntaxError(message, labels=(label,))
-    return RdfSyntaxError(f"`{file.path.name}`: {message}", help=_advice(message))
+        near = b"\n".join(lines[:number])
+        for _ in pyoxigraph.parse(near, FORMATS["rdf"], base_iri="u:"):
+            pass
+    except SyntaxError as other:
+        message = re.sub(r"^Parser error at .*?\d: ", "", other.msg)
+    label = label_at(file.path, error.lineno, error.offset + 1, text=text)
+    return RdfSyntaxError(message, labels=(label,))
+
+
+def _text(file: DataFile) -> str:
+    return str(file.read().to_pybytes().decode(errors="replace"))
 
 
 def _line(file: DataFile, number: int) -> str:

@@ -1,0 +1,96 @@
+"""A look at JSON lines before they are read.
+
+Arrow ends the process on values that are nested deeply, and makes a column of every
+name, as long as all rows: many lines with names of their own would fill any memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from evermat.input_limits import (
+    ALWAYS_ALLOWED,
+    NestingError,
+    UnpackedSizeError,
+    input_limits,
+)
+from evermat.io.delimited import require_width
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evermat.io.files import DataFile
+
+_SIGN = re.compile(rb'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)
+_NAME = re.compile(rb'("(?:[^"\\]|\\.)*")\s*(:?)', re.DOTALL)
+
+
+def require_plain_json(file: DataFile, data: pa.Buffer) -> None:
+    """Refuse lines that are nested deeply, or that have far too many columns.
+
+    Raises:
+        NestingError: they are nested.
+        WidthError, UnpackedSizeError: they have.
+    """
+    text = data.to_pybytes()
+    limit = input_limits().nesting
+    if not _is_flat(text) and _depth(text) > limit:
+        raise NestingError(f"`{file.path.name}` is nested too deeply", "nesting")
+    if not _has_same_names(text):
+        _require_names(file, text)
+
+
+def _is_flat(text: bytes) -> bool:
+    """Whether every object surely ends in its line: each follows the end of one."""
+    return (
+        b"[" not in text
+        and text.startswith(b"{")
+        and text.count(b"{") == text.count(b"}\n{") + 1
+    )
+
+
+def _lines(text: bytes) -> int:
+    return text.count(b"\n") + (not text.endswith(b"\n"))
+
+
+def _depth(text: bytes) -> int:
+    """How deep values are nested."""
+    signs = _SIGN.finditer(text)
+    steps = (1 if each[1] else -1 for each in signs if each[1] or each[2])
+    return max(accumulate(steps), default=0)
+
+
+def _has_same_names(text: bytes) -> bool:
+    """Whether all lines surely have the names of the first one, and no others."""
+    try:
+        first = json.loads(text.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(first, dict) or not 0 < len(first) <= _FEW:
+        return False
+    count = _lines(text)
+    names = [json.dumps(name, ensure_ascii=False).encode() + b":" for name in first]
+    return text.count(b'":') == count * len(names) and all(
+        text.count(name) == count for name in names
+    )
+
+
+_FEW = 64
+"""Names that are searched for in the text one by one."""
+
+
+def _require_names(file: DataFile, text: bytes) -> None:
+    names: set[bytes] = set()
+    count = 0
+    for found in _NAME.finditer(text):
+        if found[2]:
+            count += 1
+            names.add(found[1])
+    require_width(file, len(names))
+    cells = len(names) * _lines(text)
+    if cells > max(ALWAYS_ALLOWED, count * input_limits().unpacked_ratio):
+        message = f"the lines of `{file.path.name}` have {len(names):,} different names"
+        raise UnpackedSizeError(message, "unpacked_ratio")
