@@ -28,6 +28,7 @@ from evermat.maintenance.watch import Budget
 from evermat.questions import read_question
 from evermat.rdf import read_rdf
 from evermat.reading import Asked
+from evermat.redaction import keep_secret_options
 from evermat.result import Result
 from evermat.rule_inputs import listed
 from evermat.transaction import Slot, Transaction
@@ -141,6 +142,7 @@ class KnowledgeBase:
         persistence: Persistence | None = None
         if state is not None:
             settings = (counters, modules, equality)
+            keep_secret_options(storage_options or {})
             persistence = _persistence(state, settings, storage_options)
         manner = Manner(algorithm, equality, counters, modules, budget, progress)
         chosen = _engine_of(engine, spark)
@@ -180,6 +182,7 @@ class KnowledgeBase:
             MissingVersionError: there is no such version.
         """
         persistence = _persistence_module()
+        keep_secret_options(storage_options or {})
         opened, settings = persistence.existing_state(state, version, storage_options)
         return cls(
             engine=engine,

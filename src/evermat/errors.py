@@ -19,6 +19,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evermat.redaction import redacted
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -85,11 +87,11 @@ class EvermatError(Exception):
         law: str | None = None,
         help: str | None = None,  # noqa: A002  the word that users see
     ) -> None:
-        self.message = message
+        self.message = redacted(message)
         self.labels = labels
         self.law = law
-        self.help = help
-        super().__init__(message)
+        self.help = None if help is None else redacted(help)
+        super().__init__(self.message)
 
     @property
     def span(self) -> Span | None:
@@ -102,7 +104,7 @@ class EvermatError(Exception):
     def render(self) -> str:
         """The full text: what, where, law, help."""
         lines = [f"{type(self).__name__} [{self.code}]: {self.message}"]
-        lines += _render_labels(self.labels)
+        lines += map(redacted, _render_labels(self.labels))
         notes = [("reason", self.law), ("help", self.help)]
         indent = " " * _gutter(self.labels) if self.labels else ""
         lines += [f"{indent} = {word}: {text}" for word, text in notes if text]

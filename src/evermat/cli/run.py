@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from dataclasses import asdict, replace
@@ -112,6 +113,10 @@ def _output_file(job: Job, name: str) -> Path:
     return (job.out or Path()) / f"{name}.{job.form.lstrip('.')}"
 
 
+_LONGEST_NAME = 200
+"""Bytes of a file's name; suffixes follow, and 255 are the most there can be."""
+
+
 def file_names(predicates: Iterable[str]) -> dict[str, str]:
     """A name for the file of each predicate, which may be an IRI; no two are alike.
 
@@ -121,9 +126,13 @@ def file_names(predicates: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for predicate in predicates:
         plain = re.sub(r"[^\w.\-]+", "_", predicate).strip("_") or "facts"
-        taken, number = set(names.values()), 2
+        if plain.startswith(".") or len(plain.encode()) > _LONGEST_NAME:
+            digest = hashlib.blake2s(predicate.encode(), digest_size=8).hexdigest()
+            plain = f"{plain.lstrip('.')[:40]}_{digest}"
+        # Some file systems do not tell large letters from small ones.
+        taken, number = {each.casefold() for each in names.values()}, 2
         name = plain
-        while name in taken:
+        while name.casefold() in taken:
             name, number = f"{plain}_{number}", number + 1
         names[predicate] = name
     return names

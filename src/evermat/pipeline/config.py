@@ -208,7 +208,9 @@ def output_place(output: Output, what: str) -> str:
 
 def as_word(text: str, *, otherwise: str) -> str:
     """A text such as an IRI as a name of letters, digits, dots and dashes."""
-    return re.sub(r"[^\w.\-]+", "_", text).strip("_") or otherwise
+    word = re.sub(r"[^\w.\-]+", "_", text).strip("_") or otherwise
+    # `.` and `..` are folders of their own, and names with a dot first are hidden.
+    return re.sub(r"^\.+", "_", word)
 
 
 @dataclass(frozen=True, slots=True)

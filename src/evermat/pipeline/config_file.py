@@ -33,6 +33,7 @@ from evermat.pipeline.intake import needed_columns
 from evermat.pipeline.problems import ConfigError
 from evermat.pipeline.sections import Problems, Section, WrittenFloat, advice_for
 from evermat.pipeline.toml_places import Places, toml_error
+from evermat.redaction import keep_secret_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +74,10 @@ def read_config(file: str | Path) -> Config:
     problems = Problems(Places(str(file), text))
     config = _Reader(file, problems).config(Section(content, (), problems))
     raise_all(list(problems.found))
+    keep_secret_options(dict(config.state_options))
+    keep_secret_options(dict(config.engine.conf))
+    if config.stream is not None:
+        keep_secret_options(dict(config.stream.options))
     return config
 
 
@@ -261,7 +266,8 @@ class _Reader:
         for at, output in enumerate(outputs):
             key = "table" if output.format == "table" else "path"
             for what in output.predicates or (output.name,):
-                place = output_place(output, what).rstrip("/")
+                # Some file systems do not tell large letters from small ones.
+                place = output_place(output, what).rstrip("/").casefold()
                 if place in seen:
                     self._problems.add(
                         ("output", at, key),

@@ -12,6 +12,7 @@ import pyarrow.fs as arrow_fs
 from evermat.pipeline.files import file_system
 from evermat.pipeline.page import page
 from evermat.pipeline.problems import plain_output_errors
+from evermat.redaction import redacted_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -137,7 +138,8 @@ class RunReport:
 
     def document(self) -> dict[str, Any]:
         """The report as JSON values."""
-        return asdict(self)
+        document: dict[str, Any] = redacted_values(asdict(self))
+        return document
 
 
 def _title(written: Written) -> str:

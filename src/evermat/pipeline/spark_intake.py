@@ -33,6 +33,7 @@ from evermat.pipeline.intake import (
 from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows
 from evermat.pipeline.problems import SourceError, plain_output_errors
 from evermat.pipeline.spark_session import plain_spark_errors
+from evermat.redaction import keep_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -168,6 +169,7 @@ def _jdbc_options(database: Database) -> dict[str, str]:
     password = None
     if database.password_variable is not None:
         password = os.environ.get(database.password_variable)
+        keep_secret([password or ""])
         if password is None:
             raise SourceError(
                 f"the variable `{database.password_variable}` is not set",

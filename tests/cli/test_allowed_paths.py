@@ -1,0 +1,105 @@
+"""Programs name files beside or below them, or where the caller says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from evermat.allowed_paths import PathNotAllowedError
+from evermat.api import KnowledgeBase
+from evermat.cli.run import file_names
+from evermat.errors import EvermatError
+from evermat.pipeline.config import Output, output_place
+from evermat.program_files import read_program, write_sinks
+from evermat.redaction import keep_secret_options, redacted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """The folder of a program; beside it is a file with a secret."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (tmp_path / "secret.csv").write_text("hunter2,x\n")
+    (tmp_path / "secret.dl").write_text("hunter2 is the password\n")
+    (folder / "link.csv").symlink_to(tmp_path / "secret.csv")
+    return folder
+
+
+PROGRAMS = [
+    '@include "../secret.dl" .',
+    '@include "OUTSIDE/secret.dl" .',
+    '@import p "../secret.csv" .',
+    '@import p "link.csv" .',
+    '@import p "facts/../../secret.csv" .',
+    '@import p "a\\u0000b.csv" .',
+    '.decl p(x:number, y:number)\n.input p(filename="../secret.csv", delimiter=",")',
+    '@import p :- csv{resource="../secret.csv"} .',
+]
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_files_elsewhere_are_refused_unread(text: str, own: Path) -> None:
+    path = own / "rules.dl"
+    path.write_text(text.replace("OUTSIDE", str(own.parent)))
+    with pytest.raises(PathNotAllowedError) as caught:
+        KnowledgeBase(path, engine="reference")
+    assert "hunter2" not in str(caught.value)
+    assert "--allow-path" in str(caught.value)
+
+
+def test_the_caller_may_allow_them(own: Path) -> None:
+    path = own / "rules.dl"
+    path.write_text('@import p "../secret.csv" .')
+    kb = KnowledgeBase(path, engine="reference", allow_paths=[own.parent])
+    assert len(kb.facts("p")) == 1
+    kb = KnowledgeBase(engine="reference", allow_paths=[own.parent / "secret.csv"])
+    kb.update(add_rules=path)
+    assert len(kb.facts("p")) == 1
+
+
+@pytest.mark.parametrize("place", ["../out.csv", "/tmp/evermat-elsewhere.csv"])  # noqa: S108
+def test_exports_stay_in_their_folder(place: str, tmp_path: Path) -> None:
+    program = read_program(f'p(1) . @export p "{place}" .')
+    with pytest.raises(PathNotAllowedError):
+        write_sinks(program, lambda _: pytest.fail("written"), tmp_path / "out")
+
+
+def test_names_of_predicates_stay_names_of_files() -> None:
+    odd = ["..", "../../x", "a/b", "A/B", "é" * 300, ".hidden", "\0"]
+    names = list(file_names(odd).values())
+    assert len({name.casefold() for name in names}) == len(odd)
+    for name in names:
+        assert "/" not in name
+        assert "\0" not in name
+        assert not name.startswith(".")
+        assert len(name.encode()) <= 200
+    place = output_place(Output("o", path="out/{predicate}"), "..")
+    assert place == "out/_"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3://AKIA:hunter2@bucket/x",
+        "jdbc:postgresql://host/db?user=u&password=hunter2",
+        "jdbc:postgresql://u:hunter2@host/db",
+        "jdbc:sqlserver://host;user=u;password=hunter2;x=y",
+        "jdbc:oracle:thin:scott/hunter2@host",
+        "{'AWS_SECRET_ACCESS_KEY': 'hunter2'}",
+        'password = "hunter2"',
+    ],
+)
+def test_secrets_are_not_shown(text: str) -> None:
+    assert "hunter2" not in redacted(text)
+    error = EvermatError(f"cannot reach {text}", help=text)
+    assert "hunter2" not in str(error) + error.message + str(error.help)
+
+
+def test_secrets_that_are_known_are_not_shown() -> None:
+    keep_secret_options({"aws_secret_access_key": "hunter2hunter2", "region": "west"})
+    assert redacted("west: hunter2hunter2 was refused") == "west: *** was refused"
+    assert redacted("?token = concat(?x, ?y)") == "?token = concat(?x, ?y)"

@@ -1,0 +1,168 @@
+"""Input that unpacks, nests or expands without end is refused, and names the limit."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from evermat.errors import EvermatError
+from evermat.fact_files import read_fact_file
+from evermat.input_limits import (
+    AxiomSizeError,
+    LimitSettingError,
+    NestingError,
+    ProgramSizeError,
+    UnpackedSizeError,
+    WidthError,
+)
+from evermat.io.toml_text import read_toml
+from evermat.lang.parser import parse_program
+from evermat.program_files import read_program
+from evermat.rdf import read_ontology
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEEP = 50_000
+RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"'
+PREFIXES = """@prefix : <http://e/> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+"""
+
+
+def laughing() -> str:
+    entities = "".join(
+        f'<!ENTITY a{at} "{f"&a{at - 1};" * 10}">' for at in range(1, 10)
+    )
+    doctype = f'<!DOCTYPE r [<!ENTITY a0 "ha">{entities}]>'
+    return (
+        f'{doctype}<rdf:RDF {RDF}><rdf:Description rdf:about="u:a">'
+        "<e:p>&a9;</e:p></rdf:Description></rdf:RDF>"
+    )
+
+
+def deep_xml(*, with_signs: bool) -> str:
+    text = "/>" if with_signs else ""
+    opened = f"<rdf:Description><e:p>{text}" * DEEP
+    closed = "</e:p></rdf:Description>" * DEEP
+    return f"<rdf:RDF {RDF}>{opened}{closed}</rdf:RDF>"
+
+
+NESTED_TRIPLES = "<<( <u:a> <u:p> " * DEEP + "<u:o>" + " )>>" * DEEP
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        ("laughs.rdf", laughing(), UnpackedSizeError),
+        ("deep.rdf", deep_xml(with_signs=False), NestingError),
+        ("signs.rdf", deep_xml(with_signs=True), NestingError),
+        ("deep.ttl", f"<u:a> <u:p> {NESTED_TRIPLES} .", NestingError),
+        ("deep.nt", f"<u:a> <u:p> {NESTED_TRIPLES} .\n", EvermatError),
+        ("deep.jsonl", '{"a":' + "[" * DEEP + "]" * DEEP + "}\n", NestingError),
+        (
+            "lines.jsonl",
+            '{"a":\n' * DEEP + "1" + "}" * DEEP + "\n" * DEEP,
+            NestingError,
+        ),
+        ("wide.csv", ",".join("1" * 1_000_000), WidthError),
+        ("quoted.csv", '"\n",' + ",".join("1" * 20_000), WidthError),
+        ("wide.jsonl", json.dumps(dict.fromkeys(map(str, range(20_000)))), WidthError),
+        ("names.jsonl", "".join(f'{{"a{n}":1}}\n' for n in range(20_000)), WidthError),
+    ],
+)
+def test_a_limit_is_kept(
+    name: str, text: str, error: type[EvermatError], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(error, match=name):
+        read_fact_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("form", ["p.csv", "p.nt", "p.dl"])
+def test_bombs_are_not_unpacked(form: str, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / (form + suffix)
+    block = b"#" * (1 << 20)
+    if form == "p.dl" and suffix == ".zst":
+        return  # programs are packed with gzip only
+    if suffix == ".gz":
+        path.write_bytes(gzip.compress(block) * 100)
+    else:
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            for _ in range(100):
+                stream.write(block)
+    with pytest.raises(UnpackedSizeError, match=r"EVERMAT_MAX_UNPACKED_RATIO"):
+        read_program(path) if form == "p.dl" else read_fact_file(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * DEEP,
+        "a = " + "{a=" * DEEP,
+        "a." * DEEP + "a = 1",
+        "[" + "a." * 200,
+    ],
+)
+def test_deep_toml(text: str) -> None:
+    with pytest.raises(NestingError, match=r"x\.toml"):
+        read_toml(text, "x.toml")
+
+
+UNIONS = " ".join(f"[ owl:unionOf (:A{at} :B{at}) ]" for at in range(40))
+SHARED = " ".join(
+    f"_:a{at} owl:unionOf (_:a{at + 1} _:a{at + 1}) ." for at in range(60)
+)
+
+
+@pytest.mark.parametrize(
+    ("axioms", "error"),
+    [
+        ("[ owl:intersectionOf (:A " * 400 + ":A" + ")]" * 400, NestingError),
+        (f"[ owl:intersectionOf ({UNIONS}) ]", AxiomSizeError),
+        (f"{SHARED} _:a0", AxiomSizeError),
+    ],
+    ids=["deep", "exponential", "shared"],
+)
+def test_class_expressions(
+    axioms: str, error: type[EvermatError], tmp_path: Path
+) -> None:
+    path = tmp_path / "o.ttl"
+    path.write_text(f"{PREFIXES}{axioms} rdfs:subClassOf :B .")
+    with pytest.raises(error, match=r"o\.ttl"):
+        read_ontology(path)
+
+
+def test_a_wide_intersection_is_one_rule(tmp_path: Path) -> None:
+    path = tmp_path / "o.ttl"
+    members = " ".join(f":A{at}" for at in range(2000))
+    path.write_text(
+        f"{PREFIXES}[ owl:intersectionOf ({members}) ] rdfs:subClassOf :B ."
+    )
+    (rule,) = read_ontology(path).rules
+    assert len(rule.body) == 2000
+
+
+def test_large_programs() -> None:
+    with pytest.raises(ProgramSizeError, match="EVERMAT_MAX_RULES"):
+        read_program("p :- q .\n" * 250_001)
+    with pytest.raises(ProgramSizeError, match="20,000 arguments"):
+        parse_program(f"p({', '.join('1' * 20_000)}) .")
+
+
+def test_limits_are_set_by_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("1,2,3\n")
+    monkeypatch.setenv("EVERMAT_MAX_COLUMNS", "2")
+    with pytest.raises(WidthError, match="is 2, by default 10,000"):
+        read_fact_file(path)
+    monkeypatch.setenv("EVERMAT_MAX_COLUMNS", "many")
+    with pytest.raises(LimitSettingError, match="many"):
+        read_fact_file(path)
