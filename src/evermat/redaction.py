@@ -23,13 +23,17 @@ _WORDS = (
     r"(?:password|passwd|pwd|secret|token|credential|api[_\-.]?key|access[_\-.]?key"
     r"|account[_\-.]?key|sas[_\-.]?key|private[_\-.]?key|signature|sig)"
 )
-_NAME = rf"[\w.\-]*{_WORDS}[\w.\-]*"
-_IN_ADDRESSES = re.compile(r"(?<=://)[^\s/@:'\"`]*:[^\s/'\"`]*(?=@)")
-_ORACLE = re.compile(r"(?<=:thin:)[^\s/@]+/[^\s@]+(?=@)")
-_TOKEN_IN_ADDRESS = re.compile(r"(?<=https://)[^\s/@:]+(?=@)")
+# Everything is bounded, and begins where a word does: texts may be long and hostile.
+_NAME = rf"(?<![\w.\-])[\w.\-]{{0,60}}?{_WORDS}[\w.\-]{{0,60}}+"
+_IN_ADDRESSES = re.compile(r"(?<=://)[^\s/@:'\"`]{0,200}:[^\s/'\"`]{0,300}(?=@)")
+# Keys of S3 have slashes in them.
+_IN_BUCKETS = re.compile(r"(?i)(\bs3[an]?://)[^\s:@'\"`]{1,200}:[^\s@'\"`]{1,300}(?=@)")
+_ORACLE = re.compile(r"(?<=:thin:)[^\s/@]{1,200}/[^\s@]{1,300}(?=@)")
+_TOKEN_IN_ADDRESS = re.compile(r"(?<=https://)[^\s/@:]{1,300}(?=@)")
 _IN_PARAMETERS = re.compile(rf"(?i)([?&;]{_NAME}=)[^\s&;'\"`,)]+")
 _BESIDE_NAMES = re.compile(
-    rf"""(?ix) ( (?<![?\w]) {_NAME} ["']? \s* [=:] \s* ) ("[^"]*" | '[^']*')"""
+    rf"""(?ix) ( (?<!\?) {_NAME} ["']? \s{{0,9}} [=:] \s{{0,9}} )
+    ("[^"]{{0,999}}" | '[^']{{0,999}}')"""
 )
 _SECRET_NAME = re.compile(rf"(?i){_WORDS}")
 
@@ -53,6 +57,7 @@ def redacted(text: str) -> str:
     for secret in sorted(_known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     if "://" in text or "thin:" in text:
+        text = _IN_BUCKETS.sub(rf"\1{HIDDEN}", text)
         text = _IN_ADDRESSES.sub(HIDDEN, text)
         text = _TOKEN_IN_ADDRESS.sub(HIDDEN, text)
         text = _ORACLE.sub(HIDDEN, text)
