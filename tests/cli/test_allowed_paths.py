@@ -112,7 +112,7 @@ def test_long_texts_are_redacted_in_linear_time() -> None:
     for text in (
         "token" * 20_000,
         "a" * 100_000,
-        "s3://a:" * 100_000,
+        "s3://a:" * 10_000,
         "?pwd" * 20_000,
     ):
         assert redacted(text + "=") == text + "="
