@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -21,11 +21,10 @@ from evermat.input_limits import (
 )
 from evermat.io.toml_text import read_toml
 from evermat.lang.parser import parse_program
+from evermat.pipeline.config import FactMap, Source
+from evermat.pipeline.intake import LocalIntake
 from evermat.program_files import read_program
 from evermat.rdf import read_ontology
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEEP = 50_000
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"'
@@ -166,3 +165,12 @@ def test_limits_are_set_by_the_environment(
     monkeypatch.setenv("EVERMAT_MAX_COLUMNS", "many")
     with pytest.raises(LimitSettingError, match="many"):
         read_fact_file(path)
+
+
+def test_a_damaged_dictionary_of_parquet_is_found() -> None:
+    path = Path(__file__).parent / "damaged_dictionary.parquet"
+    with pytest.raises(EvermatError, match=path.name):
+        read_fact_file(path)
+    source = Source("s", "parquet", paths=(str(path),), facts=(FactMap("p"),))
+    with pytest.raises(EvermatError, match=path.name):
+        LocalIntake().take(source, source.paths, "")

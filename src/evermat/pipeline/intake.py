@@ -262,6 +262,7 @@ def _parquet_rows(split: Split, names: Sequence[str]) -> Iterator[Rows]:
             for batch in parquet.iter_batches(
                 batch_size=_ROWS_AT_ONCE, row_groups=[group], columns=list(names)
             ):
+                batch.validate(full=True)  # indices of dictionaries may be damaged
                 positions = pa.array(range(at, at + batch.num_rows), pa.int64())
                 columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                 yield Rows(columns, batch.num_rows, file.name, positions)
