@@ -10,6 +10,9 @@ ENGINE  := src/evermat/engines/embedded
 KERNELS := $(wildcard $(ENGINE)/kernels*.py) $(ENGINE)/layout.py $(ENGINE)/raw.py
 WORKERS ?= 2
 SECONDS ?= 60
+UPDATES ?= 1000
+PROGRAMS ?= 2000
+FILES   ?= 500
 BENCH   ?= materialise
 ARGS    ?=
 
@@ -23,7 +26,7 @@ JAVA := command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || \
 
 .PHONY: help
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: $(WARM) $(SPARK) ## the main examples: materialise and update; a pipeline on Spark and embedded
@@ -68,6 +71,19 @@ bench: $(WARM) ## measure (BENCH=materialise|maintain, ARGS=…)
 .PHONY: fuzz
 fuzz: $(WARM) ## random programs and updates for SECONDS=60; failing cases are saved
 	@$(BIN)/python tests/fuzz.py --seconds $(SECONDS) $(ARGS)
+
+.PHONY: fuzz-input
+fuzz-input: $(WARM) ## mutated programs and files (PROGRAMS=2000 FILES=500); harmful ones are saved
+	@PYTHONPATH=tests $(BIN)/python tests/fuzz_input.py --programs $(PROGRAMS) --files $(FILES) --save out/fuzz-input $(ARGS)
+
+.PHONY: fuzz-states
+fuzz-states: $(WARM) ## states with damaged files for SECONDS=60
+	@PYTHONPATH=tests $(BIN)/python tests/damage_state.py --seconds $(SECONDS) $(ARGS)
+
+.PHONY: fuzz-interrupts
+fuzz-interrupts: $(WARM) ## updates broken off at every line, and without memory (UPDATES=1000)
+	@PYTHONPATH=tests $(BIN)/python tests/broken_off_updates.py --updates $(UPDATES) $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python tests/short_of_memory.py --updates $$(($(UPDATES) / 20))
 
 .PHONY: setup
 setup: $(WARM) ## only set up

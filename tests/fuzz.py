@@ -88,11 +88,16 @@ def _shared(number: int) -> Scenario:
     return scaled(shared_supports.scenario(number), number)
 
 
+def _recursive(number: int) -> Scenario:
+    return scaled(shared_supports.recursive_scenario(number), number)
+
+
 SORTS: dict[str, Callable[[int], Scenario]] = {
     "hard": _hard,
     "numbers": lambda number: number_scenarios.scenario(2 * number),
     "more numbers": lambda number: number_scenarios.scenario(2 * number + 1),
     "shared supports": _shared,
+    "recursive supports": _recursive,
     "closures": _closures,
     "folded": _folded,
 }

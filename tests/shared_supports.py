@@ -60,13 +60,33 @@ TEXTS = {
 
 PROGRAMS = {name: parse_rules(text) for name, text in TEXTS.items()}
 
+RECURSIVE = parse_rules("""
+    p(?x) :- c(?x) .
+    p(?y) :- p(?x), e(?x, ?y) .
+    p(?y) :- p(?x), f(?x, ?y) .
+    p(?z) :- p(?x), p(?y), g(?x, ?z), e(?y, ?z) .
+    q(?x) :- p(?x), e(?x, ?y), not g(?x, ?y) .
+    q(?y) :- q(?x), f(?x, ?y), p(?y) .
+""")
+"""Facts with many recursive derivations, of which no closure takes care."""
+
 
 def scenario(seed: int, *, updates: int = 4) -> Scenario:
     """The scenario of a seed."""
     chance = random.Random(seed)  # noqa: S311  repeatable, not secret
     own = chance.random() < 0.7
     programs = list((PROGRAMS if own else skeletons.PROGRAMS).values())
-    program = chance.choice(programs)
+    return _scenario(chance, chance.choice(programs), updates)
+
+
+def recursive_scenario(seed: int, *, updates: int = 4) -> Scenario:
+    """The scenario of a seed, with recursive rules."""
+    return _scenario(random.Random(seed), RECURSIVE, updates)  # noqa: S311  as above
+
+
+def _scenario(
+    chance: random.Random, program: tuple[Rule, ...], updates: int
+) -> Scenario:
     universe = skeletons.possible_facts(program)
     density = chance.choice([0.3, 0.5, 0.7])
     present = {fact for fact in universe if chance.random() < density}

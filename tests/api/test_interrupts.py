@@ -70,15 +70,15 @@ def test_broken_off_updates_leave_what_was_or_what_comes(
 ) -> None:
     random.seed(name)
     trial = Trial(SCENARIOS[name], tmp_path)
-    assert play_lines(trial, 6, memory=False)
-    assert play_moments(trial, 3)
-    assert play_lines(trial, 6, memory=True)
+    assert play_lines(trial, 3, memory=False)
+    assert play_moments(trial, 2)
+    assert play_lines(trial, 3, memory=True)
     assert trial.ends["before"]
 
 
 def test_processes_without_enough_memory_lose_nothing() -> None:
     script = Path(__file__).parents[1] / "short_of_memory.py"
-    command = [sys.executable, str(script), "--updates", "6", "--size", "700"]
+    command = [sys.executable, str(script), "--updates", "3", "--size", "500"]
     ended = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=300
     )
