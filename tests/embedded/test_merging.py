@@ -85,6 +85,8 @@ def test_nothing_is_lost_if_there_is_no_memory_to_merge(
     with pytest.raises(MemoryError):
         index.add(keys_of([(1, 5), (2, 2)]), np.array([2, 3], np.int32))
     monkeypatch.undo()
+    # The index is as it was, and has what it is given again.
+    index.add(keys_of([(1, 5), (2, 2)]), np.array([2, 3], np.int32))
     found = [index.rows_for(np.array([[key]], np.uint32)) for key in (1, 2, 3)]
     assert [sorted(rows) for rows in found] == [[0, 2], [3], [1]]
 

@@ -51,7 +51,7 @@ def by_oracle(name: str, arguments: tuple[Constant, ...]) -> Constant | None:
         return None
 
 
-@pytest.mark.parametrize(("number", "name"), enumerate(FUNCTIONS))
+@pytest.mark.parametrize(("number", "name"), list(enumerate(FUNCTIONS)))
 def test_oracle_functions_agree(number: int, name: str) -> None:
     function = FUNCTIONS[name]
     cases: list[tuple[Constant, ...]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -74,10 +75,11 @@ def csv_names(source: Source, files: Sequence[File]) -> list[str]:
     """
     if not source.header:
         declared = [column.name for column in source.columns]
-        first = _header(source, files[0])
-        if order_of(first, declared) is not None:
-            advice = "if it holds names, leave out `header = false` of the source"
-            warn(HeaderWarning(files[0].name, first, help=advice))
+        with suppress(SourceError):  # a line that cannot be read is rejected later
+            first = _header(source, files[0])
+            if order_of(first, declared) is not None:
+                advice = "if it holds names, leave out `header = false` of the source"
+                warn(HeaderWarning(files[0].name, first, help=advice))
         return declared
     names = _header(source, files[0])
     for file in files[1:]:
