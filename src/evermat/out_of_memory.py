@@ -60,9 +60,9 @@ def _needed(error: MemoryError) -> int | None:
     return int(found[1]) if found else None
 
 
-def _amount(size: int) -> str:
+def _amount(size: float) -> str:
     for unit in ("bytes", "KiB", "MiB"):
         if size < 1024:  # noqa: PLR2004  what units are apart
             return f"{size:,.0f} {unit}"
-        size /= 1024  # type: ignore[assignment]
+        size /= 1024
     return f"{size:,.1f} GiB"
