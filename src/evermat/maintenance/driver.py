@@ -192,8 +192,8 @@ class Driver(ABC, Generic[AnEngine]):
     def _transaction(self) -> Iterator[None]:
         """A transaction of the engine, which ends inside; an error undoes it."""
         engine = self.engine
-        engine.begin()
         try:
+            engine.begin()
             yield
         except BaseException as error:
             if isinstance(error, MemoryError):

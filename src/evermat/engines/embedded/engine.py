@@ -408,9 +408,10 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         if self._known_before is not None:
             raise EngineUseError("a transaction is under way already")
         self.is_torn = False
-        self._known_before = set(self.store.relations)
+        known = set(self.store.relations)
         for counter in self.store.counters:
             counter.remember()
+        self._known_before = known  # last: no transaction has begun if memory lacked
 
     def commit(
         self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
