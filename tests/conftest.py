@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, Phase, settings
 from engine_ways import treat_small_like_large
 from evermat import redaction
 from evermat.engines import ENGINES, make_engine
-from evermat.engines.embedded import whole_updates
 from evermat.engines.spark.session import missing_part
 
 if TYPE_CHECKING:
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine
 
 pytest_plugins = ["object_store"]
-WHOLE_UPDATES = whole_updates.__name__
-"""Loaded here, and so in use from the first update on."""
-
 PROJECT = Path(__file__).resolve().parent.parent
 ENGINE_OPTION = "--engines"
 SHARE_OPTION = "--spark-share"

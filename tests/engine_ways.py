@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.engines import make_engine
-from evermat.engines.embedded import at_once, engine, flat
+from evermat.engines.embedded import at_once, engine, flat, saturation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ def treat_small_like_large(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(at_once, "MOST_CHANGED", -1)
     patch.setattr(at_once, "MOST_FROM_SCRATCH", -1)
     patch.setattr(at_once, "MOST_FACTS", -1)
+    patch.setattr(saturation, "MOST_SEEDS", -1)
     patch.setattr(flat, "SEVERAL", 1 << 30)
 
 

@@ -36,7 +36,6 @@ import shared_supports
 import skeletons
 from engine_ways import IN_TURN, new_engine, working
 from evermat.engine_abilities import UnequalValuesError
-from evermat.engines.embedded import whole_updates
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.lang.syntax import Atom, Program, Term
@@ -56,8 +55,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PROGRAMS = Path(__file__).parent / "programs"
-WHOLE_UPDATES = whole_updates.__name__
-"""Loaded here, and so in use from the first update on."""
 
 ENGINES = ("reference", "embedded", IN_TURN, "embedded")
 """Named twice, an engine is drawn more often."""

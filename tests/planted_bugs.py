@@ -19,9 +19,9 @@ from evermat.engines.embedded import at_once, expressions
 from evermat.engines.embedded.bits import Growing
 from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.engines.embedded.one_update import CountedUpdate
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE, Relation
 from evermat.engines.embedded.representatives import Cliques
+from evermat.engines.embedded.saturation import Rounds
 from evermat.engines.embedded.settled import RowCounts
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _losing_decrements(which: int) -> Callable[..., Any]:
 
     def wrong(change: Callable[..., Any]) -> Callable[..., Any]:
         def change_wrongly(self: CounterColumn, counts: RowCounts, sign: int) -> None:
-            if sign < 0 and self._which == which:
+            if sign < 0 and self.which == which:
                 counts = RowCounts(
                     {
                         name: (rows, np.minimum(numbers, 1))
@@ -121,18 +121,19 @@ def _losing_decrements(which: int) -> Callable[..., Any]:
 
 
 def _losing_compiled_decrements(which: int) -> Callable[..., Any]:
-    """The same in an update that is carried out as a whole."""
+    """The same in compiled rounds."""
 
     def wrong(finish: Callable[..., Any]) -> Callable[..., Any]:
-        def finish_wrongly(self: CountedUpdate) -> None:
-            finish(self)
+        def finish_wrongly(self: Rounds, *given: Any) -> None:
+            finish(self, *given)
+            store = self._engine.store
             first: dict[tuple[str, int], int] = {}
-            for change in self.store.counters[which]._changes or ():  # noqa: SLF001
+            for change in store.counters[which]._changes or ():  # noqa: SLF001
                 for name, rows, old in change() if callable(change) else ():
                     for row, number in zip(rows.tolist(), old.tolist(), strict=True):
                         first.setdefault((name, row), number)
             for (name, row), number in first.items():
-                counter = self.store.relations[name].counter(which)
+                counter = store.relations[name].counter(which)
                 if 0 < counter[row] < number - 1:
                     counter[row] += 1
 
@@ -142,7 +143,7 @@ def _losing_compiled_decrements(which: int) -> Callable[..., Any]:
 
 
 def _forgetting_counters(restore: Callable[..., Any]) -> Callable[..., Any]:
-    """What a whole update has overwritten is not written back."""
+    """What compiled rounds have overwritten is not written back."""
 
     def restore_wrongly(self: CounterColumn) -> None:
         changes = self._changes or ()
@@ -263,18 +264,18 @@ BUGS: dict[str, Bug] = {
         CounterColumn, "_change", _losing_decrements(NONRECURSIVE)
     ),
     "C_nr is counted down once for several instances, compiled": Bug(
-        CountedUpdate, "_finish", _losing_compiled_decrements(NONRECURSIVE)
+        Rounds, "_take_over", _losing_compiled_decrements(NONRECURSIVE)
     ),
     "C_r is counted down once for several instances": Bug(
         CounterColumn, "_change", _losing_decrements(RECURSIVE)
     ),
     "C_r is counted down once for several instances, compiled": Bug(
-        CountedUpdate, "_finish", _losing_compiled_decrements(RECURSIVE)
+        Rounds, "_take_over", _losing_compiled_decrements(RECURSIVE)
     ),
     "a negated change is skipped beside a positive one": Bug(
         at_once, "_deltas", _skipping_negated
     ),
-    "counters of a whole update are not undone": Bug(
+    "counters of compiled rounds are not undone": Bug(
         CounterColumn, "restore", _forgetting_counters
     ),
     "the last change of a counter is not undone": Bug(

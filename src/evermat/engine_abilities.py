@@ -324,20 +324,12 @@ class ChangeQueries(Protocol):
         """The instances that touch a change, each exactly once."""
 
     @property
-    def rederive(self) -> QuerySet:
-        """The instances whose head is one of the changed facts."""
-
-    @property
     def backward(self) -> QuerySet:
         """For the instances whose head is a changed fact: their local body facts."""
 
 
-class CountedStratum(Protocol):
-    """A stratum of rules without modules."""
-
-    @property
-    def region(self) -> Region:
-        """The facts that the rules can derive."""
+class PlannedStratum(Protocol):
+    """A stratum of rules; see `maintenance.strata`."""
 
     @property
     def nonrecursive(self) -> ChangeQueries:
@@ -345,88 +337,31 @@ class CountedStratum(Protocol):
 
     @property
     def recursive(self) -> ChangeQueries:
-        """The others."""
+        """The others, unless modules have them."""
 
     @property
     def rule_count(self) -> int:
         """How many rules these are."""
 
-    @property
-    def modules(self) -> Sequence[object]:
-        """Recursive rules that are none of the above."""
 
-
-class CountedStrata(Protocol):
-    """Strata, and which of them a relation matters to; see `maintenance.strata`."""
+class PlannedStrata(Protocol):
+    """The strata of a program, in order."""
 
     @property
-    def strata(self) -> Sequence[CountedStratum]:
+    def strata(self) -> Sequence[PlannedStratum]:
         """In order."""
 
-    @property
-    def readers(self) -> Mapping[str, Sequence[int]]:
-        """For each relation, the positions of the strata whose rules read it."""
 
-    @property
-    def holders(self) -> Mapping[str, Sequence[int]]:
-        """For each relation, the positions of the strata that can derive it."""
+class PreparingEngine(Engine, Protocol):
+    """An engine that can make indexes for updates before the first of them."""
 
-
-@dataclass(frozen=True, slots=True)
-class StratumWork:
-    """What an update did in one stratum; see `maintenance.updates.StratumReport`.
-
-    Attributes:
-        position: of the stratum; -1 stands for facts of no stratum.
-        losing, gaining: rule instances matched until all that must go is deleted, and
-            from then on.
-        searching: rule instances matched from head to body, which are not among these.
-    """
-
-    position: int
-    rounds: int
-    losing: int
-    gaining: int
-    overdeleted: int
-    rederived: int
-    inserted: int
-    proved: int
-    searching: int
-
-
-class MaintainingEngine(Engine, Protocol):
-    """An engine that carries out some updates by itself."""
-
-    def get_ready(self, strata: CountedStrata) -> None:
+    def get_ready(self, strata: PlannedStrata) -> None:
         """Make what updates will need, if that costs little beside the first facts."""
 
-    def maintain(
-        self,
-        strata: CountedStrata,
-        changes: tuple[SettledFacts, SettledFacts],
-        sets: tuple[GrowingFacts, GrowingFacts],
-        explicit: Facts | None,
-    ) -> list[StratumWork] | None:
-        """Bring facts up to date, and both counters where they are kept.
 
-        Args:
-            strata: the rules, which are those of the last materialisation.
-            changes: facts that are given no longer, and facts that are given from now
-                on; this is counted already.
-            sets: are given the facts that are deleted and added, beside those that
-                they have; both are empty where there are counters.
-            explicit: the facts that are given after the update, if facts are to be
-                deleted in the manner of B/F; otherwise it is done in that of DRed^c.
-
-        Returns:
-            The work in each stratum that the update reaches, in order. None if the
-            update has to be carried out step by step; then nothing has changed.
-        """
-
-
-def can_maintain(engine: Engine) -> TypeGuard[MaintainingEngine]:
-    """Whether an engine carries out some updates by itself."""
-    return hasattr(engine, "maintain")
+def can_prepare(engine: Engine) -> TypeGuard[PreparingEngine]:
+    """Whether an engine can make indexes for updates before the first of them."""
+    return hasattr(engine, "get_ready")
 
 
 class ComponentRules(Protocol):

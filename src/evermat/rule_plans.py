@@ -103,6 +103,11 @@ class RuleSet:
         """The instances that touch a change, each exactly once."""
         return self._each(_by_change)
 
+    @property
+    def delta_queries(self) -> QuerySet | None:
+        """The same, or None without rules: nothing is built then."""
+        return self.delta if self.rules else None
+
     @cached_property
     def rederive(self) -> QuerySet:
         """The instances whose head is one of the changed facts."""

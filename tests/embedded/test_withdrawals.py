@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import equality_skeletons
-import evermat.engines.embedded.whole_updates  # noqa: F401  else it is too early
 from equality_scenarios import NAMES, Scenario, TrackedEquality, scenario_of
 from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.embedded import kernels_doubts, withdrawals

@@ -80,9 +80,20 @@ from evermat.algebra.queries import (
     Role,
     Views,
 )
+from evermat.algebra.saturation import (
+    Application,
+    SaturatesInRounds,
+    Saturation,
+    apply_first,
+    apply_round,
+    apply_rules,
+    apply_step,
+    saturate,
+)
 
 __all__ = [
     "STORED_NUMBERS",
+    "Application",
     "Apply",
     "Captured",
     "Closure",
@@ -108,6 +119,8 @@ __all__ = [
     "Region",
     "Require",
     "Role",
+    "SaturatesInRounds",
+    "Saturation",
     "SettledFacts",
     "Snapshot",
     "StoredChange",
@@ -115,6 +128,11 @@ __all__ = [
     "Union",
     "Views",
     "Within",
+    "apply_first",
+    "apply_round",
+    "apply_rules",
+    "apply_step",
     "is_bounded",
     "require_bounded",
+    "saturate",
 ]

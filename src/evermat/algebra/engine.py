@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         StoredFacts,
     )
     from evermat.algebra.queries import Pattern, Query, QuerySet, Views
+    from evermat.algebra.saturation import OnRounds, Saturation
 
 
 class Monitor(Protocol):
@@ -136,6 +137,12 @@ class Engine(Protocol):
 
     def derive_counts(self, queries: QuerySet, views: Views) -> Counts:
         """The facts that the queries yield, with the number of matches of each."""
+
+    def saturate(self, task: Saturation, on_rounds: OnRounds) -> None:
+        """Apply rules until no candidate is admitted any more: see `saturation`.
+
+        Unless the task is watched, several rounds may be told at once.
+        """
 
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields; its head need not be declared."""

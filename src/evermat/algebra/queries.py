@@ -126,6 +126,9 @@ class Query:
         return None
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class QuerySet:
     """Queries that are run together, found by the relation whose change they read."""
@@ -149,6 +152,14 @@ class QuerySet:
                 changes.setdefault(key[0], set()).add(key[1])
         frozen = {role: frozenset(names) for role, names in changes.items()}
         object.__setattr__(self, "changes", frozen)
+
+    def reads(self, positive: frozenset[str], negative: frozenset[str]) -> bool:
+        """Whether a query reads a change of relations, in one of the two ways."""
+        changes = self.changes
+        return not (
+            changes.get(Role.CHANGED, _NONE).isdisjoint(positive)
+            and changes.get(Role.CHANGED_ABSENT, _NONE).isdisjoint(negative)
+        )
 
     def affected(self, views: Views) -> Iterator[Query]:
         """The queries that can yield anything: the change has what they read."""

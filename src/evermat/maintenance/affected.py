@@ -8,19 +8,21 @@ second:
     Π⟦(I∖D)∪A : A∖D, D∖A⟧       `gained`, `gained_counts`
 
 A rule that the update adds has had no instances to lose, and gains all that it has.
-Without a change, or without rules, nothing is asked of the engine.
+Where no rule reads a change, nothing is asked of the engine.
+
+`losing` and `gaining` are the same as rules that a saturation begins with.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Views
+from evermat.algebra import Application, Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evermat.algebra import Counts, QuerySet, SettledFacts
+    from evermat.algebra import Counters, Counts, QuerySet, SettledFacts
     from evermat.maintenance.run import Changes, Run
     from evermat.rule_plans import RuleSet
 
@@ -53,10 +55,30 @@ def gained_counts(
         yield run.engine.derive_counts(queries, views)
 
 
+def losing(
+    run: Run, rules: RuleSet, changes: Changes, counters: Counters | None = None
+) -> Iterator[Application]:
+    """Rules whose heads are `lost`, or which count them."""
+    for queries, views in _lost(run, rules, changes):
+        yield Application(queries, views, counters)
+
+
+def gaining(
+    run: Run,
+    stayed: RuleSet,
+    new: RuleSet,
+    changes: Changes,
+    counters: Counters | None = None,
+) -> Iterator[Application]:
+    """Rules whose heads are `gained`, or which count them."""
+    for queries, views in _gained(run, stayed, new, changes):
+        yield Application(queries, views, counters)
+
+
 def _lost(
     run: Run, rules: RuleSet, changes: Changes
 ) -> Iterator[tuple[QuerySet, Views]]:
-    if rules.rules and not changes.are_empty():
+    if rules.rules and rules.delta.reads(changes.lost_from, changes.gained_by):
         yield (
             rules.delta,
             Views(run.materialised, run.materialised, changes.lost, changes.gained),
@@ -66,7 +88,7 @@ def _lost(
 def _gained(
     run: Run, stayed: RuleSet, new: RuleSet, changes: Changes
 ) -> Iterator[tuple[QuerySet, Views]]:
-    if stayed.rules and not changes.are_empty():
+    if stayed.rules and stayed.delta.reads(changes.gained_by, changes.lost_from):
         yield (
             stayed.delta,
             Views(run.updated, run.updated, changes.gained, changes.lost),

@@ -156,7 +156,7 @@ class Maintained:
 
     def _outcome(self, algorithm: str, reason: str) -> Outcome:
         engine, run, job = self.job.engine, self.run, self.job
-        lost, gained = run.changes()
+        lost, gained, *_ = run.changes()
         held: Captures = {}
         if job.old.held or job.new.held:
             held = capture(

@@ -13,9 +13,6 @@ Notation (left: the paper; right: this file)
 Unlike DRed, nothing is deleted that still holds: before a fact goes, B/F looks
 backwards for facts it could follow from, and forwards from those of them that certainly
 hold. A search costs more for each fact, and pays where overdeletion would run far.
-
-Some engines do all of it by themselves where it is little work; they know the algorithm
-from here.
 """
 
 from __future__ import annotations
@@ -23,11 +20,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.affected import gained, lost
+from evermat.maintenance.affected import lost
 from evermat.maintenance.derivations import holding
+from evermat.maintenance.dred import gains
 from evermat.maintenance.modules import Stage
-from evermat.maintenance.seminaive import insert
-from evermat.maintenance.whole_updates import is_carried_out
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
@@ -40,8 +36,6 @@ if TYPE_CHECKING:
 
 def maintain(run: Run) -> None:
     """Bring the facts up to date, stratum by stratum (l. 52 to 55)."""
-    if is_carried_out(run, counting=False):
-        return
     for stratum in run.touched_strata():
         changes = run.changes()
         with run.forwards("delete"):
@@ -55,16 +49,11 @@ def maintain(run: Run) -> None:
         search = Search(run, stratum, holds_by_itself)
         delete_unproved(run, stratum, candidates, search)
         with run.forwards("insert"):
-            candidates = run.union(
-                [
-                    run.insertions_in(stratum),
-                    *gained(
-                        run, stratum.nonrecursive, stratum.new_nonrecursive, changes
-                    ),
-                    *gained(run, stratum.recursive, stratum.new_recursive, changes),
-                ]
+            run.insert(
+                run.insertions_in(stratum),
+                gains(run, stratum, changes),
+                stratum.all_recursive.delta_queries,
             )
-            insert(run, stratum, candidates)
 
 
 def delete_unproved(

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.affected import gained, gained_counts, lost, lost_counts
+from evermat.maintenance.affected import gaining, lost, lost_counts
 from evermat.maintenance.backward_forward import Search, delete_unproved
-from evermat.maintenance.seminaive import insert
 
 if TYPE_CHECKING:
-    from evermat.algebra import Facts, SettledFacts
+    from collections.abc import Iterator
+
+    from evermat.algebra import Application, Facts, SettledFacts
     from evermat.maintenance.run import Changes, Run
     from evermat.maintenance.strata import Stratum
 
@@ -39,7 +40,11 @@ def maintain(run: Run) -> None:
         search = Search(run, stratum, counted)
         delete_unproved(run, stratum, candidates, search)
         with run.forwards("insert"):
-            insert(run, stratum, gains(run, stratum, changes))
+            run.insert(
+                run.insertions_in(stratum),
+                gains(run, stratum, changes),
+                stratum.all_recursive.delta_queries,
+            )
 
 
 def counted(run: Run, stratum: Stratum, facts: SettledFacts) -> Facts:
@@ -57,15 +62,13 @@ def losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
     return run.union(losers)
 
 
-def gains(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
-    """Facts that gained a derivation below, counted up (l. 88 to 91)."""
-    winners = [
-        run.insertions_in(stratum),
-        *gained(run, stratum.recursive, stratum.new_recursive, changes),
-    ]
-    for counts in gained_counts(
-        run, stratum.nonrecursive, stratum.new_nonrecursive, changes
-    ):
-        run.engine.nonrecursive_counts.add(counts)
-        winners.append(counts.facts)
-    return run.union(winners)
+def gains(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
+    """Rules for what newly follows, the nonrecursive ones counted (l. 88 to 91)."""
+    yield from gaining(run, stratum.recursive, stratum.new_recursive, changes)
+    yield from gaining(
+        run,
+        stratum.nonrecursive,
+        stratum.new_nonrecursive,
+        changes,
+        run.engine.nonrecursive_counts,
+    )

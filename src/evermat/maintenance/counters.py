@@ -75,8 +75,8 @@ def _affected(run: Run) -> Iterator[Stratum]:
     """
     strata = run.strata
     positions = set(strata.changed)
-    lost, gained = run.changes()
-    for relation in lost.relations() | gained.relations():
+    changes = run.changes()
+    for relation in changes.lost_from | changes.gained_by:
         positions.update(strata.readers.get(relation, ()))
     for position in sorted(positions):
         stratum = strata.strata[position]

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.affected import gained, lost
+from evermat.maintenance.affected import gaining, losing
 from evermat.maintenance.derivations import holding
-from evermat.maintenance.seminaive import insert
-from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
-    from evermat.algebra import SettledFacts
+    from collections.abc import Iterator
+
+    from evermat.algebra import Application, SettledFacts
     from evermat.maintenance.run import Changes, Run
     from evermat.maintenance.strata import Stratum
 
@@ -40,46 +40,35 @@ def maintain(run: Run) -> None:
             rederived = rederive(run, stratum)
             run.report.rederived = rederived.size()
         with run.forwards("insert"):
-            candidates = [
-                rederived,
-                run.insertions_in(stratum),
-                *gained(run, stratum.nonrecursive, stratum.new_nonrecursive, changes),
-                *gained(run, stratum.recursive, stratum.new_recursive, changes),
-            ]
-            insert(run, stratum, run.union(candidates))
+            run.insert(
+                run.union([rederived, run.insertions_in(stratum)]),
+                gains(run, stratum, changes),
+                stratum.all_recursive.delta_queries,
+            )
 
 
 def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
     """Delete every fact with a derivation through a deleted one (l. 7 to 13).
 
-    Invariant: each fact enters `delta` once, and no rule instance is matched in two
-    different rounds.
+    Each fact is deleted in one round, and no rule instance is matched in two rounds.
     """
-    candidates = run.union(
-        [
-            run.deletions_in(stratum),
-            *lost(run, stratum.nonrecursive, changes),
-            *lost(run, stratum.recursive, changes),
-        ]
+    run.overdelete(
+        run.deletions_in(stratum),
+        losses(run, stratum, changes),
+        stratum.recursive.delta_queries,
     )
-    while True:
-        delta = run.engine.settle(candidates - run.deleted)
-        if delta.is_empty():
-            return
-        run.round(delta)
-        if not stratum.recursive.rules:
-            run.delete(delta)
-            return
-        # `deleted` must not contain `delta` yet: an instance may use two facts that
-        # fall in the same round.
-        candidates = derive(
-            run.engine,
-            stratum.recursive.delta,
-            positive=run.remaining,
-            negative=run.possible,
-            delta_positive=delta,
-        )
-        run.delete(delta)
+
+
+def losses(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
+    """Rules for what lower strata have left with a derivation less."""
+    yield from losing(run, stratum.nonrecursive, changes)
+    yield from losing(run, stratum.recursive, changes)
+
+
+def gains(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
+    """Rules for what newly follows from lower strata, or by new rules."""
+    yield from gaining(run, stratum.nonrecursive, stratum.new_nonrecursive, changes)
+    yield from gaining(run, stratum.recursive, stratum.new_recursive, changes)
 
 
 def rederive(run: Run, stratum: Stratum) -> SettledFacts:

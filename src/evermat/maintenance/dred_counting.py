@@ -16,42 +16,42 @@ rule is ever evaluated from head to body. On nonrecursive rules this is Counting
 
 The counts of given facts change before the first stratum (in `counters`), not in lines
 29 and 41: a fact that the update gives is then not overdeleted either.
-
-Some engines do all of it by themselves where it is little work; they know the algorithm
-from here.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.affected import gained_counts, lost_counts
-from evermat.maintenance.seminaive import insert_counting
-from evermat.maintenance.whole_updates import is_carried_out
-from evermat.rule_plans import derive_counts
+from evermat.maintenance.affected import gaining, losing
 
 if TYPE_CHECKING:
-    from evermat.algebra import SettledFacts
+    from collections.abc import Iterator
+
+    from evermat.algebra import Application
     from evermat.maintenance.run import Changes, Run
     from evermat.maintenance.strata import Stratum
 
 
 def maintain(run: Run) -> None:
     """Bring facts and both counters up to date, stratum by stratum (l. 22 to 25)."""
-    if is_carried_out(run, counting=True):
-        return
     for stratum in run.touched_strata():
         changes = run.changes()
         with run.forwards("overdelete"):
             overdelete(run, stratum, changes)
-        with run.forwards("rederive"):
-            rederived = run.engine.recursive_counts.positive(
-                run.deleted.within(stratum.region)
-            )
-            run.report.rederived = rederived.size()
+        rederived = run.engine.no_facts()
+        if stratum.recursive.rules:
+            with run.forwards("rederive"):
+                rederived = run.engine.recursive_counts.positive(
+                    run.deleted.within(stratum.region)
+                )
+                run.report.rederived = rederived.size()
         with run.forwards("insert"):
-            candidates = [rederived, *gains(run, stratum, changes)]
-            insert_counting(run, stratum, run.union(candidates))
+            run.insert(
+                run.union([rederived, run.insertions_in(stratum)]),
+                gains(run, stratum, changes),
+                stratum.all_recursive.delta_queries,
+                counters=run.engine.recursive_counts,
+            )
 
 
 def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
@@ -60,54 +60,35 @@ def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
     Afterwards the counts are the numbers of instances over I ∖ (D ∖ A) and I ∪ A, and
     no deleted fact of the stratum has a nonrecursive derivation.
     """
-    engine = run.engine
-    losers = [run.deletions_in(stratum)]
-    for counts in lost_counts(run, stratum.nonrecursive, changes):
-        engine.nonrecursive_counts.subtract(counts)
-        losers.append(counts.facts)
-    for counts in lost_counts(run, stratum.recursive, changes):
-        engine.recursive_counts.subtract(counts)
-        losers.append(counts.facts)
-    first = run.union(losers)
-    for candidates in run.portions(first) if stratum.recursive.rules else (first,):
-        follow_deletion(run, stratum, candidates)
+    nonrecursive, recursive = (
+        run.engine.nonrecursive_counts,
+        run.engine.recursive_counts,
+    )
+    run.overdelete(
+        run.deletions_in(stratum),
+        [
+            *losing(run, stratum.nonrecursive, changes, nonrecursive),
+            *losing(run, stratum.recursive, changes, recursive),
+        ],
+        stratum.recursive.delta_queries,
+        counters=recursive,
+        zero=nonrecursive,
+    )
 
 
-def follow_deletion(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
-    """Delete those of the candidates that may be lost, and what depends on them."""
-    engine = run.engine
-    while True:
-        delta = engine.nonrecursive_counts.zero(candidates - run.deleted)
-        if delta.is_empty():
-            return
-        run.round(delta)
-        if not stratum.recursive.rules:
-            run.delete(delta)
-            return
-        # `deleted` must not contain `delta` yet: an instance may use two facts that
-        # fall in the same round.
-        counts = derive_counts(
-            engine,
-            stratum.recursive.delta,
-            positive=run.remaining,
-            negative=run.possible,
-            delta_positive=delta,
-        )
-        engine.recursive_counts.subtract(counts)
-        candidates = counts.facts
-        run.delete(delta)
-
-
-def gains(run: Run, stratum: Stratum, changes: Changes) -> list[SettledFacts]:
-    """What the update gives or newly derives from lower strata (l. 41 to 44)."""
-    engine = run.engine
-    candidates = [run.insertions_in(stratum)]
-    for counts in gained_counts(
-        run, stratum.nonrecursive, stratum.new_nonrecursive, changes
-    ):
-        engine.nonrecursive_counts.add(counts)
-        candidates.append(counts.facts)
-    for counts in gained_counts(run, stratum.recursive, stratum.new_recursive, changes):
-        engine.recursive_counts.add(counts)
-        candidates.append(counts.facts)
-    return candidates
+def gains(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
+    """Rules for what newly follows from lower strata, or by new rules (l. 42 to 44)."""
+    yield from gaining(
+        run,
+        stratum.nonrecursive,
+        stratum.new_nonrecursive,
+        changes,
+        run.engine.nonrecursive_counts,
+    )
+    yield from gaining(
+        run,
+        stratum.recursive,
+        stratum.new_recursive,
+        changes,
+        run.engine.recursive_counts,
+    )

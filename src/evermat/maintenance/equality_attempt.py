@@ -57,7 +57,7 @@ class Maintained:
         self.inserted = engine.snapshot(job.insertions)
         self.strata = tuple(update.run.reports)
         self.representatives = update.after
-        lost, gained = update.run.changes()
+        lost, gained, *_ = update.run.changes()
         self._facts = (engine.snapshot(lost), engine.snapshot(gained))
         self._change = self._compared()
 

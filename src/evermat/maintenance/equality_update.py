@@ -435,7 +435,7 @@ class EqualityUpdate:
 
     def _nothing_changed(self, change: RuleChange) -> bool:
         run = self.run
-        lost, gained = run.changes()
+        lost, gained, *_ = run.changes()
         return (
             all(facts.is_empty() for facts in (run.withdrawn, run.given, lost, gained))
             and change.is_empty()

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.affected import gained, lost
-from evermat.maintenance.seminaive import insert
+from evermat.algebra import Application, Saturation, Views
+from evermat.maintenance.dred import gains, losses
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
@@ -51,12 +51,6 @@ def maintain(run: Run) -> None:
         with run.forwards("overestimate"):
             overestimate(run, stratum, changes)
         unsure = run.engine.settle(run.deleted.within(stratum.region))
-        with run.forwards("continue"):
-            came = [
-                run.insertions_in(stratum),
-                *gained(run, stratum.nonrecursive, stratum.new_nonrecursive, changes),
-                *gained(run, stratum.recursive, stratum.new_recursive, changes),
-            ]
         if is_small(run, stratum, unsure):
             with run.backwards("restore"):
                 restored = run.union(restore_by_head(run, stratum, unsure))
@@ -65,33 +59,27 @@ def maintain(run: Run) -> None:
                 restored = run.union(restore_naively(run, stratum, unsure))
         run.report.rederived = restored.size()
         with run.forwards("continue"):
-            insert(run, stratum, run.union([restored, *came]))
+            run.insert(
+                run.union([restored, run.insertions_in(stratum)]),
+                gains(run, stratum, changes),
+                stratum.all_recursive.delta_queries,
+            )
 
 
 def overestimate(run: Run, stratum: Stratum, changes: Changes) -> None:
     """Delete every fact that depends on something removed (Algorithm 1.2)."""
-    candidates = run.union(
-        [
-            run.deletions_in(stratum),
-            *lost(run, stratum.nonrecursive, changes),
-            *lost(run, stratum.recursive, changes),
-        ]
+    rules = stratum.recursive.delta_queries
+    views = Views(run.materialised, run.materialised)
+    task = Saturation(
+        run.deletions_in(stratum),
+        into=run.deleted,
+        unless=run.deleted,
+        first=tuple(losses(run, stratum, changes)),
+        step=None if rules is None else Application(rules, views),
+        is_deletion=True,
+        is_watched=run.watch.is_strict,
     )
-    while True:
-        delta = run.engine.settle(candidates - run.deleted)
-        if delta.is_empty():
-            return
-        run.delete(delta)
-        run.round(delta)
-        if not stratum.recursive.rules:
-            return
-        candidates = derive(
-            run.engine,
-            stratum.recursive.delta,
-            positive=run.materialised,
-            negative=run.materialised,
-            delta_positive=delta,
-        )
+    run.report.overdeleted += run.saturate(task)
 
 
 def is_small(run: Run, stratum: Stratum, unsure: SettledFacts) -> bool:

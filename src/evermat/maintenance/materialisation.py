@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Engine
-from evermat.engine_abilities import can_maintain
+from evermat.engine_abilities import can_prepare
 from evermat.interrupts import unseal
 from evermat.maintenance.algorithms import (
     AUTO,
@@ -163,7 +163,7 @@ class Materialisation(Driver[Engine]):
         self._compiled = done.job.new
         self._history = self._learn(done, outcome)
         self._returning = self._returned(done, outcome)
-        if done.start is None and self._has_counters and can_maintain(self.engine):
+        if done.start is None and self._has_counters and can_prepare(self.engine):
             self.engine.get_ready(self._compiled.strata)
         return outcome
 

@@ -28,8 +28,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance import dred_counting
-from evermat.maintenance.affected import lost_counts
+from evermat.maintenance.affected import gained_counts, lost_counts
 from evermat.maintenance.backward_forward import Search
 from evermat.maintenance.backward_forward_counting import counted
 from evermat.maintenance.modules import Stage, from_others
@@ -150,7 +149,15 @@ def gains(run: Run, stratum: Stratum, changes: Changes) -> list[SettledFacts]:
     First what ordinary rules have to do with, then what each module derives (l. 32 to
     35).
     """
-    candidates = dred_counting.gains(run, stratum, changes)
+    engine = run.engine
+    candidates = [run.insertions_in(stratum)]
+    for counters, stayed, new in (
+        (engine.nonrecursive_counts, stratum.nonrecursive, stratum.new_nonrecursive),
+        (engine.recursive_counts, stratum.recursive, stratum.new_recursive),
+    ):
+        for counts in gained_counts(run, stayed, new, changes):
+            counters.add(counts)
+            candidates.append(counts.facts)
     stage = _updated(run)
     derived = []
     for module in stratum.modules:

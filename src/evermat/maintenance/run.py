@@ -19,30 +19,51 @@ ever copied.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from evermat.algebra import Application, Saturation, Views, apply_first
 from evermat.engine_abilities import can_divide
 from evermat.maintenance.updates import StratumReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from evermat.algebra import Engine, Facts, GrowingFacts, SettledFacts
+    from evermat.algebra import (
+        Counters,
+        Engine,
+        Facts,
+        GrowingFacts,
+        QuerySet,
+        SettledFacts,
+    )
     from evermat.maintenance.strata import Strata, Stratum
     from evermat.maintenance.updates import Update
     from evermat.maintenance.watch import Watch
 
 
 class Changes(NamedTuple):
-    """What lower strata lost and gained, worked out when a stratum begins."""
+    """What lower strata lost and gained, worked out when a stratum begins.
+
+    Attributes:
+        lost, gained: the facts.
+        lost_from, gained_by: their relations.
+    """
 
     lost: SettledFacts
     gained: SettledFacts
+    lost_from: frozenset[str]
+    gained_by: frozenset[str]
+
+    @classmethod
+    def of(cls, lost: SettledFacts, gained: SettledFacts) -> Changes:
+        """The changes of these facts."""
+        return cls(lost, gained, lost.relations(), gained.relations())
 
     def are_empty(self) -> bool:
         """Whether nothing changed below."""
-        return self.lost.is_empty() and self.gained.is_empty()
+        return not self.lost_from and not self.gained_by
 
 
 class Run:
@@ -80,7 +101,7 @@ class Run:
         """The facts that are given after the update."""
         self.reports: list[StratumReport] = []
         self.report = StratumReport(0)
-        self._changes = Changes(engine.no_facts(), engine.no_facts())
+        self._changes = Changes.of(engine.no_facts(), engine.no_facts())
         self._is_stale = False
 
     # -- what the stratum at work starts from
@@ -88,7 +109,7 @@ class Run:
     def changes(self) -> Changes:
         """D ∖ A and A ∖ D, as they are now."""
         if self._is_stale:
-            self._changes = Changes(
+            self._changes = Changes.of(
                 lost=self.engine.settle(self.deleted - self.added),
                 gained=self.engine.settle(self.added - self.deleted),
             )
@@ -134,19 +155,100 @@ class Run:
             self._is_stale = True
             self.report.inserted += facts.size()
 
-    def portions(self, facts: SettledFacts) -> Iterator[SettledFacts]:
-        """Facts to delete: all of them, or a part of them first, to see what follows.
+    def overdelete(
+        self,
+        seeds: SettledFacts,
+        first: Iterable[Application],
+        rules: QuerySet | None,
+        *,
+        counters: Counters | None = None,
+        zero: Counters | None = None,
+    ) -> None:
+        """Delete facts that may have lost their support, and what depends on them.
 
-        The part is among the rest once more.
+        Args:
+            seeds: facts that the update itself takes support from.
+            first: rules that find those which lower strata have left without support.
+            rules: those by which facts of the stratum depend on each other, if any.
+            counters: where the derivations by these rules are counted.
+            zero: facts that have a count there are not deleted.
+        """
+        first = tuple(first)
+        if seeds.is_empty() and not first:
+            return
+        views = Views(self.remaining, self.possible)
+        task = Saturation(
+            seeds,
+            into=self.deleted,
+            unless=self.deleted,
+            first=first,
+            step=None if rules is None else Application(rules, views, counters),
+            is_deletion=True,
+            enters_first=False,
+            zero=zero,
+            is_watched=self.watch.is_strict,
+        )
+        for part in self._portions(task):
+            self.report.overdeleted += self.saturate(part)
+
+    def insert(
+        self,
+        seeds: SettledFacts,
+        first: Iterable[Application],
+        rules: QuerySet | None,
+        *,
+        counters: Counters | None = None,
+    ) -> None:
+        """Add facts and all that follows from them; arguments as in `overdelete`.
+
+        Facts are part of (I ∖ D) ∪ A when rules are applied to them, so that each
+        instance is matched in one round only.
+        """
+        first = tuple(first)
+        if seeds.is_empty() and not first:
+            return
+        views = Views(self.updated, self.updated)
+        task = Saturation(
+            seeds,
+            into=self.added,
+            unless=self.updated,
+            first=first,
+            step=None if rules is None else Application(rules, views, counters),
+            is_watched=self.watch.is_strict,
+        )
+        self.report.inserted += self.saturate(task)
+
+    def saturate(self, task: Saturation) -> int:
+        """Apply rules until nothing is new; how many facts were admitted."""
+        admitted = 0
+
+        def note(rounds: int, facts: int) -> None:
+            nonlocal admitted
+            admitted += facts
+            self.report.rounds += rounds
+            self.watch.round(self.report.rounds, facts)
+
+        self._is_stale = True
+        self.engine.saturate(task, note)
+        return admitted
+
+    def _portions(self, task: Saturation) -> Iterator[Saturation]:
+        """A deletion as a whole, or a part of it first, to see how far it reaches.
+
+        The part is in the whole once more.
         """
         patience = self.watch.patience
         forecast = None if patience is None else patience.forecast
-        if forecast is not None and can_divide(self.engine):
-            parts = forecast.parts(facts.size())
-            if parts > 1:
-                with self.watch.judging(parts):
-                    yield self.engine.part(facts, parts)
-        yield facts
+        if forecast is None or task.step is None or not can_divide(self.engine):
+            yield task
+            return
+        seeds = apply_first(self.engine, task)
+        parts = forecast.parts(seeds.size())
+        if parts > 1:
+            with self.watch.judging(parts):
+                part = self.engine.part(seeds, parts)
+                yield replace(task, seeds=part, first=())
+        yield replace(task, seeds=seeds, first=())
 
     def take_back(self, facts: SettledFacts) -> None:
         """Delete facts that held before, and forget those that were only added."""
@@ -189,8 +291,8 @@ class Run:
                 yield stratum
 
     def _changed_relations(self) -> frozenset[str]:
-        lost, gained = self.changes()
-        return lost.relations() | gained.relations()
+        changes = self.changes()
+        return changes.lost_from | changes.gained_by
 
     def _change_base(self) -> None:
         """Delete and add the facts that no rule of the new program derives.

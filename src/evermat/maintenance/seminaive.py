@@ -1,13 +1,12 @@
-"""Seminaïve evaluation: materialisation, and the insertion that updates end with.
+"""Seminaïve evaluation: materialisation from scratch.
 
-Source: the algorithm is folklore; its counting form is in [hu2018], whose INSERT
-(Algorithms 1 to 3) is `insert` and `insert_counting` here.
+Source: the algorithm is folklore; its counting form is in [hu2018]. Updates end with
+the same loop, which begins with what changed: `Run.insert`.
 
 Notation (left: the paper; right: this file)
 
     I            `facts`, the materialised facts of a fresh engine
     Δ, Δ_A       `delta`        facts found in the last round for the first time
-    N_A          `candidates`   facts derived in the last round, known ones included
     C_nr, C_r    `engine.nonrecursive_counts`, `engine.recursive_counts`
 
 Every rule instance is matched exactly once: in the round in which the last of its body
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evermat.algebra import Counters, Counts, Engine, QuerySet, SettledFacts
-    from evermat.maintenance.run import Run
-    from evermat.maintenance.strata import Stratum
     from evermat.maintenance.watch import Watch
     from evermat.rule_plans import StratumPlan
 
@@ -138,52 +135,3 @@ class Growth:
         self.report.forward_instances = self.engine.matches - self.matches
         self.report.seconds["materialise"] = perf_counter() - self.start
         return self.report
-
-
-# --------------------------------------------------------- insertion, one stratum
-
-
-def insert(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
-    """Add the candidates and all that follows from them in the stratum.
-
-    Invariant: `delta` is part of (I ∖ D) ∪ A when rules are applied to it, so that
-    each instance is matched in one round only.
-    """
-    rules = stratum.all_recursive
-    while True:
-        delta = run.engine.settle(candidates - run.updated)
-        if delta.is_empty():
-            return
-        run.add(delta)
-        run.round(delta)
-        if not rules.rules:
-            return
-        candidates = derive(
-            run.engine,
-            rules.delta,
-            positive=run.updated,
-            negative=run.updated,
-            delta_positive=delta,
-        )
-
-
-def insert_counting(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
-    """Like `insert`, and count the recursive instances that come to hold."""
-    rules = stratum.all_recursive
-    while True:
-        delta = run.engine.settle(candidates - run.updated)
-        if delta.is_empty():
-            return
-        run.add(delta)
-        run.round(delta)
-        if not rules.rules:
-            return
-        counts = derive_counts(
-            run.engine,
-            rules.delta,
-            positive=run.updated,
-            negative=run.updated,
-            delta_positive=delta,
-        )
-        run.engine.recursive_counts.add(counts)
-        candidates = counts.facts

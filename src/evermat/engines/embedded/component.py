@@ -25,7 +25,7 @@ from evermat.engines.embedded.kernels_search import (
     RULES_SIZE,
 )
 from evermat.engines.embedded.layout import address
-from evermat.engines.embedded.wiring import SORTS, Wires
+from evermat.engines.embedded.wiring import Wires
 
 if TYPE_CHECKING:
     from evermat.algebra import QuerySet
@@ -74,7 +74,7 @@ class ComponentWires(Wires):
         for slot, programs in found.items():
             for name, some in (programs or {}).items():
                 self._connect(name, 2 * slot, some)
-        self._lay_out(2 * SORTS, [0])
+        self._lay_out(2 * len(by_slot), [0])
         self.traits: Numbers = np.array([self._traits(n) for n in self.names], np.int64)
         self._columns: dict[int, Numbers] = {}
         self._rules = self._described_rules()

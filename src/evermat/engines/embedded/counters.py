@@ -26,7 +26,7 @@ class CounterColumn:
     """One of the two counters, over all relations."""
 
     def __init__(self, which: int, relations: dict[str, Relation], sets: Sets) -> None:
-        self._which = which
+        self.which = which
         self._relations = relations
         self._sets = sets
         self._changes: list[Overwritten | Callable[[], list[Overwritten]]] | None = None
@@ -48,26 +48,26 @@ class CounterColumn:
             relation = self._relations[name]
             old = NO_ROWS
             if self._changes is not None:
-                old = relation.counted(self._which, rows)
+                old = relation.counted(self.which, rows)
                 self._changes.append((name, rows, old))
-            if not relation.add_counts(self._which, rows, numbers, sign, old):
-                relation.add_counts(self._which, rows, numbers, -sign)
+            if not relation.add_counts(self.which, rows, numbers, sign, old):
+                relation.add_counts(self.which, rows, numbers, -sign)
                 raise below_zero(name)
 
     def _change_flat(self, flat: Flat, counts: Rows, sign: int) -> None:
         relations = [self._relations[name] for name in flat.names]
         for relation in relations:
-            relation.counter(self._which)
+            relation.counter(self.which)
         self._sets.describe()
-        old, last, is_fine = flat.change_counts(self._which, counts, sign)
+        old, last, is_fine = flat.change_counts(self.which, counts, sign)
         if not is_fine:
-            flat.change_counts(self._which, counts, -sign)
+            flat.change_counts(self.which, counts, -sign)
             raise below_zero(", ".join(flat.names))
         for relation, greatest, (name, low, high) in zip(
             relations, last, flat.parts(), strict=True
         ):
             rows = flat.rows[low:high]
-            relation.note_counted(self._which, rows, greatest)
+            relation.note_counted(self.which, rows, greatest)
             if self._changes is not None:
                 self._changes.append((name, rows, old[low:high]))
 
@@ -83,11 +83,11 @@ class CounterColumn:
         if self._sets.is_flat(facts):
             flat = facts.flat(self._relations)
             self._sets.describe()
-            return Settled(flat.counted(self._which, positive=positive))
+            return Settled(flat.counted(self.which, positive=positive))
         return Settled(
             {
                 name: rows[
-                    (self._relations[name].counted(self._which, rows) > 0) == positive
+                    (self._relations[name].counted(self.which, rows) > 0) == positive
                 ]
                 for name, rows in facts.rows.items()
             }
@@ -105,7 +105,7 @@ class CounterColumn:
     def restore(self) -> None:
         """Write back what was overwritten, the last change first."""
         for name, rows, old in reversed(self.overwritten()):
-            self._relations[name].restore_counts(self._which, rows, old)
+            self._relations[name].restore_counts(self.which, rows, old)
 
     def overwritten(self) -> list[Overwritten]:
         """What was overwritten so far, the first change first."""

@@ -62,6 +62,14 @@ class Dictionary:
     def __len__(self) -> int:
         return self._count
 
+    def recover(self) -> None:
+        """Be ready again after an error that came out of the middle of anything.
+
+        It may have left the lock behind. What is stored is whole: a constant counts
+        only when all about it has been written.
+        """
+        self._lock = Lock()
+
     # ------------------------------------------------------------ constants to ids
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> Ids:

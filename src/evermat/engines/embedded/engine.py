@@ -7,14 +7,19 @@ derive is sorted, counted and given rows (`heads`).
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
 
-from evermat.algebra import STORED_NUMBERS, EngineUseError, SettledFacts, Within
+from evermat.algebra import (
+    STORED_NUMBERS,
+    EngineUseError,
+    SettledFacts,
+    Within,
+    saturate,
+)
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.at_once import AtOnce
@@ -37,11 +42,13 @@ from evermat.engines.embedded.relation import (
     Relation,
 )
 from evermat.engines.embedded.rules import RuleOperators
+from evermat.engines.embedded.saturation import Saturator
 from evermat.engines.embedded.settled import RowCounts, Settled
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.store import Store
 from evermat.engines.embedded.stored import committed, reinstate, replaced
 from evermat.engines.embedded.wiring import is_worth_it
+from evermat.engines.embedded.withdrawals import Withdrawals
 from evermat.interrupts import masked, seal
 
 if TYPE_CHECKING:
@@ -57,31 +64,23 @@ if TYPE_CHECKING:
         Journal,
         Monitor,
         Pattern,
+        Saturation,
     )
+    from evermat.algebra.saturation import OnRounds
     from evermat.engine_abilities import (
         ComponentRules,
-        CountedStrata,
+        PlannedStrata,
         Representatives,
-        StratumWork,
         Withdrawal,
     )
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.representatives import Cliques
-    from evermat.engines.embedded.whole_updates import WholeUpdates
-    from evermat.engines.embedded.withdrawals import Withdrawals
     from evermat.values import Kind
 
 MANY_DEAD = 1 << 16
 """Rows that no longer hold are cleared out if there are more than this, and more of
 them than rows that hold."""
-
-WHOLE_UPDATES = "evermat.engines.embedded.whole_updates"
-"""The module that carries out updates as a whole."""
-
-STEPWISE_UPDATES = 16
-"""Its kernels take as long to load as a hundred small updates save. Who has made so
-many is taken to make many more."""
 
 
 class EmbeddedEngine(RuleOperators, EqualityOperators):
@@ -102,23 +101,21 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """What relations there were when somebody last asked; more may have come."""
         self._known_before: set[str] | None = None
         """While a transaction is under way: the relations that it began with."""
-        self._updates_so_far = 0
         self._set_up(Store(self._dictionary))
 
     def _set_up(self, store: Store) -> None:
         """Work with a store, of which nothing is known but what is in it."""
         self.store = store
-        self._plans = Plans(store, self.inline)
-        self._at_once = AtOnce(self._plans)
-        self._whole_updates: dict[bool, WholeUpdates] = {}
-        """By whether facts are proved, where derivations are not counted."""
+        self.plans = Plans(store, self.inline)
+        self.at_once = AtOnce(self.plans)
+        self._saturator = Saturator(self)
         self._withdrawals: Withdrawals | None = None
 
     # ------------------------------------------------------------------- relations
 
     def declare(self, relation: str, arity: int) -> None:
         """Make a relation known."""
-        self._plans.declare(relation, arity)
+        self.plans.declare(relation, arity)
 
     def relations(self) -> Mapping[str, int]:
         """The arity of every known relation."""
@@ -195,27 +192,12 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
         )
 
-    def maintain(
-        self,
-        strata: CountedStrata,
-        changes: tuple[SettledFacts, SettledFacts],
-        sets: tuple[GrowingFacts, GrowingFacts],
-        explicit: Facts | None,
-    ) -> list[StratumWork] | None:
-        """Bring facts and both counters up to date, where that is little work."""
-        proofs = explicit is not None
-        if proofs not in self._whole_updates and self._is_too_early():
-            return None
-        withdrawn_and_given = cast("tuple[Settled, Settled]", changes)
-        growing = cast("tuple[Growing, Growing]", sets)
-        done = self._updates(proofs=proofs).run(
-            strata, self.store, withdrawn_and_given, growing, explicit
-        )
-        if done is None:
-            return None
-        work, matches = done
-        self.matches += matches
-        return work
+    def saturate(self, task: Saturation, on_rounds: OnRounds) -> None:
+        """Apply rules until no candidate is admitted any more."""
+        if task.is_watched:
+            saturate(self, task, on_rounds)
+        else:
+            self._saturator.saturate(task, on_rounds)
 
     def withdraw(
         self,
@@ -227,13 +209,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
     ) -> Withdrawal | None:
         """Bring the component of equality up to date, where that is little work."""
         if self._withdrawals is None:
-            if WHOLE_UPDATES not in sys.modules:
-                return None
-            from evermat.engines.embedded.withdrawals import (  # noqa: PLC0415
-                Withdrawals,
-            )
-
-            self._withdrawals = Withdrawals(self._plans, self._at_once)
+            self._withdrawals = Withdrawals(self.plans, self.at_once)
         done = self._withdrawals.run(
             rules,
             self.store,
@@ -248,26 +224,10 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.matches += matches
         return withdrawal
 
-    def get_ready(self, strata: CountedStrata) -> None:
+    def get_ready(self, strata: PlannedStrata) -> None:
         """Make what updates will need, if that costs little beside the first facts."""
         if is_worth_it(strata, self.store.relations.values()):
-            self._updates(proofs=False).get_ready(strata)
-
-    def _is_too_early(self) -> bool:
-        """Whether loading what updates need would take longer than it is worth."""
-        self._updates_so_far += 1
-        is_loaded = WHOLE_UPDATES in sys.modules
-        return not is_loaded and self._updates_so_far <= STEPWISE_UPDATES
-
-    def _updates(self, *, proofs: bool) -> WholeUpdates:
-        known = self._whole_updates
-        if proofs not in known:
-            from evermat.engines.embedded.whole_updates import (  # noqa: PLC0415
-                WholeUpdates,
-            )
-
-            known[proofs] = WholeUpdates(self._plans, self._at_once, proofs=proofs)
-        return known[proofs]
+            self._saturator.get_ready(strata)
 
     # -------------------------------------------------------------------- closures
 
@@ -318,12 +278,12 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def intern_all(self, tables: Mapping[str, pa.Table]) -> Settled:
         """The rows as facts of relations, whether they hold or not."""
-        if not self._at_once.can_find(tables):
+        if not self.at_once.can_find(tables):
             return self._union(self.intern(*each) for each in tables.items())
         for name, table in tables.items():
             self.declare(name, table.num_columns)
         ids = self._dictionary.encode_all(_columns(tables))
-        return self._at_once.find(tables, ids, add=True)
+        return self.at_once.find(tables, ids, add=True)
 
     def find_all(self, tables: Mapping[str, pa.Table]) -> Settled:
         """Those of the rows that are known facts of relations."""
@@ -332,10 +292,10 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             for name, table in tables.items()
             if self._require_arity(name, table)
         }
-        if not self._at_once.can_find(known):
+        if not self.at_once.can_find(known):
             return self._union(self.find(*each) for each in known.items())
         ids = self._dictionary.look_up_all(_columns(known))
-        return self._at_once.find(known, ids, add=False)
+        return self.at_once.find(known, ids, add=False)
 
     def _union(self, parts: Iterable[Settled]) -> Settled:
         return Settled(
@@ -470,18 +430,19 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             return  # there is nothing that could be trusted
         self.is_torn = True
         with masked():
+            self._dictionary.recover()
             self._set_up(self.store.recovered(self._dictionary))
         self.is_torn = False
 
     def _forget_programs(self) -> None:
         """Make programs anew: they may mention relations that are no more."""
-        self._plans.forget_programs()
-        for updates in self._whole_updates.values():
-            updates.forget()
+        self.plans.forget_programs()
+        self._saturator.forget()
         if self._withdrawals is not None:
             self._withdrawals.forget()
 
     def _end(self) -> None:
+        self._saturator.end()
         self.store.sets.release_all()
         for counter in self.store.counters:
             counter.forget()
@@ -549,7 +510,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.matches += fresh.matches
         self.store = fresh.store
         self._arities = {}
-        self._plans.move_to(self.store)
+        self.plans.move_to(self.store)
         self._forget_programs()
         self._known_before = None
         return left, came

@@ -49,8 +49,8 @@ class RuleOperators:
     inline: InlineTables
     monitor: Monitor | None
     matches: int
-    _plans: Plans
-    _at_once: AtOnce
+    plans: Plans
+    at_once: AtOnce
     _proofs: Proofs
     _known_before: set[str] | None
 
@@ -64,7 +64,7 @@ class RuleOperators:
 
     def derivable(self, queries: QuerySet, views: Views) -> Settled:
         """Those of the changed facts that a query yields."""
-        done = self._at_once.prove(queries, views, self.store.sets)
+        done = self.at_once.prove(queries, views, self.store.sets)
         if done is not None:
             found, work = done
             self._note(work)
@@ -72,7 +72,7 @@ class RuleOperators:
         with Marker(self.store.sets) as marker:
 
             def run(query: Query, views: Views, heads: Heads) -> None:
-                self._evaluate(self._plans.prepared(query), views, marker, heads)
+                self._evaluate(self.plans.prepared(query), views, marker, heads)
 
             return self._proofs.derivable(queries, views, self.store, run)
 
@@ -80,7 +80,7 @@ class RuleOperators:
         """The distinct rows a single query yields."""
         arity = len(query.head.operands)
         relation = Relation(query.head.relation, arity)
-        prepared = Prepared(self._plans.new_plan(query), self.inline)
+        prepared = Prepared(self.plans.new_plan(query), self.inline)
         heads = Heads(arity)
         with Marker(self.store.sets) as marker:
             self._evaluate(prepared, views, marker, heads)
@@ -92,11 +92,11 @@ class RuleOperators:
     def explain(self, query: Query, views: Views) -> list[str]:
         """The steps by which a query would be run."""
         del views  # the order of steps depends on sizes, not on what is visible
-        return describe(self._plans.new_plan(query))
+        return describe(self.plans.new_plan(query))
 
     def _run(self, queries: QuerySet, views: Views) -> RowCounts:
         is_update = self._known_before is not None
-        done = self._at_once.run(
+        done = self.at_once.run(
             queries, views, self.store.sets, from_scratch=not is_update
         )
         if done is None:
@@ -124,7 +124,7 @@ class RuleOperators:
                 heads = gathered.get(head.relation)
                 if heads is None:
                     heads = gathered[head.relation] = Heads(len(head.operands))
-                self._evaluate(self._plans.prepared(query), views, marker, heads)
+                self._evaluate(self.plans.prepared(query), views, marker, heads)
         counted = ((name, heads.counted()) for name, heads in gathered.items())
         relations = self.store.relations
         return {

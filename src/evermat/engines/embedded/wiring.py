@@ -6,21 +6,19 @@ has plans and programs, and is numbered.
 
 from __future__ import annotations
 
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evermat.algebra import Role
 from evermat.engines.embedded.fresh_rows import Numbered
-from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Sequence
 
-    from evermat.algebra import Query
-    from evermat.engine_abilities import CountedStrata, CountedStratum
+    from evermat.algebra import QuerySet
+    from evermat.engine_abilities import PlannedStrata
     from evermat.engines.embedded.index import Index
     from evermat.engines.embedded.kernels_changes import Wired
     from evermat.engines.embedded.layout import Numbers
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.relation import Relation
 
 SIGNS = (Role.CHANGED, Role.CHANGED_ABSENT)
-
-REDERIVE, BACKWARD, SORTS = 2, 3, 4
-"""Sorts of queries after those of the two sorts of rules; see `kernels_changes`."""
 
 MANY_SEARCHES = 1 << 15
 """After so many look-ups programs are told of them, and then after more and more."""
@@ -48,7 +43,7 @@ GROWTH = 2
 """Plans are looked at again when a relation has grown or shrunk by this factor."""
 
 
-def is_worth_it(strata: CountedStrata, relations: Iterable[Relation]) -> bool:
+def is_worth_it(strata: PlannedStrata, relations: Iterable[Relation]) -> bool:
     """Whether to make plans before they are needed, for facts that are all new."""
     rules = sum(stratum.rule_count for stratum in strata.strata)
     given = facts = 0
@@ -56,10 +51,6 @@ def is_worth_it(strata: CountedStrata, relations: Iterable[Relation]) -> bool:
         given += relation.given
         facts += relation.alive
     return given >= FACTS_PER_RULE * rules and facts <= MOST_DERIVED * given
-
-
-Reached = dict[str, list[tuple[int, "Program"]]]
-"""For each relation the programs that read its change, and the slot of each."""
 
 
 class Wires:
@@ -218,137 +209,119 @@ class Wires:
         )
 
 
-class Wiring(Wires):
-    """What the relations that updates have reached so far set off.
+class Triggers(Wires):
+    """Which programs of some sets of queries a change of a relation sets off.
+
+    Only what changes have reached so far has plans and programs, and is numbered.
 
     Args:
-        strata: the rules.
         plans: plans and programs of queries.
-        proofs: whether facts are proved, where derivations are not counted.
+        query_sets: queries that read a change, each set in a slot of its own.
+        counters: for each of them the counter of its derivations, or -1.
+        recurring: the slot of the queries that read what all of them derive, or -1.
     """
 
-    def __init__(self, strata: CountedStrata, plans: Plans, *, proofs: bool) -> None:
+    def __init__(
+        self,
+        plans: Plans,
+        query_sets: Sequence[QuerySet],
+        counters: Sequence[int],
+        recurring: int,
+    ) -> None:
         super().__init__(plans)
-        self.strata = strata
-        self._proofs = proofs
-        self._barred: set[str] = set()
-        """Relations whose change reaches rules that have no program."""
-        self._lay_out_strata()
+        self._query_sets = query_sets
+        self._counters = counters
+        self._recurring = recurring
+        self._reached: list[set[str]] = [set() for _ in query_sets]
+        """For each slot the relations whose change has been reached."""
+        self._barred: set[tuple[int, str]] = set()
+        """What reaches queries that have no program."""
+        self._lay_out_slots()
 
-    def reach(self, names: Iterable[str]) -> bool:
-        """Have numbers for relations and all that a change of them can reach.
+    def reach(self, slots: Iterable[int], names: Collection[str]) -> bool:
+        """Have numbers for all that a change of some relations can reach.
+
+        Args:
+            slots: those whose queries read the change.
+            names: the relations.
 
         Returns:
-            Whether all rules that it reaches have programs.
+            Whether all queries that it reaches have programs.
         """
+        return all(
+            self._reached[slot].issuperset(names)
+            or all(self._can_reach(slot, name) for name in names)
+            for slot in slots
+        )
+
+    def number(self, names: Iterable[str]) -> None:
+        """Have numbers for some relations."""
         for name in names:
-            if name in self.numbers:
-                continue
-            found = None if name in self._barred else self._reached(name)
-            if found is None:
-                self._barred.add(name)
-                return False
-            self._add(found)
-        return True
+            if name not in self.numbers:
+                self._number(name, 0)
 
     def describe(self) -> None:
         """Have all numbers up to date: layouts of relations and indexes, too."""
         if self.arrays[0].size < len(self.names):
-            self._lay_out_strata()
+            self._lay_out_slots()
         super().describe()
 
-    def raised(self) -> list[Relation]:
-        """The relations that want to know whose counts were raised."""
-        return [relation for relation in self._sizes if relation.raised]
+    def has_raised(self) -> bool:
+        """Whether relations want to know whose counts were raised."""
+        return any(relation.raised for relation in self._sizes)
 
-    # -- what a change reaches
+    def _can_reach(self, slot: int, name: str) -> bool:
+        """Reach what a change of a relation reaches, if all of it has programs."""
+        found = self._programs(slot, name)
+        if found is None:
+            self._barred.add((slot, name))
+            return False
+        for place, each in found:
+            self._reached[place].add(each)
+        relations = self._plans.relations
+        self.number(each for _, each in found)
+        every = chain.from_iterable(chain.from_iterable(found.values()))
+        self.number(program.target for program in every)
+        for (place, each), programs in found.items():
+            for sign, some in enumerate(programs):
+                if some:
+                    self._connect(each, 2 * place + sign, some)
+            if self._counters[place] >= 0:
+                for program in chain.from_iterable(programs):
+                    relations[program.target].counter(self._counters[place])
+        return True
 
-    def _reached(self, name: str) -> Reached | None:
-        """What a change of a relation reaches.
-
-        None if some queries have no program, or derive a part of a relation only.
-        """
-        found: Reached = {}
-        waiting = [name]
+    def _programs(
+        self, slot: int, name: str
+    ) -> dict[tuple[int, str], list[list[Program]]] | None:
+        """The programs that a change sets off, by sign; None if one is missing."""
+        found: dict[tuple[int, str], list[list[Program]]] = {}
+        waiting = [(slot, name)]
         while waiting:
             here = waiting.pop()
-            if here in found or here in self.numbers:
+            if here in found or here[1] in self._reached[here[0]]:
                 continue
-            if here in self._barred or not self._is_whole(here):
+            if here in self._barred:
                 return None
+            by_change = self._query_sets[here[0]].by_change
             found[here] = []
-            if any(each.modules for each in self._strata_of(here)):
-                return None
-            provers = self._provers(here) if self._proofs else ()
-            for slot, query in chain(self._readers(here), provers):
-                program = self._plans.program(query)
-                if program is None:
-                    return None
-                found[here].append((slot, program))
-                waiting.append(query.head.relation)
+            for role in SIGNS:
+                programs = []
+                for query in by_change.get((role, here[1]), ()):
+                    program = self._plans.program(query)
+                    if program is None:
+                        return None
+                    programs.append(program)
+                    if self._recurring >= 0:
+                        waiting.append((self._recurring, program.target))
+                found[here].append(programs)
         return found
 
-    def _is_whole(self, name: str) -> bool:
-        """Whether facts of a relation are derived by one stratum at most."""
-        positions = self.strata.holders.get(name, ())
-        if not positions:
-            return True
-        stratum = self.strata.strata[positions[0]]
-        return len(positions) == 1 and name in stratum.region.relations
-
-    def _strata_of(self, name: str) -> Iterator[CountedStratum]:
-        """The strata that read a relation, or derive it."""
-        strata = self.strata
-        for positions in (strata.readers.get(name, ()), strata.holders.get(name, ())):
-            for position in positions:
-                yield strata.strata[position]
-
-    def _readers(self, name: str) -> Iterator[tuple[int, Query]]:
-        for position in self.strata.readers.get(name, ()):
-            stratum = self.strata.strata[position]
-            for which in (NONRECURSIVE, RECURSIVE):
-                rules = stratum.recursive if which else stratum.nonrecursive
-                by_change = rules.delta.by_change
-                for sign, role in enumerate(SIGNS):
-                    slot = _slot(position, which) + sign
-                    for query in by_change.get((role, name), ()):
-                        yield slot, query
-
-    def _provers(self, name: str) -> Iterator[tuple[int, Query]]:
-        """Queries that look for proofs of facts of a relation."""
-        change = Role.CHANGED, name
-        for position in self.strata.holders.get(name, ()):
-            stratum = self.strata.strata[position]
-            for query in stratum.nonrecursive.rederive.by_change.get(change, ()):
-                yield _slot(position, REDERIVE), query
-            for query in stratum.recursive.backward.by_change.get(change, ()):
-                yield _slot(position, BACKWARD), query
-
-    def _add(self, found: Reached) -> None:
-        relations = self._plans.relations
-        for name in found:
-            positions = self.strata.holders.get(name, ())
-            self._number(name, positions[0] + 1 if positions else 0)
-        for name, readers in found.items():
-            for slot, some in groupby(readers, key=itemgetter(0)):
-                programs = [program for _, program in some]
-                self._connect(name, slot, programs)
-                if not self._proofs:
-                    for program in programs:
-                        relations[program.target].counter(slot // 2 % SORTS)
-
-    def _lay_out_strata(self) -> None:
-        strata = self.strata.strata
-        recursive = [0, *(bool(each.recursive.rules) for each in strata)]
-        self._lay_out(_slot(len(strata), NONRECURSIVE), recursive)
+    def _lay_out_slots(self) -> None:
+        self._lay_out(2 * len(self._query_sets), [0])
 
 
 def _growth_of(relation: Relation) -> tuple[int, int, int]:
     """What the rows of a relation are given by, and how many it knows of."""
     count, other = relation.growth
     return count, other, count
-
-
-def _slot(position: int, sort: int) -> int:
-    """Where the entries of a stratum are for changes that a sort of queries reads."""
-    return 2 * (SORTS * (position + 1) + sort)

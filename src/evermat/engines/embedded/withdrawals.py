@@ -80,7 +80,6 @@ from evermat.engines.embedded.kernels_steps import MOST_SLOTS
 from evermat.engines.embedded.layout import address
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.representatives import ranks_of
-from evermat.engines.embedded.whole_updates import Restraint
 
 if TYPE_CHECKING:
     from evermat.engine_abilities import ComponentRules
@@ -103,6 +102,41 @@ PATIENCE_FOR_ALL = 1 << 15
 
 MOST_TRIES = 8
 """How often a search may begin anew because facts need rows."""
+
+
+LESS = 2
+"""After an update that was too large, those this much smaller are tried at once, and
+larger ones after a while: the more have failed, the longer."""
+
+LONGEST_PAUSE = 1 << 10
+"""How many updates are not tried at most."""
+
+
+class Restraint:
+    """Which updates are worth a try, after some have turned out to be too large."""
+
+    def __init__(self) -> None:
+        self._most = at_once.MOST_CHANGED
+        """The largest update that need not wait."""
+        self._pause = 0
+        """How many larger ones are not tried."""
+        self._failures = 0
+
+    def allows(self, size: int) -> bool:
+        """Whether an update of so many facts is to be tried."""
+        if size > self._most and self._pause:
+            self._pause -= 1
+            return False
+        return True
+
+    def note(self, size: int, *, done: bool) -> None:
+        """Take note that an update was carried out, or was too much."""
+        if not done:
+            self._failures += 1
+            self._pause = min(1 << self._failures, LONGEST_PAUSE)
+            self._most = size // LESS
+        elif size > self._most:
+            self._most, self._failures = at_once.MOST_CHANGED, 0
 
 
 @dataclass(slots=True)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import STORED_NUMBERS, EngineUseError, require_bounded
+from evermat.algebra import (
+    STORED_NUMBERS,
+    EngineUseError,
+    SaturatesInRounds,
+    require_bounded,
+)
 from evermat.columns import ArityMismatchError, as_terms, constants, table_of_rows
 from evermat.engines.reference.closing import CapturedRows, closed_rows, fits
 from evermat.engines.reference.equality import EqualityOperators
@@ -49,7 +54,7 @@ if TYPE_CHECKING:
     from evermat.engines.reference.sets import Fact, Row
 
 
-class ReferenceEngine(EqualityOperators):
+class ReferenceEngine(SaturatesInRounds, EqualityOperators):
     """Python sets and dictionaries; see `evermat.algebra.Engine` for the methods."""
 
     name = "reference"

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from evermat.algebra import STORED_NUMBERS, EngineUseError, Region, require_bounded
+from evermat.algebra import (
+    STORED_NUMBERS,
+    EngineUseError,
+    Region,
+    SaturatesInRounds,
+    require_bounded,
+)
 from evermat.columns import ArityMismatchError
 from evermat.engines.spark.blocks import (
     FEW_ROWS,
@@ -90,7 +96,7 @@ class _Saved:
     counters: tuple[Numbers, Numbers]
 
 
-class SparkEngine(RuleOperators, EqualityOperators):
+class SparkEngine(SaturatesInRounds, RuleOperators, EqualityOperators):
     """Relations as data frames of ids, spread from the first fact on.
 
     Args:

@@ -1,0 +1,588 @@
+"""Saturates small sets of facts in compiled code, and larger ones in batches.
+
+A round of few facts takes far less time than the operators around it, so rounds are run
+by one call of compiled code (`kernels_fixpoint`) as long as they are small. A round that
+is not is applied by the operators of the engine, and what it derives may be few facts
+again. Whatever runs a round, it leaves behind the same facts and counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from evermat.algebra import apply_round, apply_rules, apply_step
+from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.bits import Marker
+from evermat.engines.embedded.codes import mark_visible
+from evermat.engines.embedded.counters import below_zero
+from evermat.engines.embedded.fact_keys import facts_of, keys_of
+from evermat.engines.embedded.fresh_rows import give_rows
+from evermat.engines.embedded.kernels_changes import (
+    CANDIDATES,
+    CHUNKS,
+    FRESH,
+    IN_CANDIDATES,
+    IN_DELTA,
+    IN_LOG,
+    IN_OLD_COUNTS,
+    LOGGED,
+    MATCHES,
+    STATE_SIZE,
+)
+from evermat.engines.embedded.kernels_fixpoint import (
+    ADMITTED,
+    BELOW_ZERO,
+    DELTA,
+    HAS_FRESH,
+    IN_ADMITTED,
+    IN_ALL,
+    LISTS,
+    NEXT,
+    NUMBER_LISTS,
+    PAUSED,
+    ROUNDS,
+    SATURATED,
+    SEGMENTS,
+    saturate,
+)
+from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
+from evermat.engines.embedded.settled import RowCounts, Settled
+from evermat.engines.embedded.wiring import Triggers
+from evermat.interrupts import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from evermat.algebra import (
+        Application,
+        Counters,
+        Facts,
+        QuerySet,
+        Saturation,
+        Views,
+    )
+    from evermat.algebra.saturation import OnRounds
+    from evermat.engine_abilities import PlannedStrata
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
+    from evermat.engines.embedded.bits import Growing
+    from evermat.engines.embedded.codes import Code
+    from evermat.engines.embedded.counters import CounterColumn, Overwritten
+    from evermat.engines.embedded.engine import EmbeddedEngine
+    from evermat.engines.embedded.layout import Numbers
+
+MOST_FACTS = 1 << 16
+"""How many facts there is room for in a list."""
+
+MOST_SEEDS = 1 << 13
+"""Up to this many facts, rounds are run in compiled code."""
+
+MOST_CHUNKS = 1 << 12
+"""How often counts can be changed by one call."""
+
+MOST_ROWS = 1 << 17
+"""How many rows a round may look at before it is left to batches."""
+
+PAUSE_AFTER = 1 << 20
+"""After so many matches a call returns, so that it can be interrupted."""
+
+MOST_KNOWN = 1 << 10
+"""How many sets of rules are remembered."""
+
+_HALF = np.uint64(32)
+
+
+@dataclass(slots=True)
+class Room:
+    """Lists that are used again by every call; see `kernels_fixpoint`."""
+
+    keys: Keys = field(default_factory=lambda: np.empty((LISTS, MOST_FACTS), np.uint64))
+    numbers: Rows = field(
+        default_factory=lambda: np.empty((NUMBER_LISTS, MOST_FACTS), np.int32)
+    )
+    fresh: Ids = field(default_factory=lambda: np.empty(MOST_FACTS, np.uint32))
+    chunks: Numbers = field(
+        default_factory=lambda: np.empty((MOST_CHUNKS, 2), np.int64)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How to saturate, in the form that compiled code reads.
+
+    Attributes:
+        triggers: which programs a change sets off.
+        first, step: the slots of the rules for the beginning, and of those of rounds.
+        rules, settings: see `kernels_fixpoint`.
+        table: for status bits, what may see each status.
+    """
+
+    triggers: Triggers
+    first: range
+    step: int
+    rules: Numbers
+    settings: Numbers
+    table: Callable[[tuple[int, int, int]], Flags]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The rules that a saturation begins with, sorted out.
+
+    Attributes:
+        small: rules that read a change, which is the same for all of them.
+        views: what these read.
+        large: the others.
+    """
+
+    small: tuple[Application, ...]
+    views: Views | None
+    large: tuple[Application, ...]
+
+    @classmethod
+    def of(cls, applications: Sequence[Application]) -> Beginning:
+        """Sort out rules: those that read everything are not for compiled rounds."""
+        small, large = [], []
+        views: Views | None = None
+        for each in applications:
+            if None in each.queries.by_change:
+                large.append(each)
+            elif views is None or _is_same(views, each.views):
+                views = each.views
+                small.append(each)
+            else:
+                large.append(each)
+        return cls(tuple(small), views, tuple(large))
+
+    def deltas(self) -> tuple[Settled, Settled]:
+        """The positive and the negative change."""
+        if self.views is None:
+            return Settled({}), Settled({})
+        positive, negative = self.views.delta_positive, self.views.delta_negative
+        return (
+            Settled({}) if positive is None else cast("Settled", positive),
+            Settled({}) if negative is None else cast("Settled", negative),
+        )
+
+
+NOTHING = Beginning((), None, ())
+
+
+class Saturator:
+    """Saturates with the rules of an engine."""
+
+    def __init__(self, engine: EmbeddedEngine) -> None:
+        self._engine = engine
+        self._room = Room()
+        self._triggers: dict[tuple[object, ...], Triggers] = {}
+        self._forms: dict[tuple[object, ...], Form] = {}
+        self._tables: dict[tuple[object, ...], Flags] = {}
+        self._known_codes: dict[Facts, Code | None] = {}
+
+    def end(self) -> None:
+        """Forget views: growing sets give their status bits back."""
+        self._known_codes.clear()
+
+    def forget(self) -> None:
+        """Look at rules anew: relations may be others, or no more."""
+        self._triggers.clear()
+        self._forms.clear()
+
+    def get_ready(self, strata: PlannedStrata) -> None:
+        """Make plans and indexes for updates by DRed^c."""
+        known = self._engine.store.relations.keys()
+        for stratum in strata.strata:
+            nonrecursive, recursive = stratum.nonrecursive, stratum.recursive
+            rules = [(nonrecursive.delta, NONRECURSIVE)]
+            if recursive.rules:
+                rules.append((recursive.delta, RECURSIVE))
+            triggers = self._triggers_of(rules, len(rules) - 1 if rules[1:] else -1)
+            for slot, (queries, _) in enumerate(rules):
+                for change in queries.by_change:
+                    if change is not None and change[1] in known:
+                        triggers.reach([slot], [change[1]])
+            triggers.describe()
+            triggers.make_directories()
+
+    def saturate(self, task: Saturation, on_rounds: OnRounds) -> None:
+        """Apply rules until no candidate is admitted any more."""
+        engine = self._engine
+        beginning = Beginning.of(task.first)
+        candidates = cast("Settled", task.seeds)
+        if beginning.large and _size(candidates, beginning) <= MOST_SEEDS:
+            for each in beginning.large:
+                heads = apply_rules(engine, task, each)
+                candidates = engine.settle(candidates | heads)
+            beginning = replace(beginning, large=())
+        while True:
+            rounds = None
+            if _size(candidates, beginning) <= MOST_SEEDS:
+                rounds = self._rounds(task, beginning)
+            if rounds is None or not rounds.can_take(candidates):
+                for each in (*beginning.large, *beginning.small):
+                    heads = apply_rules(engine, task, each)
+                    candidates = engine.settle(candidates | heads)
+                left = apply_round(engine, task, candidates, on_rounds)
+            else:
+                left = rounds.run(candidates, on_rounds)
+            if left is None:
+                return
+            candidates = cast("Settled", left)
+            beginning = NOTHING
+
+    def _rounds(self, task: Saturation, beginning: Beginning) -> Rounds | None:
+        """What runs compiled rounds; None if views or rules are not for that."""
+        codes = self._codes(task, beginning)
+        step = task.step
+        if codes is None or (step is not None and None in step.queries.by_change):
+            return None
+        rules = [(each.queries, _which(each.counters)) for each in beginning.small]
+        key = (
+            *rules,
+            None if step is None else (step.queries, _which(step.counters)),
+            *codes,
+            task.is_deletion,
+            task.enters_first,
+            _which(task.zero),
+        )
+        form = self._forms.get(key)
+        if form is None or not form.triggers.is_apt():
+            form = self._forms[key] = self._new_form(task, rules, codes)
+        return Rounds(self._engine, task, beginning, form, self._room)
+
+    def _new_form(
+        self,
+        task: Saturation,
+        first: list[tuple[QuerySet, int]],
+        codes: Sequence[Code],
+    ) -> Form:
+        if len(self._forms) >= MOST_KNOWN:
+            self._forms.clear()
+        rules = list(first)
+        lines = [(slot, which) for slot, (_, which) in enumerate(first)]
+        step = -1
+        if task.step is not None:
+            recurring = task.step.queries, _which(task.step.counters)
+            if recurring not in rules:
+                rules.append(recurring)
+            step = rules.index(recurring)
+        lines.append((step, rules[step][1] if step >= 0 else -1))
+        settings = (
+            -1 if task.is_deletion else 1,
+            _which(task.zero),
+            int(task.enters_first),
+            MOST_ROWS,
+            PAUSE_AFTER,
+        )
+        return Form(
+            self._triggers_of(rules, step),
+            range(len(first)),
+            step,
+            np.array(lines, np.int64),
+            np.array(settings, np.int64),
+            lambda bits: self._table(codes, bits),
+        )
+
+    def _triggers_of(
+        self, rules: Sequence[tuple[QuerySet, int]], step: int
+    ) -> Triggers:
+        key = (*rules, step)
+        known = self._triggers.get(key)
+        if known is None or not known.is_apt():
+            if len(self._triggers) >= MOST_KNOWN:
+                self._triggers.clear()
+            query_sets, counters = zip(*rules, strict=True) if rules else ((), ())
+            plans = self._engine.plans
+            known = Triggers(plans, query_sets, counters, step)
+            self._triggers[key] = known
+        return known
+
+    def _codes(self, task: Saturation, beginning: Beginning) -> list[Code] | None:
+        """The views that rules read, and `unless`, by the status of rows."""
+        views: list[Facts] = []
+        for each in (beginning.views, None if task.step is None else task.step.views):
+            if each is None:
+                views += [task.unless] * 3  # it is not read
+            else:
+                local = each.positive if each.local is None else each.local
+                views += [each.positive, each.negative, local]
+        views.append(task.unless)
+        codes = [self._code(view) for view in views]
+        return None if None in codes else cast("list[Code]", codes)
+
+    def _code(self, view: Facts) -> Code | None:
+        """A view by the status of rows, if it tells: an update reads few views."""
+        if view not in self._known_codes:
+            sets = self._engine.store.sets
+            is_marked = sets.is_marked(view)
+            self._known_codes[view] = (
+                sets.common_code(view, Marker(sets)) if is_marked else None
+            )
+        return self._known_codes[view]
+
+    def _table(self, codes: Sequence[Code], bits: tuple[int, int, int]) -> Flags:
+        """For each status what may see it: see `kernels_fixpoint`."""
+        key = (*codes, *bits)
+        known = self._tables.get(key)
+        if known is None:
+            table = self._engine.at_once.table
+            _, changed, absent = bits
+            known = self._tables[key] = np.stack(
+                [
+                    table(codes[0], codes[1], changed, absent, codes[2]),
+                    table(codes[3], codes[4], changed, absent, codes[5]),
+                    mark_visible({1: codes[6]}),
+                ]
+            )
+        return known
+
+
+class Rounds:
+    """Rounds of one saturation that are run in compiled code."""
+
+    def __init__(
+        self,
+        engine: EmbeddedEngine,
+        task: Saturation,
+        beginning: Beginning,
+        form: Form,
+        room: Room,
+    ) -> None:
+        self._engine = engine
+        self._task = task
+        self._small = beginning.small
+        self._deltas = beginning.deltas()
+        self._form = form
+        self._triggers = form.triggers
+        self._room = room
+        self._state: Numbers = np.zeros(STATE_SIZE, np.int64)
+        self._segments: Numbers = np.empty((len(form.rules), 2), np.int64)
+
+    def can_take(self, candidates: Settled) -> bool:
+        """Whether all rules that a round can reach have programs."""
+        triggers, form = self._triggers, self._form
+        if not self._engine.store.sets.has_bits(2):
+            return False
+        for delta in self._deltas:
+            if not triggers.reach(form.first, delta.names()):
+                return False
+        names = candidates.names()
+        if form.step >= 0:
+            return triggers.reach((form.step,), names)
+        triggers.number(names)
+        return True
+
+    def run(self, candidates: Settled, on_rounds: OnRounds) -> Settled | None:
+        """Run rounds as long as they are small.
+
+        Returns:
+            The candidates that are left after a round that was not; None if there are
+            none.
+        """
+        sets = self._engine.store.sets
+        bits = sets.take_bits(2)
+        try:
+            ends = self._run(candidates, bits, on_rounds)
+        except BaseException:
+            self._wipe(sum(bits))
+            raise
+        finally:
+            sets.give_back(*bits)
+        if ends == SATURATED:
+            return None
+        if ends == BELOW_ZERO:
+            raise below_zero("a relation")
+        return self._run_large_round()
+
+    def _run(self, candidates: Settled, bits: list[int], on_rounds: OnRounds) -> int:
+        engine, triggers, state = self._engine, self._triggers, self._state
+        triggers.describe()
+        keys = self._keys(candidates)
+        self._room.keys[IN_CANDIDATES, : keys.size] = keys
+        state[CANDIDATES] = keys.size
+        changes = self._keys(self._deltas[0]), self._keys(self._deltas[1])
+        into = cast("Growing", self._task.into).bit
+        all_bits = np.array([into, *bits], np.int64)
+        table = self._form.table((into, *bits))
+        greatest: Numbers = np.empty((2, len(triggers.names)), np.int64)
+        room = self._room
+        lists = (room.keys, room.numbers, room.fresh, room.chunks, greatest)
+        while True:
+            greatest[:] = -1
+            before = triggers.work[:, 1].copy()
+            try:
+                ends = saturate(
+                    triggers.arrays,
+                    lists,
+                    changes,
+                    all_bits,
+                    table,
+                    self._form.rules,
+                    self._form.settings,
+                    self._segments,
+                    state,
+                    triggers.growth(),
+                )
+            finally:
+                self._take_over(greatest)
+            triggers.note_growth()
+            self._tell(before, on_rounds)
+            if ends == HAS_FRESH:
+                self._give_rows()
+            elif ends != PAUSED:
+                break
+            check()
+        triggers.note_work()
+        if state[FRESH]:
+            self._give_rows()
+        engine.matches += int(state[MATCHES])
+        return int(ends)
+
+    def _tell(self, before: Numbers, on_rounds: OnRounds) -> None:
+        """Tell what was done by a call."""
+        state, monitor = self._state, self._engine.monitor
+        rounds, admitted = int(state[ROUNDS]), int(state[IN_ALL])
+        state[ROUNDS] = state[IN_ALL] = 0
+        if monitor is not None:
+            matched = self._triggers.work[:, 1] - before
+            for program in np.flatnonzero(matched).tolist():
+                label = self._triggers.programs[program].label
+                monitor.working(label, int(matched[program]))
+        if rounds:
+            on_rounds(rounds, admitted)
+
+    def _run_large_round(self) -> Settled:
+        """Apply rules that were too much for compiled code; the next candidates."""
+        engine, task, state = self._engine, self._task, self._state
+        waiting = self._small[int(state[NEXT]) :]
+        if not waiting:
+            delta = self._facts(self._room.keys[IN_DELTA, : state[DELTA]])
+            return cast("Settled", apply_step(engine, task, delta))
+        candidates: Facts = self._facts(
+            self._room.keys[IN_CANDIDATES, : state[CANDIDATES]]
+        )
+        for each in waiting:
+            candidates |= apply_rules(engine, task, each)
+        return engine.settle(candidates)
+
+    def _keys(self, facts: Settled) -> Keys:
+        return keys_of(facts, self._engine.store, self._triggers)
+
+    def _facts(self, keys: Keys) -> Settled:
+        return facts_of(keys, self._triggers)
+
+    # -- what calls leave behind
+
+    def _take_over(self, greatest: Numbers) -> None:
+        """Tell the set that grows, counters and relations what a call has changed."""
+        state, room = self._state, self._room
+        entered = int(state[ADMITTED])
+        if entered:
+            facts = self._facts(room.keys[IN_ADMITTED, :entered])
+            cast("Growing", self._task.into).take_over(facts)
+            state[ADMITTED] = 0
+        if not state[LOGGED]:
+            return
+        relations = self._engine.store.relations
+        for which in (NONRECURSIVE, RECURSIVE):
+            for number in np.flatnonzero(greatest[which] >= 0).tolist():
+                relation = relations[self._triggers.names[number]]
+                relation.note_counted(which, NO_ROWS, int(greatest[which, number]))
+        log = _Log(self._triggers.names, room, state)
+        for which, counter in enumerate(self._engine.store.counters):
+            if which in log.counters:
+                counter.note(partial(log.of, which))
+                if self._triggers.has_raised():
+                    for name, rows, _ in log.of(which):
+                        relations[name].note_raised(rows)
+        state[LOGGED] = state[CHUNKS] = 0
+
+    def _give_rows(self) -> None:
+        """Give rows to facts that have none, count them, and make them candidates."""
+        state, triggers = self._state, self._triggers
+        fresh = self._room.fresh
+        candidates = self._room.keys[IN_CANDIDATES]
+        counters = self._engine.store.counters
+        grown = []
+        start = 0
+        for end, which in self._segments[: state[SEGMENTS]].tolist():
+            # Rules of several segments may have derived a fact.
+            for number, rows, counts in give_rows(
+                fresh[start:end], triggers.numbered, may_be_known=start > 0
+            ):
+                relation = triggers.numbered.relations[number]
+                if which >= 0:
+                    counted = RowCounts({relation.name: (rows, counts)})
+                    counters[which].add(counted)
+                first, last = state[CANDIDATES], state[CANDIDATES] + rows.size
+                candidates[first:last] = rows
+                candidates[first:last] |= np.uint64(number << 32)
+                state[CANDIDATES] = last
+                grown.append(relation)
+            start = end
+        state[FRESH] = state[SEGMENTS] = 0
+        triggers.describe_grown(grown)
+
+    def _wipe(self, bits: int) -> None:
+        """Clear status bits that a call has left anywhere, after an error."""
+        for relation in self._triggers.numbered.relations:
+            relation.status[: relation.count] &= np.uint16(~bits & 0xFFFF)
+
+
+class _Log:
+    """Counts that a call has overwritten."""
+
+    def __init__(self, names: Sequence[str], room: Room, state: Numbers) -> None:
+        size, chunks = int(state[LOGGED]), int(state[CHUNKS])
+        self._names = list(names)
+        self._keys: Keys = room.keys[IN_LOG, :size].copy()
+        self._old: Rows = room.numbers[IN_OLD_COUNTS, :size].copy()
+        self._chunks = room.chunks[:chunks].tolist()
+        self.counters = {which for _, which in self._chunks}
+
+    def of(self, which: int) -> list[Overwritten]:
+        """Relations, rows and old counts, in the order in which they were changed."""
+        found: list[Overwritten] = []
+        start = 0
+        for end, changed in self._chunks:
+            if changed == which:
+                found += self._split(slice(start, end))
+            start = end
+        return found
+
+    def _split(self, part: slice) -> list[Overwritten]:
+        """The keys of a part are in order."""
+        keys, old = self._keys[part], self._old[part]
+        numbers = (keys >> _HALF).astype(np.int64)
+        rows = keys.astype(np.uint32).view(np.int32)
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+        return [
+            (self._names[numbers[low]], rows[low:high], old[low:high])
+            for low, high in zip(starts, [*starts[1:], keys.size], strict=True)
+        ]
+
+
+def _size(candidates: Settled, beginning: Beginning) -> int:
+    return sum(facts.size() for facts in (candidates, *beginning.deltas()))
+
+
+def _which(counters: Counters | None) -> int:
+    """The number of a counter; -1 stands for none."""
+    return -1 if counters is None else cast("CounterColumn", counters).which
+
+
+def _is_same(one: Views, other: Views) -> bool:
+    """Whether rules read the same facts."""
+    return all(
+        getattr(one, name) is getattr(other, name)
+        for name in (
+            "positive",
+            "negative",
+            "delta_positive",
+            "delta_negative",
+            "local",
+        )
+    )
