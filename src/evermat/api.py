@@ -23,7 +23,7 @@ from evermat.explaining import read_fact
 from evermat.explaining_plans import plans_text
 from evermat.fact_tables import row_in_order
 from evermat.keeper import Keeper, Manner
-from evermat.lang.syntax import TRIPLE
+from evermat.lang.syntax import TRIPLE, Program
 from evermat.maintenance.watch import Budget
 from evermat.questions import read_question
 from evermat.rdf import read_rdf
@@ -31,18 +31,21 @@ from evermat.reading import Asked
 from evermat.redaction import keep_secret_options
 from evermat.result import Result
 from evermat.rule_inputs import listed
+from evermat.subscriptions import Subscriptions
 from evermat.transaction import Slot, Transaction
 from evermat.turns import TornError, in_turn
+from evermat.undoing import Undoing
 from evermat.update_requests import (
     Request,
     RequestError,
     by_predicate,
     require_text,
 )
+from evermat.values import constant
 from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from pyspark.sql import SparkSession
@@ -58,6 +61,8 @@ if TYPE_CHECKING:
     from evermat.persistence import Persistence
     from evermat.reading import Reader
     from evermat.rule_inputs import RuleInput
+    from evermat.subscriptions import Subscription
+    from evermat.values import Constant
 
 
 class Stats(TypedDict):
@@ -147,6 +152,8 @@ class KnowledgeBase:
         manner = Manner(algorithm, equality, counters, modules, budget, progress)
         chosen = _engine_of(engine, spark)
         self._slot = Slot()
+        self._subscriptions = Subscriptions()
+        self._undoing = Undoing()
         self.turn = RLock()
         self._allow_paths = tuple(allow_paths)
         with allowing(self._allow_paths):
@@ -205,9 +212,36 @@ class KnowledgeBase:
         """Refuse to be copied or pickled: two would change the same engine."""
         raise UncopiableError(
             self,
-            "threads can share it, and other processes can open its state, if it has "
-            "one (see `state=`)",
+            "`kb.copy()` makes another one; threads can share it, and other processes "
+            "can open its state, if it has one (see `state=`)",
         )
+
+    @in_turn
+    def copy(self) -> KnowledgeBase:
+        """Another knowledge base with the same rules, facts and settings.
+
+        It derives what follows by itself, and goes its own way from then on; no state
+        is kept for it.
+        """
+        settings = self._keeper.settings
+        other = KnowledgeBase(
+            engine=self.engine,
+            algorithm=settings.algorithm,
+            equality=settings.equality,
+            counters=settings.counters,
+            modules=settings.modules,
+            budget=settings.budget,
+            progress=settings.progress,
+            allow_paths=self._allow_paths,
+        )
+        program = Program(
+            rules=self.rules,
+            prefixes=tuple(self._keeper.prefixes.items()),
+            declarations=tuple(self.catalogue.declarations()),
+        )
+        explicit = {each: self.facts(each, "explicit") for each in self.predicates}
+        other.update(insert=explicit, add_rules=program)
+        return other
 
     # ------------------------------------------------------------------ changes
 
@@ -250,11 +284,25 @@ class KnowledgeBase:
         """
         return self._change(Request(delete={predicate: [rows]}))
 
-    def update(
+    def replace(self, predicate: str, rows: object) -> Change:
+        """Make rows all that is explicit of a predicate: tonight's dump, for instance.
+
+        Rows that were inserted before and are not among them are deleted, new ones are
+        inserted, and the others are left alone. Facts that follow from rules go on to
+        hold.
+
+        Args:
+            predicate: the predicate.
+            rows: in any form that `insert` takes; none at all empties the predicate.
+        """
+        return self._change(Request(replace={predicate: [rows]}))
+
+    def update(  # noqa: PLR0913  all by name
         self,
         *,
         insert: Mapping[str, object] | None = None,
         delete: Mapping[str, object] | None = None,
+        replace: Mapping[str, object] | None = None,
         add_rules: RuleInput | Iterable[RuleInput] | None = None,
         remove_rules: RuleInput | Iterable[RuleInput] | None = None,
         algorithm: str | None = None,
@@ -267,6 +315,7 @@ class KnowledgeBase:
         Args:
             insert: rows to give, by predicate.
             delete: rows to withdraw, by predicate.
+            replace: by predicate, rows that are all of it afterwards; see `replace`.
             add_rules: new rules; facts among them are inserted.
             remove_rules: rules to drop, in any spelling that means the same; facts
                 among them are deleted.
@@ -274,8 +323,25 @@ class KnowledgeBase:
             batch: an application and the number of its batch, recorded in the same
                 commit as the update; numbers of an application only go up.
         """
-        request = _request(insert, delete, add_rules, remove_rules)
+        request = _request(insert, delete, replace, add_rules, remove_rules)
         return self._change(request, algorithm=algorithm, batch=batch)
+
+    @in_turn
+    def undo(self) -> Change:
+        """Undo the last update.
+
+        Facts become explicit again that ceased to be, and the other way round; rules
+        likewise. With a state, this makes a new version.
+
+        Raises:
+            NothingToUndoError: nothing was updated since the knowledge base was made or
+                opened, or the last update was undone already, or is too large.
+        """
+        self._slot.require_free()
+        change = self._keeper.change(self._undoing.last())
+        self._undoing.forget()
+        self._subscriptions.notify(change)
+        return change
 
     @in_turn
     def plan(
@@ -283,6 +349,7 @@ class KnowledgeBase:
         *,
         insert: Mapping[str, object] | None = None,
         delete: Mapping[str, object] | None = None,
+        replace: Mapping[str, object] | None = None,
         add_rules: RuleInput | Iterable[RuleInput] | None = None,
         remove_rules: RuleInput | Iterable[RuleInput] | None = None,
         algorithm: str | None = None,
@@ -292,7 +359,7 @@ class KnowledgeBase:
         The work is done and then undone, so that the answer is exact.
         """
         self._slot.require_free()
-        request = _request(insert, delete, add_rules, remove_rules)
+        request = _request(insert, delete, replace, add_rules, remove_rules)
         with allowing(self._allow_paths):
             return self._keeper.plan(request, algorithm=algorithm)
 
@@ -306,10 +373,36 @@ class KnowledgeBase:
         self._slot.require_free()
         return self._keeper.rematerialise()
 
+    @in_turn
+    def subscribe(
+        self,
+        predicate: str | None = None,
+        callback: Callable[[Change], object] | None = None,
+    ) -> Subscription:
+        """Be told of every update that changes the facts of a predicate.
+
+        The callback is called with the `Change` after the update has happened; should
+        it fail, the error is logged. Without a callback, changes are read with
+        `async for change in kb.subscribe("may_open")`.
+
+        Args:
+            predicate: whose facts matter; all, if none is named.
+            callback: is called with each change.
+        """
+        if predicate is not None:
+            self._reader.catalogue.require(predicate)
+        return self._subscriptions.add(predicate, callback)
+
     # ---------------------------------------------------------------- questions
 
-    @in_turn
-    def query(self, text: str, *, raw: bool = False) -> Result:
+    def query(
+        self,
+        text: str,
+        *,
+        raw: bool = False,
+        limit: int | None = None,
+        **parameters: object,
+    ) -> Result:
         """Answer a conjunction such as `reach(?x, 'c'), not blocked(?x), ?x != 'b'`.
 
         The columns are the variables, in the order in which they are first mentioned;
@@ -319,11 +412,23 @@ class KnowledgeBase:
         Args:
             text: the question.
             raw: do not multiply equal constants out: answers hold representatives.
+            limit: give so many answers at most.
+            parameters: the values of `$name`: `kb.query("reach(?x, $y)", y="c")`.
         """
+        values = {name: constant(each) for name, each in parameters.items()}
+        return self._answer(text, values, raw=raw).first(limit)
+
+    @in_turn
+    def _answer(
+        self, text: str, parameters: Mapping[str, Constant], *, raw: bool
+    ) -> Result:
         require_text(text, "a question")
         reader = self._reader
         question = read_question(
-            text, catalogue=reader.catalogue, prefixes=self._keeper.prefixes
+            text,
+            catalogue=reader.catalogue,
+            prefixes=self._keeper.prefixes,
+            parameters=parameters,
         )
         return reader.answer(question, raw=raw)
 
@@ -366,12 +471,42 @@ class KnowledgeBase:
         return Result(self._reader.representatives(), ("member", "representative"))
 
     @in_turn
-    def facts(self, predicate: str, sort: Sort = "all") -> Result:
-        """The facts of a predicate: all, those given, or those only derived."""
+    def facts(
+        self, predicate: str, sort: Sort = "all", *, limit: int | None = None
+    ) -> Result:
+        """The facts of a predicate: all, those given, or those only derived.
+
+        Args:
+            predicate: the predicate; `kb[predicate]` gives all of its facts as well.
+            sort: `"all"`, `"explicit"` or `"derived"`.
+            limit: give so many facts at most.
+        """
         reader = self._reader
         known = reader.catalogue.require(predicate)
         check_sort(sort)
-        return reader.facts(known, sort)
+        return reader.facts(known, sort).first(limit)
+
+    def __getitem__(self, predicate: str) -> Result:
+        """The facts of a predicate."""
+        return self.facts(predicate)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the predicates."""
+        return iter(self.predicates)
+
+    def __contains__(self, predicate: object) -> bool:
+        """Whether rules or facts have mentioned a predicate."""
+        return predicate in self.predicates
+
+    @in_turn
+    def __len__(self) -> int:
+        """How many facts hold, of all predicates together."""
+        reader = self._reader
+        return sum(reader.count(each) for each in reader.catalogue)
+
+    def __bool__(self) -> bool:
+        """A knowledge base is true, also without facts."""
+        return True
 
     @in_turn
     def count(self, predicate: str) -> int:
@@ -500,14 +635,27 @@ class KnowledgeBase:
         batch: tuple[str, int] | None = None,
     ) -> Change:
         self._slot.require_free()
-        with allowing(self._allow_paths):
-            return self._keeper.change(request, algorithm=algorithm, batch=batch)
+        return self._carry_out(request, algorithm=algorithm, batch=batch)
 
     @in_turn
     def _commit(self, request: Request, *, algorithm: str | None) -> Change:
         """Carry a transaction out."""
+        return self._carry_out(request, algorithm=algorithm)
+
+    def _carry_out(
+        self,
+        request: Request,
+        *,
+        algorithm: str | None,
+        batch: tuple[str, int] | None = None,
+    ) -> Change:
+        changes_rules = bool(request.add_rules or request.remove_rules)
+        before = self.rules if changes_rules else ()
         with allowing(self._allow_paths):
-            return self._keeper.change(request, algorithm=algorithm)
+            change = self._keeper.change(request, algorithm=algorithm, batch=batch)
+        self._undoing.note(change, before, self.rules if changes_rules else ())
+        self._subscriptions.notify(change)
+        return change
 
 
 def _listed_files(given: str | Path | Iterable[str | Path] | None) -> list[str | Path]:
@@ -568,11 +716,13 @@ def _persistence_module() -> ModuleType:
 def _request(
     insert: Mapping[str, object] | None,
     delete: Mapping[str, object] | None,
+    replace: Mapping[str, object] | None,
     add_rules: RuleInput | Iterable[RuleInput] | None,
     remove_rules: RuleInput | Iterable[RuleInput] | None,
 ) -> Request:
     return Request(
         insert=by_predicate(insert),
+        replace=by_predicate(replace),
         delete=by_predicate(delete),
         add_rules=listed(add_rules),
         remove_rules=listed(remove_rules),

@@ -6,7 +6,7 @@ has happened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -19,16 +19,16 @@ from evermat.columns import (
     warn,
 )
 from evermat.errors import EvermatError, Label
-from evermat.lang.atom_names import names_in_atoms
+from evermat.lang.atom_names import names_in_atoms, variable_names
 from evermat.lang.normalise import is_auxiliary
-from evermat.lang.syntax import TRIPLE
+from evermat.lang.syntax import TRIPLE, Declaration
 from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from evermat.errors import Span
-    from evermat.lang.syntax import Declaration, Rule
+    from evermat.lang.syntax import Rule
 
 _SHOWN_NAMES = 8
 
@@ -111,9 +111,10 @@ class Predicate:
     """A known predicate.
 
     Attributes:
-        columns: the names of its columns, `c1`, `c2` and so on where none were given.
+        columns: the names of its columns: declared ones, or the variables of a rule
+            that derives it, or else `c1`, `c2` and so on.
         types: the types that a declaration gives to its columns, or nothing.
-        has_names: whether the names were given.
+        has_names: whether the names were declared.
     """
 
     name: str
@@ -211,6 +212,31 @@ class Catalogue:
             grown[each.predicate] = _predicate(each)
         return self if grown is None else Catalogue(grown, self.given_names)
 
+    def declarations(self) -> Iterator[Declaration]:
+        """What is known of each predicate, as a program declares it."""
+        for each in self:
+            names = each.columns if each.has_names else ()
+            yield Declaration(each.name, each.arity, each.types, names)
+
+    def named_after(self, rules: Iterable[Rule]) -> Catalogue:
+        """The catalogue with columns called like the variables in heads of rules.
+
+        The first rule decides that has nothing but different variables in its head;
+        names that were declared stay.
+        """
+        heads: dict[str, tuple[str, ...]] = {}
+        for rule in rules:
+            for head in rule.heads:
+                if head.predicate not in heads:
+                    names = variable_names(head)
+                    if len(set(names)) == head.arity:
+                        heads[head.predicate] = names
+        named = {
+            name: replace(each, columns=_columns_of(each, heads.get(name)))
+            for name, each in self._predicates.items()
+        }
+        return Catalogue(named, self.given_names)
+
     def with_given_names(self, names: Mapping[str, tuple[str, ...]]) -> Catalogue:
         """The catalogue with the names that columns came with."""
         if names == self.given_names:
@@ -284,6 +310,15 @@ def _predicate(declared: Declaration) -> Predicate:
     columns = declared.column_names or _default_columns(name, arity)
     has_names = bool(declared.column_names)
     return Predicate(name, arity, columns, declared.column_types, has_names)
+
+
+def _columns_of(
+    predicate: Predicate, variables: tuple[str, ...] | None
+) -> tuple[str, ...]:
+    if predicate.has_names:
+        return predicate.columns
+    default = _default_columns(predicate.name, predicate.arity)
+    return default if predicate.name == TRIPLE else variables or default
 
 
 def _default_columns(name: str, arity: int) -> tuple[str, ...]:

@@ -14,10 +14,11 @@ from typing import (
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.columns import empty_table, rows_without_columns
+from evermat.columns import empty_table, rows_without_columns, term_texts
 from evermat.distant_rows import is_distant
 from evermat.errors import EvermatError
 from evermat.html_tables import html_table
+from evermat.lang.printer import Printer
 from evermat.result import Result
 
 if TYPE_CHECKING:
@@ -116,6 +117,16 @@ class Change:
         came, left = map(sum, zip(*self.sizes.values(), (0, 0), strict=True))
         return came, left
 
+    @property
+    def explicit_sizes(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """How many facts of each predicate became explicit, and how many ceased to."""
+        outcome, known = self._outcome, self._asked
+        gained, lost = (
+            {name: size for name, size in facts.relations().items() if name in known}
+            for facts in (outcome.explicit_added, outcome.explicit_removed)
+        )
+        return gained, lost
+
     def is_empty(self) -> bool:
         """Whether no fact came or left."""
         return not self.sizes
@@ -142,6 +153,46 @@ class Change:
     def withdrawn(self, predicate: str) -> Result:
         """The facts that are explicit no more, whether or not they still hold."""
         return self._read(predicate, self._outcome.explicit_removed, None, "all")
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table of all facts that came and left, of all predicates.
+
+        Its columns are `predicate`, `change` (`added` or `removed`) and `fact`, the
+        fact as a program writes it.
+        """
+        schema = [(name, pa.string()) for name in ("predicate", "change", "fact")]
+        parts = [pa.table([[], [], []], schema=pa.schema(schema))]
+        printer = Printer({})
+        for name in self.predicates:
+            for kind, facts in (
+                ("added", self.added(name)),
+                ("removed", self.removed(name)),
+            ):
+                begin = pa.scalar(f"{printer.predicate(name)}(")
+                columns = [term_texts(each) for each in facts.to_terms().columns]
+                inside = pc.binary_join_element_wise(*columns, ", ") if columns else ""
+                texts = pc.binary_join_element_wise(begin, inside, ")", "")
+                if not columns:
+                    texts = pa.repeat(texts, len(facts))
+                parts.append(
+                    pa.table(
+                        [
+                            pa.repeat(name, len(facts)),
+                            pa.repeat(kind, len(facts)),
+                            texts,
+                        ],
+                        schema=pa.schema(schema),
+                    )
+                )
+        return pa.concat_tables(parts)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows of `to_arrow`, for libraries that read Arrow's C interface.
+
+        Args:
+            requested_schema: the types that the reader would like best.
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _read(
         self, name: str, facts: Snapshot, explicit: Snapshot | None, sort: Sort

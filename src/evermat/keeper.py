@@ -8,7 +8,7 @@ A request is checked (`evermat.update_requests`), carried out by a materialisati
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -105,6 +105,11 @@ class Keeper:
         return self._materialisation.engine
 
     @property
+    def settings(self) -> Manner:
+        """How facts are kept."""
+        return self._manner
+
+    @property
     def reader(self) -> Reader:
         """What reads the facts."""
         kept, catalogue = self._materialisation, self.catalogue
@@ -176,13 +181,16 @@ class Keeper:
 
     def _check(self, request: Request) -> CheckedRequest:
         engine = self.engine
-        return check_request(
+        checked = check_request(
             request,
             catalogue=self.catalogue,
             prefixes=self.prefixes,
             stage=engine.stage if can_stage(engine) else None,
             rules=lambda: self.rules,
         )
+        if not checked.add_rules and not checked.remove_rules:
+            return checked
+        return replace(checked, catalogue=self._named(checked))
 
     def _prepared(
         self, checked: CheckedRequest, algorithm: str | None
@@ -212,6 +220,12 @@ class Keeper:
         new.require_algorithm(usual)
         return new, REMATERIALISE
 
+    def _named(self, checked: CheckedRequest) -> Catalogue:
+        """The predicates after a request, with columns named after its rules."""
+        removed = set(map(rule_key, single_heads(checked.remove_rules)))
+        stay = (rule for rule in self.rules if rule_key(rule) not in removed)
+        return checked.catalogue.named_after((*stay, *checked.add_rules))
+
     def _bound(
         self, work: Callable[..., Outcome], checked: CheckedRequest, algorithm: str
     ) -> Callable[[], Outcome]:
@@ -222,6 +236,7 @@ class Keeper:
             insert=checked.insert,
             remove_rules=checked.remove_rules,
             add_rules=self._with_axioms(checked),
+            replace=checked.replace,
             algorithm=algorithm,
         )
 
@@ -278,7 +293,7 @@ class Keeper:
         program = persistence.state.program
         if program is None:
             return False
-        self.catalogue = program.catalogue()
+        self.catalogue = program.catalogue().named_after(self.rules)
         self.prefixes = program.prefixes
         sizes = self.reader.sizes().values()
         self._is_empty = not any(each["given"] for each in sizes)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from evermat.catalogue import Catalogue
     from evermat.distant_rows import DistantRows
     from evermat.lang.syntax import BodyElement
+    from evermat.values import Constant
 
 ANSWER = "~answer"
 """The predicate of answers."""
@@ -77,9 +78,13 @@ class Question:
 
 
 def read_question(
-    text: str, *, catalogue: Catalogue, prefixes: Mapping[str, str]
+    text: str,
+    *,
+    catalogue: Catalogue,
+    prefixes: Mapping[str, str],
+    parameters: Mapping[str, Constant] | None = None,
 ) -> Question:
-    """Parse and check a question.
+    """Parse and check a question; `parameters` are the values of `$name` in it.
 
     Raises:
         ParseError: the text is no question.
@@ -88,7 +93,9 @@ def read_question(
         ProgramError: a variable is not bound, or a built-in is misused.
     """
     return question_of(
-        parse_query(text, prefixes=prefixes), text=text, catalogue=catalogue
+        parse_query(text, prefixes=prefixes, parameters=parameters),
+        text=text,
+        catalogue=catalogue,
     )
 
 

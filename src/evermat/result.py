@@ -10,9 +10,10 @@ from contextlib import nullcontext
 from functools import cached_property
 from importlib import import_module
 from itertools import islice, product, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evermat import columns as term_columns
 from evermat.errors import EvermatError
@@ -46,6 +47,29 @@ _BATCH_LIMIT = 4 * _BATCH
 Item = TypeVar("Item")
 
 
+class UnknownColumnError(EvermatError, KeyError):
+    """A column that a result does not have."""
+
+    code: ClassVar[str] = "EM565"
+
+    def __init__(self, name: str, columns: Sequence[str]) -> None:
+        known = ", ".join(f"`{each}`" for each in columns) or "none"
+        super().__init__(
+            f"the result has no column `{name}`", help=f"its columns: {known}"
+        )
+
+
+class NegativeLimitError(EvermatError, ValueError):
+    """A number of rows below zero."""
+
+    code: ClassVar[str] = "EM567"
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"there are no {count} rows", help="give a number from 0 on, or None"
+        )
+
+
 class MissingPackageError(EvermatError, ImportError):
     """A frame of a library that is not installed."""
 
@@ -66,9 +90,10 @@ def _require(package: str, extra: str = "") -> Any:  # noqa: ANN401  a module
 class Result:
     """Rows of constants under named columns.
 
-    Iterating gives tuples of Python values; `to_arrow`, `to_pandas`, `to_polars` and
-    `to_spark` give frames; `write` gives files. Rows are distinct and in no particular
-    order.
+    Iterating gives tuples of Python values, `result[0]` and `result[:10]` some of them;
+    `to_arrow`, `to_pandas`, `to_polars` and `to_spark` give frames, and so does every
+    library that reads Arrow's C interface; `write` gives files. Rows are distinct and
+    in no particular order, but for those of `sort`.
 
     >>> import evermat
     >>> kb = evermat.KnowledgeBase("likes(ann, bob) . likes(bob, 7) .")
@@ -147,6 +172,8 @@ class Result:
 
     def first(self, count: int | None) -> Result:
         """The first rows, or all; those behind them are not made."""
+        if count is not None and count < 0:
+            raise NegativeLimitError(count)
         if count is None or count >= self._rows:
             return self
         if self._representatives is not None and count and self.columns:
@@ -160,6 +187,34 @@ class Result:
             rows = self._short.slice(0, count)
         return Result(rows, self.columns, predicate=self.predicate)
 
+    def sort(self, *columns: str, descending: bool = False) -> Result:
+        """The rows in order: by some columns, or by all of them from the first on.
+
+        Numbers are ordered by value, texts by their characters, and columns of mixed
+        kinds by how their values are written.
+
+        Args:
+            columns: names of columns, the most important first.
+            descending: whether the greatest comes first.
+
+        Raises:
+            UnknownColumnError: there is no such column.
+        """
+        for name in columns:
+            if name not in self.columns:
+                raise UnknownColumnError(name, self.columns)
+        if not self.columns:
+            return self
+        order = "descending" if descending else "ascending"
+        keys = [self.columns.index(name) for name in columns or self.columns]
+        plain = [term_columns.natural(self._table.column(at)) for at in keys]
+        numbered = pa.table(plain, names=[str(at) for at in range(len(keys))])
+        places = pc.sort_indices(
+            numbered, [(name, order) for name in numbered.column_names]
+        )
+        rows = self._table.take(places)
+        return Result(rows, self.columns, predicate=self.predicate)
+
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
         """The same rows as facts of a predicate with columns of these names."""
         return Result(self._given, columns, self._representatives, predicate=predicate)
@@ -169,6 +224,27 @@ class Result:
 
     def __iter__(self) -> Iterator[tuple[Value, ...]]:
         return self._tuples(term_columns.values)
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> tuple[Value, ...]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Result: ...
+
+    def __getitem__(self, place: SupportsIndex | slice) -> tuple[Value, ...] | Result:
+        """A row as a tuple, or some rows: `result[0]`, `result[:10]`, `result[::2]`."""
+        if not isinstance(place, slice):
+            at = range(self._rows)[place]
+            (row,) = self[at : at + 1]
+            return row
+        chosen = range(self._rows)[place]
+        if chosen.start == 0 and chosen.step == 1:
+            return self.first(len(chosen))
+        if chosen.step == 1:
+            rows = self._table.slice(chosen.start, len(chosen))
+        else:
+            rows = self._table.take(pa.array(chosen, pa.int64()))
+        return Result(rows, self.columns, predicate=self.predicate)
 
     def __contains__(self, row: object) -> bool:
         """Whether a row of Python values is among the rows; `1` is not `1.0`."""
@@ -201,6 +277,18 @@ class Result:
             return self._table
         plain = [term_columns.natural(column) for column in self._table.columns]
         return pa.table(plain, names=list(self.columns))
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema of `to_arrow`, for libraries that read Arrow's C interface."""
+        return self.to_arrow().schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows of `to_arrow`: `pyarrow.table(result)`, `polars.DataFrame(result)`.
+
+        Args:
+            requested_schema: the types that the reader would like best.
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame; needs `pip install "evermat[pandas]"`."""

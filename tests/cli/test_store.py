@@ -227,3 +227,28 @@ def test_an_older_version_becomes_the_newest(capsys: Shown) -> None:
     assert run(["store", "verify", "kept", "--json"]) == OK
     document = json.loads(capsys.readouterr().out)
     assert (document["versions"], document["problems"]) == ([0, 1, 2, 3, 4], [])
+
+
+def test_a_dump_replaces_what_was_given(folder: Path, capsys: Shown) -> None:
+    (folder / "tonight.csv").write_text("a,b\nb,d\n")
+    replace = ["update", *STORE, "--replace", "edge=tonight.csv"]
+    assert run([*replace, "--dry-run"]) == OK
+    capsys.readouterr()
+    assert reached(capsys) == ["b", "c", "d"]
+    assert run(replace) == OK
+    assert "kept as version 3 of kept\n" in capsys.readouterr().out
+    assert reached(capsys) == ["b", "d"]
+    (folder / "empty.toml").write_text("[replace]\nedge = []\n")
+    assert run(["update", *STORE, "empty.toml"]) == OK
+    capsys.readouterr()
+    assert reached(capsys) == []
+
+
+def test_an_update_that_changes_nothing_makes_no_version(
+    folder: Path, capsys: Shown
+) -> None:
+    assert run(["update", *STORE, "--insert", "edge.csv"]) == OK
+    assert "kept as version 2 of kept\n" in capsys.readouterr().out
+    assert run(["update", *STORE, "--insert", "edge=gone/edge.csv"]) == OK
+    assert "kept as version 2 of kept\n" in capsys.readouterr().out
+    assert evermat.KnowledgeBase.open(str(folder / "kept")).version == 2

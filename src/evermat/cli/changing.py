@@ -71,6 +71,7 @@ def _apply(job: Job, kb: KnowledgeBase, update: UpdateFile) -> Change:
     return carry_out(
         insert=update.insert,
         delete=update.delete,
+        replace=update.replace,
         add_rules=update.add_rules,
         remove_rules=update.remove_rules,
         algorithm=update.algorithm,

@@ -58,6 +58,7 @@ def update(
     ] = None,
     insert: Changed = None,
     delete: Changed = None,
+    replace: Changed = None,
     add_rules: ChangedRules = None,
     remove_rules: ChangedRules = None,
     show: Show = 0,
@@ -75,11 +76,13 @@ def update(
 ) -> None:
     """Change facts and rules of a store, and maintain what follows.
 
-    What the four options name is one update; files of updates come after it, each one
-    by itself. Every update is a new version of the store, or, if it fails, nothing.
+    What the five options name is one update; files of updates come after it, each one
+    by itself. Every update is a new version of the store, or, if it fails or changes
+    nothing, none. --replace makes the facts of a file all that a predicate was given.
 
     \b
     evermat update --store kept/ --delete gone/edge.csv --insert new/
+    evermat update --store kept/ --replace employee=tonight.csv
     evermat update --store kept/ --add-rules more.dl --dry-run
     evermat update --store kept/ monday.toml tuesday/ --show 3
     """
@@ -90,13 +93,14 @@ def update(
     named = NamedUpdate(
         insert=insert or [],
         delete=delete or [],
+        replace=replace or [],
         add_rules=add_rules or [],
         remove_rules=remove_rules or [],
     )
     if not named and not updates:
         message = (
-            "nothing to do: give --insert, --delete, --add-rules, --remove-rules, "
-            "or files of updates"
+            "nothing to do: give --insert, --delete, --replace, --add-rules, "
+            "--remove-rules, or files of updates"
         )
         raise typer.BadParameter(message)
     job = Job(

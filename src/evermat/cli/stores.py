@@ -28,11 +28,13 @@ class NamedUpdate:
 
     insert: list[str]
     delete: list[str]
+    replace: list[str]
     add_rules: list[Path]
     remove_rules: list[Path]
 
     def __bool__(self) -> bool:
-        return bool(self.insert or self.delete or self.add_rules or self.remove_rules)
+        facts = self.insert or self.delete or self.replace
+        return bool(facts or self.add_rules or self.remove_rules)
 
     def read(self, loaded: Loaded) -> UpdateFile:
         """The update, with its facts read from their files."""
@@ -41,6 +43,7 @@ class NamedUpdate:
             title="update",
             insert=dict(loaded.reader.read(self.insert)),
             delete=dict(loaded.reader.read(self.delete)),
+            replace=dict(loaded.reader.read(self.replace)),
             add_rules=list(self.add_rules),
             remove_rules=list(self.remove_rules),
         )

@@ -1,4 +1,6 @@
-"""Updates as files: TOML, or a folder with `insert/`, `delete/`, `rules+`, `rules-`.
+"""Updates as files: TOML, or a folder.
+
+A folder has some of `insert/`, `delete/`, `replace/`, `rules+` and `rules-`.
 
 ```toml
 title = "Monday"            # optional, for the table of reports
@@ -10,6 +12,9 @@ age = [{person = "ann", years = 7}]  # … with declared names, …
 
 [insert]
 edge = "new-edges.csv"      # … or a file, relative to this one
+
+[replace]
+person = "tonight.csv"      # all that the predicate is given from now on
 
 [rules]
 add = "reach(?x, ?z) :- reach(?x, ?y), reach(?y, ?z) ."
@@ -36,9 +41,9 @@ if TYPE_CHECKING:
     from evermat.cli.facts import FactReader
     from evermat.rule_inputs import RuleInput
 
-_SECTIONS = {"title", "algorithm", "insert", "delete", "rules"}
+_SECTIONS = {"title", "algorithm", "insert", "delete", "replace", "rules"}
 _RULE_KEYS = {"add", "remove", "add_file", "remove_file"}
-_FOLDER_PARTS = "`insert/`, `delete/`, `rules+` and `rules-`"
+_FOLDER_PARTS = "`insert/`, `delete/`, `replace/`, `rules+` and `rules-`"
 
 
 class UpdateFileError(EvermatError, ValueError):
@@ -61,6 +66,7 @@ class UpdateFile:
     algorithm: str | None = None
     insert: dict[str, object] = field(default_factory=dict)
     delete: dict[str, object] = field(default_factory=dict)
+    replace: dict[str, object] = field(default_factory=dict)
     add_rules: list[RuleInput] = field(default_factory=list)
     remove_rules: list[RuleInput] = field(default_factory=list)
 
@@ -84,7 +90,9 @@ def read_update(path: Path, reader: FactReader) -> UpdateFile:
 def _read_folder(folder: Path, reader: FactReader) -> UpdateFile:
     update = UpdateFile(name=folder.name, title=folder.name)
     found = False
-    for name, facts in (("insert", update.insert), ("delete", update.delete)):
+    parts = {"insert": update.insert, "delete": update.delete}
+    parts["replace"] = update.replace
+    for name, facts in parts.items():
         if (folder / name).is_dir():
             found = True
             facts.update(reader.read([str(folder / name)]))
@@ -118,6 +126,7 @@ def _read_toml(path: Path, reader: FactReader) -> UpdateFile:
         algorithm=content.get("algorithm"),
         insert=_facts(path, "insert", content, reader),
         delete=_facts(path, "delete", content, reader),
+        replace=_facts(path, "replace", content, reader),
         add_rules=_rules(path, rules, "add"),
         remove_rules=_rules(path, rules, "remove"),
     )

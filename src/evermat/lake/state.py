@@ -205,7 +205,7 @@ class LakeState:
             )
 
     def write(self, change: StoredChange, entry: Entry) -> None:
-        """Commit what an engine is about to change.
+        """Commit what an engine is about to change; nothing makes no version.
 
         Args:
             change: by how much the numbers of facts change.
@@ -221,12 +221,14 @@ class LakeState:
             counts = Counter(counted(facts, _COUNTED))
             new = [table.write(FACTS, facts)] if facts.num_rows else []
         new += self._written_cliques(entry.cliques)
+        program = self._next_program(entry.rules)
+        if not new and program == self.program and self._batch is None:
+            return  # new constants wait for facts that mention them
         add += new
         terms = self._dictionary.unsaved_terms()
         if terms.num_rows:
             add.append(table.write(TERMS, terms))
         add += on_spark.write_terms(self._dictionary, table)
-        program = self._next_program(entry.rules)
         program_file = self._program_file
         if program != self.program:
             text = pa.table({"text": [program.text()]})

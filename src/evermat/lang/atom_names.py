@@ -24,13 +24,14 @@ def names_in_atoms(rules: Iterable[Rule], predicate: str) -> set[tuple[str, ...]
     for rule in rules:
         for atom in (*rule.heads, *rule.positive_atoms(), *rule.negated_atoms()):
             if atom.predicate == predicate:
-                names = _variables(atom)
+                names = variable_names(atom)
                 if len(set(names)) == len(atom.arguments):
                     found.add(names)
     return found
 
 
-def _variables(atom: Atom) -> tuple[str, ...]:
+def variable_names(atom: Atom) -> tuple[str, ...]:
+    """The names of the variables among the arguments of an atom, in order."""
     return tuple(
         each.name
         for each in atom.arguments

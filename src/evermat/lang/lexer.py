@@ -23,6 +23,7 @@ LOCAL_NAME = r"(?:(?:\w|:(?!-))(?:[\w\-]|:(?!-)|\.(?=[\w\-:]))*)?"
 _TOKEN = re.compile(
     rf"""[\ \t\r\n\f\ufeff]*(?:
       (?P<variable>\?\w+)
+    | (?P<parameter>\$\w+)
     | (?P<prefixed>(?:{PREFIX_NAME})?:(?!-){LOCAL_NAME})
     | (?P<blank>_:\w{_PART})
     | (?P<name>[^\W\d]\w*)
@@ -42,11 +43,12 @@ _TOKEN = re.compile(
 )
 
 _OPERANDS = frozenset(
-    {"variable", "prefixed", "blank", "name", "double", "decimal", "integer"}
+    {"variable", "parameter", "prefixed", "blank", "name"}
+    | {"double", "decimal", "integer"}
     | {"string", ")", "]"}
 )
-_NUMBERS = frozenset({"variable", "double", "decimal", "integer", ")"})
-_OPERAND_AHEAD = re.compile(r"[ \t]*(?:\?\w|[0-9(]|-[ \t]*[0-9?(]|[^\W\d]\w*\()")
+_NUMBERS = frozenset({"variable", "parameter", "double", "decimal", "integer", ")"})
+_OPERAND_AHEAD = re.compile(r"[ \t]*(?:[?$]\w|[0-9(]|-[ \t]*[0-9?(]|[^\W\d]\w*\()")
 
 
 class Token(NamedTuple):

@@ -10,10 +10,17 @@ import gzip
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from evermat.allowed_paths import PathNotAllowedError, require_allowed
-from evermat.errors import IncludeError, Label, ParseError, Source, raise_all
+from evermat.errors import (
+    EvermatError,
+    IncludeError,
+    Label,
+    ParseError,
+    Source,
+    raise_all,
+)
 from evermat.garbage import collection_paused
 from evermat.input_limits import ProgramSizeError, input_limits, require_unpacked
 from evermat.lang.checks import find_errors
@@ -29,6 +36,19 @@ if TYPE_CHECKING:
 
     from evermat.errors import ProgramError
     from evermat.lang.syntax import Atom, BodyElement
+    from evermat.values import Constant
+
+
+class UnusedParameterError(EvermatError, TypeError):
+    """A value for a parameter that a query does not have."""
+
+    code: ClassVar[str] = "EM107"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the query has no parameter `${name}`",
+            help="check the name, or leave the value out",
+        )
 
 
 def parse_program(
@@ -97,18 +117,28 @@ def parse_query(
     name: str = "<query>",
     prefixes: Mapping[str, str] | None = None,
     base: str | None = None,
+    parameters: Mapping[str, Constant] | None = None,
 ) -> tuple[BodyElement, ...]:
     """Read a conjunction such as `reach(?x, "c"), not blocked(?x)`.
 
     The final dot may be left out. `@prefix` and `@base` may come first.
 
+    Args:
+        text: the conjunction.
+        name: what it is called in messages.
+        prefixes: those that it may use without declaring them.
+        base: what relative IRIs are relative to.
+        parameters: the values of `$name`.
+
     Raises:
         ParseError: if the text is not a conjunction.
+        UnusedParameterError: there is a value for which it has no parameter.
     """
     problems: list[ProgramError] = []
     namespace = Namespace(dict(prefixes or {}), base)
     source = Source(name, text)
     reader = StatementReader(source, namespace, problems)
+    reader.parameters = parameters
     body: tuple[BodyElement, ...] = ()
     try:
         while reader.kind == "at":
@@ -117,6 +147,9 @@ def parse_query(
     except ParseError as problem:
         problems.append(query_of_another_language(source) or problem)
     raise_all(problems)
+    for parameter in parameters or ():
+        if parameter not in reader.used_parameters:
+            raise UnusedParameterError(parameter)
     return body
 
 

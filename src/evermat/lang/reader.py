@@ -33,7 +33,7 @@ from evermat.lang.terms import (
 from evermat.values import Constant, Kind, language_string, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 COMPARISON_LEVEL = 1
 LEVELS = {
@@ -68,6 +68,8 @@ class TokenReader:
     Attributes:
         kind: the kind of the token at hand.
         problems: receives mistakes after which reading simply goes on.
+        parameters: the values of `$name`; None where there cannot be any.
+        used_parameters: the names among them that were read.
     """
 
     def __init__(
@@ -79,6 +81,8 @@ class TokenReader:
         self.tokens, self.comments = tokenise(source.text)
         self.position = 0
         self.kind = self.tokens[0].kind
+        self.parameters: Mapping[str, Constant] | None = None
+        self.used_parameters: set[str] = set()
         self._constants: dict[str, Constant] = {}
         self._operations = 0
 
@@ -290,6 +294,23 @@ class ExpressionReader(TokenReader):
         self.advance()
         return Variable(token.text[1:], self.span_of(token))
 
+    def parameter(self, token: Token) -> Term:
+        """`$x`: the value that was given for it."""
+        name = token.text[1:]
+        if self.parameters is None or name not in self.parameters:
+            raise self._no_value(token, name)
+        self.advance()
+        self.used_parameters.add(name)
+        return Term(self.parameters[name], self.span_of(token))
+
+    def _no_value(self, token: Token, name: str) -> ParseError:
+        if self.parameters is None:
+            advice = f"write `?{name}` for a variable; parameters are for `kb.query`"
+        else:
+            advice = f"give it one, as in `kb.query(…, {name}=…)`, or write `?{name}` "
+            advice += "for a variable"
+        return self.error(f"`{token.text}` has no value", token, help=advice)
+
     def number(self, token: Token) -> Term:
         """`1`, `1.5` or `1e3`."""
         self.advance()
@@ -484,6 +505,7 @@ def _around(source: Source, left: Expression, right: Expression) -> Span | None:
 
 _OPERANDS: dict[str, Callable[[ExpressionReader, Token], Expression]] = {
     "variable": ExpressionReader.variable,
+    "parameter": ExpressionReader.parameter,
     "name": ExpressionReader.named,
     "prefixed": ExpressionReader.named,
     "iri": ExpressionReader.iri,

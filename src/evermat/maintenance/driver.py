@@ -132,6 +132,7 @@ class Driver(ABC, Generic[AnEngine]):
         insert: Mapping[str, pa.Table] | None = None,
         remove_rules: Iterable[Rule] = (),
         add_rules: Iterable[Rule] = (),
+        replace: frozenset[str] = frozenset(),
         algorithm: str = AUTO,
     ) -> Outcome:
         """Change facts and rules in one step, or nothing at all.
@@ -143,12 +144,13 @@ class Driver(ABC, Generic[AnEngine]):
             insert: rows that are given from now on, by relation.
             remove_rules: rules of the program, up to names of variables.
             add_rules: new rules; those the program has already are ignored.
+            replace: relations in which nothing stays explicit but the inserted rows.
             algorithm: one of `evermat.maintenance.algorithms.NAMES`.
 
         Raises:
             EvermatError: the request cannot be carried out; nothing has changed.
         """
-        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
+        request = Request(delete or {}, insert or {}, remove_rules, add_rules, replace)
         return self._carry_out(request, algorithm, dry=False)
 
     def plan(
@@ -158,10 +160,11 @@ class Driver(ABC, Generic[AnEngine]):
         insert: Mapping[str, pa.Table] | None = None,
         remove_rules: Iterable[Rule] = (),
         add_rules: Iterable[Rule] = (),
+        replace: frozenset[str] = frozenset(),
         algorithm: str = AUTO,
     ) -> Outcome:
         """What `update` would do with the same arguments; nothing changes."""
-        request = Request(delete or {}, insert or {}, remove_rules, add_rules)
+        request = Request(delete or {}, insert or {}, remove_rules, add_rules, replace)
         return self._carry_out(request, algorithm, dry=True)
 
     def rematerialise(self) -> Outcome:

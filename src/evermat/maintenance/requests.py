@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from evermat.algebra import Views
 from evermat.engine_abilities import reads_many
 from evermat.errors import EvermatError
+from evermat.lang.syntax import Atom, Rule, Variable
 from evermat.maintenance.updates import Ignored, Update
+from evermat.rule_plans import compile_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.algebra import Engine, Facts, SettledFacts
-    from evermat.lang.syntax import Rule
     from evermat.maintenance.rule_book import RuleChange
 
 
@@ -38,12 +40,19 @@ class UnknownRelationError(EvermatError, LookupError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One update as it was asked for."""
+    """One update as it was asked for.
+
+    Attributes:
+        delete, insert: rows by relation.
+        remove_rules, add_rules: what changes in the program.
+        replace: relations in which nothing is to be explicit but the inserted rows.
+    """
 
     delete: Mapping[str, pa.Table]
     insert: Mapping[str, pa.Table]
     remove_rules: Iterable[Rule] = ()
     add_rules: Iterable[Rule] = ()
+    replace: frozenset[str] = frozenset()
 
 
 def declare(engine: Engine, request: Request, rules: Iterable[Rule]) -> None:
@@ -90,10 +99,14 @@ def read_request(
     deletions, insertions = unwanted, wanted
     if not unwanted.is_empty():
         deletions = engine.settle(given_among(unwanted) - wanted)
+    replaced = engine.no_facts()
+    if request.replace:
+        there = _all_explicit(engine, request.replace)
+        replaced = engine.settle(given_among(there) - wanted)
     if not wanted.is_empty():
         insertions = engine.settle(wanted - given_among(wanted))
     return Update(
-        deletions=deletions,
+        deletions=engine.settle(deletions | replaced) if request.replace else deletions,
         insertions=insertions,
         removed_rules=change.removed,
         added_rules=change.added,
@@ -117,6 +130,21 @@ def _read(
     for name, table in filled.items():
         union |= read(name, table)
     return engine.settle(union)
+
+
+def _all_explicit(engine: Engine, names: Iterable[str]) -> SettledFacts:
+    """All explicit facts of relations, which a rule for each copies: `p(?x) :- p(?x)`.
+
+    Views of stored sets are never settled as such, as the work would not follow the
+    change. Here it may follow the facts: all of them were handed over anew.
+    """
+    known = engine.relations()
+    rules = []
+    for name in names:
+        atom = Atom(name, tuple(Variable(f"x{at}") for at in range(known[name])))
+        rules.append(Rule((atom,), (atom,)))
+    copies = compile_rules(tuple(rules), lambda _rule, _atom: False).full
+    return engine.derive(copies, Views(engine.explicit, engine.explicit))
 
 
 def rows_in(tables: Mapping[str, pa.Table]) -> int:
