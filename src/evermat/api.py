@@ -29,12 +29,12 @@ from evermat.questions import read_question
 from evermat.rdf import read_rdf
 from evermat.reading import Asked
 from evermat.redaction import keep_secret_options
-from evermat.result import Result
+from evermat.result import Result, require_package
 from evermat.rule_inputs import listed
 from evermat.subscriptions import Subscriptions
 from evermat.transaction import Slot, Transaction
 from evermat.turns import TornError, in_turn
-from evermat.undoing import Undoing
+from evermat.undoing import Undoing, inverse
 from evermat.update_requests import (
     Request,
     RequestError,
@@ -431,6 +431,53 @@ class KnowledgeBase:
             parameters=parameters,
         )
         return reader.answer(question, raw=raw)
+
+    def sparql(self, text: str) -> Result | bool | Change | list[Change]:
+        """Answer a query in SPARQL 1.1 about the triples, or carry an update out.
+
+        `SELECT` gives a `Result` with None for what is unbound, `ASK` a truth value,
+        `CONSTRUCT` and `DESCRIBE` facts of `triple`. An update gives its `Change`, or
+        a list of them if it has several operations; they happen all or not at all.
+        Needs `pip install "evermat[sparql]"`.
+
+        Raises:
+            SparqlSyntaxError: the text is neither a query nor an update.
+            UnsupportedSparqlError: it has a part that is not supported.
+        """
+        require_text(text, "a query")
+        require_package("rdflib", "sparql")
+        from evermat import sparql  # noqa: PLC0415  it needs rdflib
+
+        if sparql.is_update(text):
+            return self._sparql_update(text)
+        return self._sparql_query(text)
+
+    @in_turn
+    def _sparql_query(self, text: str) -> Result | bool:
+        from evermat.sparql import run_query  # noqa: PLC0415  it needs rdflib
+
+        return run_query(text, self._reader, self._keeper.prefixes)
+
+    @in_turn
+    def _sparql_update(self, text: str) -> Change | list[Change]:
+        from evermat.sparql import read_update  # noqa: PLC0415  it needs rdflib
+
+        self._slot.require_free()
+        changes: list[Change] = []
+        try:
+            for operation in read_update(text, self._keeper.prefixes):
+                request = operation.change(self._reader).request()
+                changes.append(self._keeper.change(request))
+        except BaseException:
+            for change in reversed(changes):
+                self._keeper.change(inverse(change))
+            raise
+        self._undoing.forget()
+        for change in changes:
+            if len(changes) == 1:
+                self._undoing.note(change, (), ())
+            self._subscriptions.notify(change)
+        return changes[0] if len(changes) == 1 else changes
 
     @in_turn
     def explain(

@@ -84,6 +84,17 @@ class Reader(ABC):
     def answer(self, question: Question, *, raw: bool = False) -> Result:
         """The answers to a question; `raw`: about representatives."""
 
+    def match(self, atoms: tuple[Atom, ...], names: Sequence[str]) -> pa.Table:
+        """The distinct values of variables for which all atoms hold, as term columns.
+
+        Atoms of unknown predicates do not hold. Without variables there is one empty
+        row for yes, and none for no.
+        """
+        if any(atom.predicate not in self.catalogue for atom in atoms):
+            return empty_table(len(names))
+        question = question_of(atoms, text="a pattern", catalogue=self.catalogue)
+        return self.answer(question).to_terms().select(list(names))
+
     @abstractmethod
     def facts(self, known: Predicate, sort: Sort) -> Result:
         """The facts of a predicate."""

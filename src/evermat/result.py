@@ -76,8 +76,16 @@ class MissingPackageError(EvermatError, ImportError):
     code: ClassVar[str] = "EM559"
 
 
-def _require(package: str, extra: str = "") -> Any:  # noqa: ANN401  a module
-    """An optional library; they are slow to load, and not everybody has them."""
+def require_package(package: str, extra: str = "") -> Any:  # noqa: ANN401  a module
+    """An optional library; they are slow to load, and not everybody has them.
+
+    Args:
+        package: its name.
+        extra: what to install, if that is called differently.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
     try:
         return import_module(package)
     except ImportError as error:
@@ -292,7 +300,7 @@ class Result:
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame; needs `pip install "evermat[pandas]"`."""
-        _require("pandas")
+        require_package("pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
@@ -301,7 +309,7 @@ class Result:
 
         Rows that are on a cluster stay there.
         """
-        spark = session or _require("pyspark.sql", "spark").SparkSession.active()
+        spark = session or require_package("pyspark.sql", "spark").SparkSession.active()
         if self.distant is not None and self._representatives is None:
             return self.distant.frame(self.columns, spark)
         frame: DataFrame = spark.createDataFrame(
@@ -311,7 +319,7 @@ class Result:
 
     def to_polars(self) -> pl.DataFrame:
         """A Polars frame; needs `pip install "evermat[polars]"`."""
-        polars = _require("polars")
+        polars = require_package("polars")
         frame: pl.DataFrame = polars.from_arrow(self.to_arrow())
         return frame
 

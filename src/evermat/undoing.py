@@ -35,6 +35,19 @@ class NothingToUndoError(EvermatError, RuntimeError):
         )
 
 
+def inverse(
+    change: Change, before: Iterable[Rule] = (), after: Iterable[Rule] = ()
+) -> Request:
+    """The request that undoes an update, given the rules before and after it."""
+    given, withdrawn = change.explicit_sizes
+    return Request(
+        insert={name: [change.withdrawn(name)] for name in withdrawn},
+        delete={name: [change.given(name)] for name in given},
+        add_rules=[*_missing(before, after)],
+        remove_rules=[*_missing(after, before)],
+    )
+
+
 class Undoing:
     """Remembers the last update."""
 
@@ -51,12 +64,7 @@ class Undoing:
         if sum(given.values()) + sum(withdrawn.values()) > MOST_FACTS:
             self._is_too_large = True
             return
-        self._inverse = lambda: Request(
-            insert={name: [change.withdrawn(name)] for name in withdrawn},
-            delete={name: [change.given(name)] for name in given},
-            add_rules=[*_missing(before, after)],
-            remove_rules=[*_missing(after, before)],
-        )
+        self._inverse = lambda: inverse(change, before, after)
 
     def last(self) -> Request:
         """The request that undoes the last update.

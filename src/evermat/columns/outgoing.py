@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,8 @@ from evermat.values import XSD, Constant, Kind, Value, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+Item = TypeVar("Item")
 
 
 def natural(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -28,8 +30,12 @@ def natural(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     | doubles, Booleans           | double, bool                                      |
     | dates; dateTimes, UTC or no zone | date32; timestamp                            |
     | anything else, mixtures     | string in the syntax of the language              |
+
+    Nulls, which only results of SPARQL have, stay nulls.
     """
     terms = single(column)
+    if terms.null_count:
+        return natural(terms.drop_null()).take(_places_of_values(terms))
     kinds = kinds_in(terms)
     if kinds <= {Kind.IRI, Kind.BLANK}:
         return by_kind(terms, {Kind.IRI: _same, Kind.BLANK: blank_texts})
@@ -57,8 +63,10 @@ def plain_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def values(column: pa.Array | pa.ChunkedArray) -> list[Value]:
-    """The terms as Python values."""
+    """The terms as Python values; a null is None, which no fact has."""
     terms = single(column)
+    if terms.null_count:
+        return _with_nones(values(terms.drop_null()), terms)
     kinds = kinds_in(terms)
     texts: list[str] = terms.field(1).to_pylist()
     if kinds == {Kind.STRING}:
@@ -70,11 +78,27 @@ def values(column: pa.Array | pa.ChunkedArray) -> list[Value]:
 
 
 def constants(column: pa.Array | pa.ChunkedArray) -> list[Constant]:
-    """The terms as constants."""
+    """The terms as constants; a null is None, which no fact has."""
     terms = single(column)
+    if terms.null_count:
+        return _with_nones(constants(terms.drop_null()), terms)
     kinds = list(Kind)
     pairs = zip(terms.field(0).to_pylist(), terms.field(1).to_pylist(), strict=True)
     return [Constant(kinds[kind], text) for kind, text in pairs]
+
+
+def _places_of_values(terms: pa.Array) -> pa.Array:
+    """For each term its place among those that are not null."""
+    is_valid = terms.is_valid()
+    places = pc.subtract(pc.cumulative_sum(pc.cast(is_valid, pa.int64())), 1)
+    return pc.if_else(is_valid, places, pa.scalar(None, pa.int64()))
+
+
+def _with_nones(found: list[Item], terms: pa.Array) -> list[Item]:
+    """What was found for the terms that are not null, and None for the others."""
+    nothing = cast("Item", None)
+    places = _places_of_values(terms).to_pylist()
+    return [nothing if place is None else found[place] for place in places]
 
 
 _READERS: list[Callable[[str], Value]] = [
