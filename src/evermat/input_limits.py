@@ -50,6 +50,13 @@ _DEFAULTS = InputLimits()
 ALWAYS_ALLOWED = 64 << 20
 """Bytes that any file may unpack to: they do no harm, whatever the ratio."""
 
+ALWAYS_WRITTEN = 512 << 20
+"""Bytes that any table may have when strings stored once are written out per row.
+
+Millions of rows that name one class or property take some bytes of a file, so that the
+ratio says less here.
+"""
+
 
 def input_limits() -> InputLimits:
     """The limits that hold now: the defaults, or what the environment says.
@@ -157,26 +164,37 @@ class ProgramSizeError(ParseError):
         super().__init__(message, labels=labels, law=_law(limit), help=_advice(limit))
 
 
-def require_unpacked(name: str, packed: int, unpacked: int) -> None:
+def is_moderate(packed: int, unpacked: int, always: int = ALWAYS_ALLOWED) -> bool:
+    """Whether `packed` bytes may unpack to `unpacked` bytes."""
+    if unpacked <= always:
+        return True
+    limits = input_limits()
+    most = min(limits.unpacked_bytes, packed * limits.unpacked_ratio)
+    return unpacked <= most
+
+
+def require_unpacked(
+    name: str, packed: int, unpacked: int, always: int = ALWAYS_ALLOWED
+) -> None:
     """Refuse a file that has unpacked to more than it may.
 
     Args:
         name: what messages call the file.
         packed: how many of its bytes have been read.
         unpacked: how many came out of them.
+        always: how many are allowed, whatever the ratio.
 
     Raises:
         UnpackedSizeError: it has.
     """
-    if unpacked <= ALWAYS_ALLOWED:
+    if is_moderate(packed, unpacked, always):
         return
     limits = input_limits()
     if unpacked > limits.unpacked_bytes:
         raise UnpackedSizeError(
             f"`{name}` unpacks to more than {unpacked - 1:,} bytes", "unpacked_bytes"
         )
-    if unpacked > packed * limits.unpacked_ratio:
-        raise UnpackedSizeError(
-            f"the first {packed:,} bytes of `{name}` unpack to {unpacked:,}",
-            "unpacked_ratio",
-        )
+    raise UnpackedSizeError(
+        f"the first {packed:,} bytes of `{name}` unpack to {unpacked:,}",
+        "unpacked_ratio",
+    )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.feather as arrow_feather
+import pyarrow.parquet as arrow_parquet
 import pytest
 
 from evermat.errors import EvermatError
@@ -19,12 +22,16 @@ from evermat.input_limits import (
     UnpackedSizeError,
     WidthError,
 )
+from evermat.io.arrow_messages import announced_bytes
 from evermat.io.toml_text import read_toml
 from evermat.lang.parser import parse_program
 from evermat.pipeline.config import FactMap, Source
 from evermat.pipeline.intake import LocalIntake
 from evermat.program_files import read_program
 from evermat.rdf import read_ontology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEEP = 50_000
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"'
@@ -174,3 +181,100 @@ def test_a_damaged_dictionary_of_parquet_is_found() -> None:
     source = Source("s", "parquet", paths=(str(path),), facts=(FactMap("p"),))
     with pytest.raises(EvermatError, match=path.name):
         LocalIntake().take(source, source.paths, "")
+
+
+LONG = "x" * 1_000_000
+
+
+def one_long_string() -> pa.Table:
+    return pa.table({"a": ["x" * 100_000_000]})
+
+
+def one_string_named_often() -> pa.Table:
+    indices = pa.array([0] * 1_000_000, pa.int8())
+    return pa.table({"a": pa.DictionaryArray.from_arrays(indices, [LONG])})
+
+
+def one_run() -> pa.Table:
+    ends = pa.array([2_000_000_000], pa.int32())
+    return pa.table({"a": pa.RunEndEncodedArray.from_arrays(ends, ["abc"])})
+
+
+def runs_of_a_long_string() -> pa.Table:
+    ends = pa.array([1_000, 2_000], pa.int32())
+    return pa.table({"a": pa.RunEndEncodedArray.from_arrays(ends, [LONG, "short"])})
+
+
+def views_of_one_string() -> pa.Table:
+    one = pa.array([LONG], pa.string_view()).buffers()
+    views = pa.py_buffer(one[1].to_pybytes() * 100_000)
+    column = pa.Array.from_buffers(pa.string_view(), 100_000, [None, views, one[2]])
+    return pa.table({"a": column})
+
+
+def nulls() -> pa.Table:
+    return pa.table({"a": pa.nulls(200_000_000)})
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
+@pytest.mark.parametrize(
+    "made",
+    [
+        one_long_string,
+        one_string_named_often,
+        one_run,
+        runs_of_a_long_string,
+        views_of_one_string,
+        nulls,
+    ],
+)
+def test_bombs_of_arrow(
+    made: Callable[[], pa.Table], new: Callable[..., Any], tmp_path: Path
+) -> None:
+    table = made()
+    path = tmp_path / "p.arrow"
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with new(path, table.schema, options=options) as writer:
+        writer.write_table(table)
+    with pytest.raises(UnpackedSizeError, match=r"p\.arrow"):
+        read_fact_file(path)
+
+
+def test_parquet_whose_rows_name_one_long_string(tmp_path: Path) -> None:
+    path = tmp_path / "p.parquet"
+    arrow_parquet.write_table(one_string_named_often(), path)
+    with pytest.raises(UnpackedSizeError, match=r"p\.parquet"):
+        read_fact_file(path)
+    source = Source("s", "parquet", paths=(str(path),), facts=(FactMap("p"),))
+    with pytest.raises(UnpackedSizeError, match=r"p\.parquet"):
+        LocalIntake().take(source, source.paths, "")
+
+
+def test_repetitive_tables_are_no_bombs(tmp_path: Path) -> None:
+    words = [f"http://example.org/a/rather/long/name/{at % 50}" for at in range(10**6)]
+    table = pa.table({"a": words, "b": pa.array(words).dictionary_encode()})
+    for suffix, compression in (("arrow", "zstd"), ("arrow", "uncompressed")):
+        path = tmp_path / f"p.{suffix}"
+        arrow_feather.write_feather(table, path, compression=compression)
+        assert read_fact_file(path).num_rows == 10**6
+    arrow_parquet.write_table(table, tmp_path / "p.parquet")
+    assert read_fact_file(tmp_path / "p.parquet").num_rows == 10**6
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_sizes_that_arrow_announces(compression: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.arrow"
+    texts = [f"{at} {'x' * 50}" for at in range(1000)]
+    named = pa.array(texts).dictionary_encode()
+    table = pa.table({"a": texts, "b": named, "c": range(1000)})
+    arrow_feather.write_feather(table, path, compression=compression)
+    announced = announced_bytes(pa.py_buffer(path.read_bytes()))
+    size = sum(
+        buffer.size
+        for column in (*table.columns, named.dictionary)
+        for buffer in pa.chunked_array([column]).combine_chunks().buffers()
+        if buffer is not None
+    )
+    expected = 0 if compression == "uncompressed" else size
+    # Bitmaps are padded, and offsets without rows take four bytes.
+    assert abs(announced - expected) <= 128

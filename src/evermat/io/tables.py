@@ -22,6 +22,7 @@ from evermat.columns import (
 )
 from evermat.errors import EvermatError
 from evermat.input_limits import require_unpacked
+from evermat.io.arrow_messages import announced_bytes
 from evermat.io.column_types import typed, types_by_column
 from evermat.io.delimited import (
     BLOCK,
@@ -32,6 +33,7 @@ from evermat.io.delimited import (
     read_delimited,
     require_width,
 )
+from evermat.io.expansion import require_moderate_parquet, require_moderate_table
 from evermat.io.files import FileMissingError, UnknownFormatError, data_file
 from evermat.io.json_shape import require_plain_json
 from evermat.io.places import MalformedFileError, decoded, label_at
@@ -171,7 +173,15 @@ def _read_parquet(file: DataFile) -> pa.Table:
     data = file.read()
     try:
         opened = arrow_parquet.ParquetFile(pa.BufferReader(data))
-        _require_moderate(file, opened.metadata, data.size)
+        require_width(file, opened.metadata.num_columns)
+        require_moderate_parquet(
+            lambda columns: arrow_parquet.ParquetFile(
+                pa.BufferReader(data), read_dictionary=columns
+            ),
+            opened.metadata,
+            file.path.name,
+            data.size,
+        )
         table = opened.read()
         table.validate(full=True)
     except _DAMAGE as error:
@@ -179,33 +189,25 @@ def _read_parquet(file: DataFile) -> pa.Table:
     return table.select([]) if table.column_names == [NO_ARGUMENTS] else table
 
 
-def _require_moderate(
-    file: DataFile, metadata: arrow_parquet.FileMetaData, size: int
-) -> None:
-    """Refuse a file that has or unpacks to far more than its size lets expect."""
-    require_width(file, metadata.num_columns)
-    groups = range(metadata.num_row_groups)
-    unpacked = sum(metadata.row_group(at).total_byte_size for at in groups)
-    # Runs of one value take no room in a file, and a byte or more each in memory.
-    cells = metadata.num_rows * metadata.num_columns
-    require_unpacked(file.path.name, size, max(unpacked, cells))
-
-
 def _read_arrow(file: DataFile) -> pa.Table:
     data = file.read()
     source = pa.BufferReader(data)
     try:
-        is_file = bytes(data[: len(_FEATHER)]) in {_FEATHER, _ARROW_FILE}
+        magic = bytes(data[: len(_ARROW_FILE)])
+        if magic != _FEATHER:  # of the first version, which is not compressed
+            require_unpacked(file.path.name, data.size, announced_bytes(data))
         table = (
             arrow_feather.read_table(source, memory_map=False)
-            if is_file
+            if magic in {_FEATHER, _ARROW_FILE}
             else pa.ipc.open_stream(source).read_all()
         )
+        table.validate()
+        require_width(file, table.num_columns)
+        require_moderate_table(table, file.path.name, data.size)
         # Offsets that point elsewhere would end the process later.
         table.validate(full=True)
     except _DAMAGE as error:
         raise _as_damaged(file, error) from error
-    require_width(file, table.num_columns)
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as arrow_parquet
 
 from evermat.columns import ColumnNamesError, declared_places, quoted_names
 from evermat.errors import EvermatError, gist
+from evermat.io.expansion import require_moderate_parquet
 from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS, Argument, Column
 from evermat.pipeline.conversions import NOTHING, TAKES, family
 from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
@@ -136,7 +138,9 @@ def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
     """The columns to read: those of the configuration, or all of them."""
     names: list[str] = []
     for file in files:
-        schema = opened_parquet(file).schema_arrow
+        parquet = opened_parquet(file)
+        _require_moderate(file, parquet.metadata)
+        schema = parquet.schema_arrow
         _require_different(source, schema.names, file)
         check_columns(
             source,
@@ -161,15 +165,34 @@ def _require_different(source: Source, names: Sequence[str], file: File) -> None
         )
 
 
-def opened_parquet(file: File) -> arrow_parquet.ParquetFile:
+def _require_moderate(file: File, metadata: arrow_parquet.FileMetaData) -> None:
+    try:
+        require_moderate_parquet(
+            partial(opened_parquet, file), metadata, file.name, file.size
+        )
+    except (OSError, pa.ArrowException, ValueError) as error:
+        if isinstance(error, EvermatError):
+            raise
+        raise damaged(file, error) from error
+
+
+def opened_parquet(
+    file: File, dictionaries: Sequence[str] = ()
+) -> arrow_parquet.ParquetFile:
     """A Parquet file, whose footer has been read.
+
+    Args:
+        file: where it is.
+        dictionaries: columns of strings that are read as dictionaries.
 
     Raises:
         SourceError: it cannot be read.
     """
     system, path = file_system(file.uri)
     try:
-        return arrow_parquet.ParquetFile(system.open_input_file(path))
+        return arrow_parquet.ParquetFile(
+            system.open_input_file(path), read_dictionary=list(dictionaries)
+        )
     except (OSError, pa.ArrowException, ValueError) as error:
         raise damaged(file, error) from error
 

@@ -1,0 +1,179 @@
+"""How large tables become when dictionaries, runs and views are written out.
+
+A column may name one long string a million times, in a file or in memory. What is
+derived from it has the string as often as it is named, so that size is limited too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.input_limits import ALWAYS_WRITTEN, is_moderate, require_unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow.parquet as arrow_parquet
+
+
+def require_moderate_table(table: pa.Table, name: str, size: int) -> None:
+    """Refuse a table that is far larger than the file it was read from.
+
+    Args:
+        table: what was read; `validate()` accepts it. Where strings are not valid, no
+            time has been lost yet on looking at each of them.
+        name: what messages call the file.
+        size: bytes of the file.
+
+    Raises:
+        UnpackedSizeError: it is.
+    """
+    require_unpacked(name, size, table.num_rows * table.num_columns)
+    chunks = (chunk for column in table.columns for chunk in column.chunks)
+    require_unpacked(name, size, sum(map(written_out, chunks)), ALWAYS_WRITTEN)
+
+
+def written_out(values: pa.Array) -> int:
+    """Bytes of an array without dictionaries, runs and views, at least about so many.
+
+    >>> written_out(pa.array(["long text"] * 1000).dictionary_encode())
+    9000
+    """
+    if isinstance(values, pa.ExtensionArray):
+        return written_out(values.storage)
+    types = pa.types
+    if types.is_dictionary(values.type):
+        return _named(values.dictionary, values.indices)
+    if types.is_run_end_encoded(values.type):
+        return _repeated(values)
+    if types.is_string_view(values.type) or types.is_binary_view(values.type):
+        return pc.sum(_lengths(values)).as_py() or 0
+    if types.is_struct(values.type):
+        return sum(map(written_out, values.flatten()))
+    return int(values.nbytes)
+
+
+def _named(dictionary: pa.Array, indices: pa.Array) -> int:
+    if not len(dictionary):
+        return 0
+    lengths = _lengths(dictionary)
+    longest = pc.max(lengths).as_py() or 0
+    if longest * len(indices) <= ALWAYS_WRITTEN:
+        return int(longest) * len(indices)
+    return pc.sum(lengths.take(indices)).as_py() or 0
+
+
+def _repeated(values: pa.RunEndEncodedArray) -> int:
+    first, last = values.find_physical_offset(), values.find_physical_length()
+    ends = values.run_ends.slice(first, last).to_numpy().astype(np.int64)
+    ends = np.minimum(ends - values.offset, len(values))
+    times = np.diff(ends, prepend=0)
+    lengths = _lengths(values.values.slice(first, last))
+    return int(times @ lengths.fill_null(0).to_numpy())
+
+
+def _lengths(values: pa.Array) -> pa.Array:
+    """Bytes of each value, as 64-bit integers."""
+    types = pa.types
+    if types.is_string_view(values.type) or types.is_binary_view(values.type):
+        # Arrow has no function for it. Views have 16 bytes and begin with a length.
+        views = np.frombuffer(values.buffers()[1] or b"", np.int32).reshape(-1, 4)
+        views = views[values.offset : values.offset + len(values), 0]
+        return pa.array(views.astype(np.int64), mask=~_is_valid(values))
+    if any(has_offsets(values.type) for has_offsets in _WITH_OFFSETS):
+        return pc.binary_length(values).cast(pa.int64())
+    each = values.nbytes // max(len(values), 1) + 1
+    return pa.repeat(pa.scalar(each, pa.int64()), len(values))
+
+
+_WITH_OFFSETS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
+
+
+def _is_valid(values: pa.Array) -> np.ndarray:
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
+
+
+def require_moderate_parquet(
+    open_file: Callable[[list[str]], arrow_parquet.ParquetFile],
+    metadata: arrow_parquet.FileMetaData,
+    name: str,
+    size: int,
+) -> None:
+    """Refuse a Parquet file that unpacks to far more than its size lets expect.
+
+    Nothing is decoded but dictionaries, unless one has a very long string that many
+    rows may name.
+
+    Args:
+        open_file: opens the file so that some columns are read as dictionaries.
+        metadata: its footer.
+        name: what messages call the file.
+        size: bytes of the file.
+
+    Raises:
+        UnpackedSizeError: it does.
+    """
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    unpacked = sum(group.total_byte_size for group in groups)
+    # Runs of one value take no room in a file, and a byte or more each in memory.
+    widths = [metadata.schema.column(at).length for at in range(metadata.num_columns)]
+    cells = sum(
+        group.column(at).num_values * max(width, 1)
+        for group in groups
+        for at, width in enumerate(widths)
+    )
+    cells = max(cells, metadata.num_rows * metadata.num_columns)
+    require_unpacked(name, size, max(unpacked, cells))
+    chunks = [each for each in _chunks(metadata) if _is_suspicious(each[1])]
+    if not chunks:
+        return
+    columns = list(dict.fromkeys(chunk.path_in_schema for _, chunk in chunks))
+    file = open_file(columns)
+    most = sum(_longest(file, *each) * each[1].num_values for each in chunks)
+    if is_moderate(size, most, ALWAYS_WRITTEN):
+        return
+    total = 0
+    for number, chunk in chunks:
+        columns = [chunk.path_in_schema]
+        for batch in file.iter_batches(1 << 16, row_groups=[number], columns=columns):
+            total += written_out(batch.column(0))
+            require_unpacked(name, size, total, ALWAYS_WRITTEN)
+
+
+def _chunks(
+    metadata: arrow_parquet.FileMetaData,
+) -> Iterator[tuple[int, arrow_parquet.ColumnChunkMetaData]]:
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for at in range(group.num_columns):
+            yield number, group.column(at)
+
+
+def _is_suspicious(chunk: arrow_parquet.ColumnChunkMetaData) -> bool:
+    return bool(
+        chunk.physical_type == "BYTE_ARRAY"
+        and chunk.has_dictionary_page
+        and chunk.num_values * chunk.total_uncompressed_size > ALWAYS_WRITTEN
+    )
+
+
+def _longest(
+    file: arrow_parquet.ParquetFile,
+    group: int,
+    chunk: arrow_parquet.ColumnChunkMetaData,
+) -> int:
+    """The bytes of the longest string in the dictionary of a column."""
+    columns = [chunk.path_in_schema]
+    first = next(file.iter_batches(1, row_groups=[group], columns=columns), None)
+    if first is None or not pa.types.is_dictionary(first.column(0).type):
+        return 0
+    return pc.max(_lengths(first.column(0).dictionary)).as_py() or 0
