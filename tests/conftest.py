@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,7 +116,7 @@ def _is_shared_on_spark(item: pytest.Item) -> bool:
 def _no_secrets() -> Iterator[None]:
     """Have no text be a secret because another test said so."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redaction, "_known", set())
+        patch.setattr(redaction, "_known", Counter())
         yield
 
 

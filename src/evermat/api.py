@@ -28,7 +28,6 @@ from evermat.maintenance.watch import Budget
 from evermat.questions import read_question
 from evermat.rdf import read_rdf
 from evermat.reading import Asked
-from evermat.redaction import keep_secret_options
 from evermat.result import Result, require_package
 from evermat.rule_inputs import listed
 from evermat.subscriptions import Subscriptions
@@ -147,7 +146,6 @@ class KnowledgeBase:
         persistence: Persistence | None = None
         if state is not None:
             settings = (counters, modules, equality)
-            keep_secret_options(storage_options or {})
             persistence = _persistence(state, settings, storage_options)
         manner = Manner(algorithm, equality, counters, modules, budget, progress)
         chosen = _engine_of(engine, spark)
@@ -171,6 +169,7 @@ class KnowledgeBase:
         progress: Progress | None = None,
         spark: SparkSession | None = None,
         storage_options: Mapping[str, str] | None = None,
+        allow_paths: Iterable[str | Path] = (),
     ) -> Self:
         """Take up a state, with the rules and settings that it was left with.
 
@@ -183,13 +182,13 @@ class KnowledgeBase:
             progress: is called after every round.
             spark: the session for `engine="spark"`.
             storage_options: for places that need them.
+            allow_paths: as for a new knowledge base; states do not keep them.
 
         Raises:
             StateError: there is no state, or it cannot be read.
             MissingVersionError: there is no such version.
         """
         persistence = _persistence_module()
-        keep_secret_options(storage_options or {})
         opened, settings = persistence.existing_state(state, version, storage_options)
         return cls(
             engine=engine,
@@ -199,6 +198,7 @@ class KnowledgeBase:
             progress=progress,
             spark=spark,
             state=opened,
+            allow_paths=allow_paths,
         )
 
     @in_turn

@@ -1,14 +1,20 @@
 """Passwords and keys, taken out of everything that is shown.
 
-Errors, reports and pages pass their texts through `redacted`; nothing else need know.
-Secrets are found by where they stand, in addresses and beside names such as `password`,
-and by themselves, once `keep_secret` has been told of them.
+Errors, reports and pages pass their texts through `redacted`, and errors of other
+libraries, which tracebacks show as causes, pass through `without_secrets`; nothing else
+need know. Secrets are found by where they stand, in addresses and beside names such as
+`password`, and by themselves, once `keep_secret` has been called with them. A secret
+may be an ordinary word, so it is hidden as a whole word only, and no longer than the
+object that needs it is in use.
 """
 
 from __future__ import annotations
 
 import re
+import weakref
+from collections import Counter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,7 +23,11 @@ HIDDEN = "***"
 _SHORTEST = 4
 """Characters of a secret: a shorter one would take words out of texts by accident."""
 
-_known: set[str] = set()
+_UNLIKE_WORDS = 12
+"""Characters of a secret that is also hidden within longer words."""
+
+_known: Counter[str] = Counter()
+"""Secrets, and how many objects in use need each."""
 
 _WORDS = (
     r"(?:password|passwd|pwd|secret|token|credential|api[_\-.]?key|access[_\-.]?key"
@@ -38,14 +48,71 @@ _BESIDE_NAMES = re.compile(
 _SECRET_NAME = re.compile(rf"(?i){_WORDS}")
 
 
-def keep_secret(values: Iterable[str]) -> None:
-    """Never show these texts from now on."""
-    _known.update(value for value in values if len(value) >= _SHORTEST)
+class SecretsInUse:
+    """Secrets stay hidden as long as the object they were kept for is referred to."""
 
 
-def keep_secret_options(options: Mapping[str, str]) -> None:
+def keep_secret(values: Iterable[str], owner: SecretsInUse | None = None) -> None:
+    """Never show these texts from now on.
+
+    Args:
+        values: the secrets.
+        owner: they may be shown again when it is collected. Without an owner they stay
+            hidden until the process ends.
+    """
+    secrets = [value for value in values if len(value) >= _SHORTEST]
+    _known.update(secrets)
+    if owner is not None and secrets:
+        weakref.finalize(owner, _known.subtract, secrets)
+
+
+def keep_secret_options(
+    options: Mapping[str, str], owner: SecretsInUse | None = None
+) -> None:
     """Never show the values of options whose names say that they are secret."""
-    keep_secret(text for name, text in options.items() if _SECRET_NAME.search(name))
+    secrets = [text for name, text in options.items() if _SECRET_NAME.search(name)]
+    keep_secret(secrets, owner)
+
+
+class HiddenCauseError(Exception):
+    """Takes the place of an error of another library whose text has a secret."""
+
+
+def without_secrets(error: BaseException) -> BaseException:
+    """An error that can be shown as the cause of another: itself, or one like it.
+
+    >>> str(without_secrets(OSError("s3://key:secret@bucket is not there")))
+    's3://***@bucket is not there'
+    """
+    text = _text_of(error)
+    shown = redacted(text)
+    earlier = error.__cause__
+    if earlier is None and not error.__suppress_context__:
+        earlier = error.__context__
+    hidden = None if earlier is None else without_secrets(earlier)
+    if shown == text and hidden is earlier:
+        return error
+    found = _like(error, shown).with_traceback(error.__traceback__)
+    found.__cause__ = hidden
+    return found
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  those of Java ask Java, which may have ended
+        return ""
+
+
+def _like(error: BaseException, text: str) -> BaseException:
+    if type(error).__module__ == "builtins":
+        try:
+            found = type(error)(text)
+        except TypeError:  # it takes something else
+            pass
+        else:
+            return found
+    return HiddenCauseError(f"{type(error).__name__}: {text}")
 
 
 def redacted(text: str) -> str:
@@ -54,8 +121,9 @@ def redacted(text: str) -> str:
     >>> redacted("cannot reach s3://key:secret@bucket/p?password=x&user=u")
     'cannot reach s3://***@bucket/p?password=***&user=u'
     """
-    for secret in sorted(_known, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
+    secrets = [secret for secret, needed in _known.items() if needed > 0]
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = _without(text, secret)
     if "://" in text or "thin:" in text:
         text = _IN_BUCKETS.sub(rf"\1{HIDDEN}", text)
         text = _IN_ADDRESSES.sub(HIDDEN, text)
@@ -64,6 +132,17 @@ def redacted(text: str) -> str:
     if "=" in text or ":" in text:
         text = _IN_PARAMETERS.sub(rf"\1{HIDDEN}", text)
         text = _BESIDE_NAMES.sub(rf'\1"{HIDDEN}"', text)
+    return text
+
+
+def _without(text: str, secret: str) -> str:
+    for form in dict.fromkeys([secret, quote(secret, safe="")]):
+        if form not in text:
+            continue
+        pattern = re.escape(form)
+        if len(form) < _UNLIKE_WORDS:
+            pattern = rf"(?<!\w){pattern}(?!\w)"
+        text = re.sub(pattern, HIDDEN, text)
     return text
 
 

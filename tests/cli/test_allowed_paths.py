@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import gc
+import traceback
 from typing import TYPE_CHECKING
 
 import pytest
 
+from evermat import lake
 from evermat.allowed_paths import PathNotAllowedError
 from evermat.api import KnowledgeBase
 from evermat.errors import EvermatError
-from evermat.pipeline.config import Output, output_place
+from evermat.lake.errors import StateError
+from evermat.pipeline.config import FactMap, Output, Source, output_place
+from evermat.pipeline.intake import LocalIntake
 from evermat.program_files import read_program, write_sinks
-from evermat.redaction import keep_secret_options, redacted
+from evermat.redaction import (
+    SecretsInUse,
+    keep_secret,
+    keep_secret_options,
+    redacted,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -56,6 +68,20 @@ def test_the_caller_may_allow_them(own: Path) -> None:
     kb = KnowledgeBase(path, engine="reference", allow_paths=[own.parent])
     assert len(kb.facts("p")) == 1
     kb = KnowledgeBase(engine="reference", allow_paths=[own.parent / "secret.csv"])
+    kb.update(add_rules=path)
+    assert len(kb.facts("p")) == 1
+
+
+def test_the_caller_may_allow_them_for_a_state(own: Path) -> None:
+    pytest.importorskip("deltalake")
+    path = own / "rules.dl"
+    path.write_text('@import p "../secret.csv" .')
+    KnowledgeBase(engine="reference", state=own / "state").insert("q", [(1,)])
+    kb = KnowledgeBase.open(own / "state", engine="reference")
+    with pytest.raises(PathNotAllowedError):
+        kb.update(add_rules=path)
+    allowed = [own.parent]
+    kb = KnowledgeBase.open(own / "state", engine="reference", allow_paths=allowed)
     kb.update(add_rules=path)
     assert len(kb.facts("p")) == 1
 
@@ -105,7 +131,77 @@ def test_secrets_are_not_shown(text: str) -> None:
 def test_secrets_that_are_known_are_not_shown() -> None:
     keep_secret_options({"aws_secret_access_key": "hunter2hunter2", "region": "west"})
     assert redacted("west: hunter2hunter2 was refused") == "west: *** was refused"
+    assert redacted("keyhunter2hunter2key") == "key***key"
+    keep_secret(["p/w+d"])
+    assert redacted("https://x?sig=a p%2Fw%2Bd p/w+d") == "https://x?sig=*** *** ***"
     assert redacted("?token = concat(?x, ?y)") == "?token = concat(?x, ?y)"
+
+
+def test_secrets_that_are_ordinary_words_are_hidden_as_whole_words() -> None:
+    keep_secret(["edges"], owner := SecretsInUse())
+    assert (
+        redacted("`edges` and `big_edges` of hedges")
+        == "`***` and `big_edges` of hedges"
+    )
+    del owner
+    gc.collect()
+    assert redacted("the predicate `edges`") == "the predicate `edges`"
+
+
+def test_secrets_of_a_state_are_hidden_as_long_as_it_is_open(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake")
+    options = {"password": "likes"}
+    kb = KnowledgeBase(state=tmp_path / "s", storage_options=options)
+    assert redacted("likes") == "***"
+    kb.insert("p", [(1,)])
+    del kb
+    gc.collect()
+    assert redacted("likes") == "likes"
+    with pytest.raises(EvermatError):
+        KnowledgeBase.open(tmp_path / "likes", storage_options=options)
+
+
+def test_tracebacks_show_no_secrets() -> None:
+    def fail(secret: str) -> None:  # whose text is no part of a line that is shown
+        try:
+            try:
+                raise KeyError({"password": secret})  # noqa: TRY301
+            except KeyError as error:
+                message = f"no access to s3://key:{secret}@bucket"
+                raise OSError(2, message) from error
+        except OSError as error:
+            raise StateError("open", "no access") from without_secrets(error)
+
+    with pytest.raises(StateError) as caught:
+        fail("2retnuh"[::-1])
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "hunter2" not in shown
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+    assert "FileNotFoundError: [Errno 2] no access to s3://***@bucket" in shown
+    assert "in fail" in shown
+
+
+def verify_state(place: str) -> None:
+    pytest.importorskip("deltalake")
+    lake.verify(place, storage_options={"aws_secret_access_key": "hunter2"})
+
+
+def read_source(place: str) -> None:
+    source = Source("s", "csv", paths=(place,), facts=(FactMap("p"),))
+    LocalIntake().take(source, source.paths, "aside")
+
+
+@pytest.mark.parametrize("call", [verify_state, read_source])
+def test_tracebacks_of_other_libraries_show_no_secrets(
+    call: Callable[[str], None],
+) -> None:
+    place = "hdfs://user:hunter2@host:99999999/x"
+    with pytest.raises(EvermatError) as caught:
+        call(place)
+    assert "99999999" in str(caught.value.__cause__)
+    cause = "".join(traceback.format_exception(caught.value.__cause__))
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in cause
 
 
 def test_long_texts_are_redacted_in_linear_time() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, gist
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,10 +145,10 @@ def step(name: str) -> Iterator[None]:
             name,
             f"the file `{error}` is missing",
             help="it was vacuumed or removed; open a version that is still whole",
-        ) from error
-    except Exception as error:
+        ) from without_secrets(error)
+    except Exception as error:  # noqa: BLE001  raised as one of ours
         raise StateError(
             name,
             gist(str(error) or type(error).__name__),
             help="check the place, the rights and the storage options",
-        ) from error
+        ) from without_secrets(error)

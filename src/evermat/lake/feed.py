@@ -29,6 +29,7 @@ from evermat.lake.standing import Standing
 from evermat.lake.table import require_version
 from evermat.lake.versions import Version, existing, version_of
 from evermat.lang.normalise import is_auxiliary
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -224,7 +225,7 @@ def _until_vacuumed(version: int, table: StateTable) -> Iterator[None]:
         raise MissingVersionError(
             f"what changed with version {version} is no longer there",
             help="it was vacuumed; begin with a later version",
-        ) from error
+        ) from without_secrets(error)
 
 
 def _at(

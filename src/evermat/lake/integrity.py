@@ -24,6 +24,7 @@ from evermat.lake.log import (
     entry_path,
     without_digests,
 )
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,9 +60,13 @@ def open_file(log: Log, file: DataFile) -> Iterator[DigestedFile]:
     except FileNotFoundError as error:
         if file.digest is None:
             raise  # it may have been vacuumed, of which older states keep no record
-        raise DamagedStateError(file.path, log.place, "it is missing") from error
+        raise DamagedStateError(
+            file.path, log.place, "it is missing"
+        ) from without_secrets(error)
     except (DamagedParquetError, pa.ArrowException) as error:
-        raise DamagedStateError(file.path, log.place, str(error)) from error
+        raise DamagedStateError(file.path, log.place, str(error)) from without_secrets(
+            error
+        )
 
 
 def verify_file(log: Log, file: DataFile) -> None:

@@ -19,6 +19,11 @@ from evermat.lake.entries import WRITER, Contents, LogEntry, Origin, read_entry
 from evermat.lake.errors import DamagedStateError, ForeignCommitError, StateError
 from evermat.lake.layout import width_of
 from evermat.lake.storage import open_folder, uri_of
+from evermat.redaction import (
+    SecretsInUse,
+    keep_secret_options,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,6 +48,8 @@ class Log:
     def __init__(self, place: str, options: Mapping[str, str]) -> None:
         self.place = place
         self.options = options
+        self._secrets = SecretsInUse()
+        keep_secret_options(options, self._secrets)
 
     @cached_property
     def storage(self) -> pyarrow.fs.FileSystem:
@@ -93,10 +100,14 @@ class Log:
         try:
             return read_entry(version, self.read(path))
         except FileNotFoundError as error:
-            raise DamagedStateError(path, self.place, "it is missing") from error
+            raise DamagedStateError(
+                path, self.place, "it is missing"
+            ) from without_secrets(error)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"the entry of the log is damaged: {error}"
-            raise DamagedStateError(path, self.place, reason) from error
+            raise DamagedStateError(path, self.place, reason) from without_secrets(
+                error
+            )
 
     def contents(self, version: int) -> Contents:
         """What a version consists of.
@@ -135,10 +146,12 @@ class Log:
         try:
             table = DeltaTable(self.place, version, storage_options=dict(self.options))
             return replace(as_delta_sees(table), batches=batches)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  raised as one of ours
             # The entries are whole as far as anybody can say: it is a checkpoint.
             reason = f"Delta cannot read version {version}: {gist(str(error))}"
-            raise DamagedStateError(FOLDER, self.place, reason) from error
+            raise DamagedStateError(FOLDER, self.place, reason) from without_secrets(
+                error
+            )
 
     def _lost(self, version: int) -> StateError:
         return StateError(

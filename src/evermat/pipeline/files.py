@@ -20,6 +20,7 @@ from evermat.errors import gist
 from evermat.io.files import COMPRESSIONS
 from evermat.io.unpacking import UnpackingStream
 from evermat.pipeline.problems import SourceError
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ def file_system(place: str) -> tuple[arrow_fs.FileSystem, str]:
     try:
         return arrow_fs.FileSystem.from_uri(place)  # type: ignore[no-any-return]
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreachable(place, error) from error
+        raise _unreachable(place, error) from without_secrets(error)
 
 
 def _unreachable(place: str, error: Exception) -> SourceError:
@@ -120,7 +121,7 @@ def is_empty_folder(place: str) -> bool:
         is_folder = info.type == arrow_fs.FileType.Directory
         return is_folder and not _below(system, path)
     except OSError as error:
-        raise _unreachable(place, error) from error
+        raise _unreachable(place, error) from without_secrets(error)
 
 
 def _files_at(place: str, folder: str) -> Iterator[File]:
@@ -137,7 +138,7 @@ def _files_at(place: str, folder: str) -> Iterator[File]:
             is_folder = info.type == arrow_fs.FileType.Directory
             chosen = _below(system, path) if is_folder else [info]
     except OSError as error:
-        raise _unreachable(place, error) from error
+        raise _unreachable(place, error) from without_secrets(error)
     for info in chosen:
         if info.type == arrow_fs.FileType.File:
             name = info.path.removeprefix(f"{folder}/") if folder else info.path
@@ -224,7 +225,7 @@ def opened(file: File) -> pa.NativeFile | UnpackingStream:
         stream = system.open_input_file(path)
         return UnpackingStream(stream, file.compression, file.name)
     except OSError as error:
-        raise _unreachable(file.name, error) from error
+        raise _unreachable(file.name, error) from without_secrets(error)
 
 
 # ---------------------------------------------------------------------------- lines
@@ -276,7 +277,7 @@ def _reading(file: File) -> Iterator[None]:
         raise SourceError(
             f"cannot read `{file.name}`: {error}",
             help="the file is damaged, or not packed as its suffix says",
-        ) from error
+        ) from without_secrets(error)
 
 
 def _blocks(split: Split) -> Iterator[tuple[int, bytes]]:
@@ -363,4 +364,4 @@ def first_line(file: File) -> str:
         raise SourceError(
             f"`{file.name}` does not begin with a line in UTF-8",
             help="convert it to UTF-8 first",
-        ) from error
+        ) from without_secrets(error)

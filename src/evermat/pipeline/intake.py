@@ -24,6 +24,7 @@ from evermat.pipeline.problems import (
 from evermat.pipeline.records import csv_names, csv_rows, json_rows, other_columns
 from evermat.pipeline.sections import advice_for
 from evermat.pipeline.triples import mapped_file, mapped_lines
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -129,7 +130,7 @@ def _by_name(source: Source, facts: FactMap, found: Sequence[str]) -> FactMap:
             law="columns go to declared columns by name",
             help="write `arguments` of the source: its columns, in the order of the "
             "declaration",
-        ) from error
+        ) from without_secrets(error)
     arguments = tuple(Argument("column", found[at]) for at in places)
     return replace(facts, arguments=arguments)
 
@@ -173,7 +174,7 @@ def _require_moderate(file: File, metadata: arrow_parquet.FileMetaData) -> None:
     except (OSError, pa.ArrowException, ValueError) as error:
         if isinstance(error, EvermatError):
             raise
-        raise damaged(file, error) from error
+        raise damaged(file, error) from without_secrets(error)
 
 
 def opened_parquet(
@@ -194,7 +195,7 @@ def opened_parquet(
             system.open_input_file(path), read_dictionary=list(dictionaries)
         )
     except (OSError, pa.ArrowException, ValueError) as error:
-        raise damaged(file, error) from error
+        raise damaged(file, error) from without_secrets(error)
 
 
 def damaged(file: File, error: Exception) -> SourceError:
@@ -293,7 +294,7 @@ def _parquet_rows(split: Split, names: Sequence[str]) -> Iterator[Rows]:
     except (OSError, pa.ArrowException, ValueError) as error:
         if isinstance(error, EvermatError):
             raise
-        raise damaged(file, error) from error
+        raise damaged(file, error) from without_secrets(error)
 
 
 def _row_groups(

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, ProgramError
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def plain_output_errors(place: str, entry: str) -> Iterator[None]:
         raise OutputError(
             f"cannot write `{place}`: {reason}",
             help=f"check `path` of {entry}, and who may write there",
-        ) from error
+        ) from without_secrets(error)
 
 
 def require_feed_of(version: int, last: int, place: str) -> None:

@@ -22,6 +22,7 @@ from evermat.engines.spark.session import (
 from evermat.errors import EvermatError, gist
 from evermat.pipeline.problems import OutputError, SourceError
 from evermat.rdf import RdfSyntaxError
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,12 +81,12 @@ def _start(settings: EngineSettings, name: str) -> SparkSession:
     with _aside() as said:
         try:
             return builder.getOrCreate()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  raised as one of ours
             reason = gist(f"{error}\n{said()}")
             raise SparkSetupError(
                 f"Spark did not start on `{master}`: {reason}",
                 help="check `master` and `conf` of [engine], and Java (17 or newer)",
-            ) from error
+            ) from without_secrets(error)
 
 
 @contextmanager
@@ -158,7 +159,7 @@ def plain_spark_errors() -> Iterator[None]:
     except Exception as error:
         if not _is_from_spark(error):
             raise
-        raise explained(message_of(error)) from error
+        raise explained(message_of(error)) from without_secrets(error)
 
 
 def _is_from_spark(error: Exception) -> bool:

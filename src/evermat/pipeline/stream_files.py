@@ -16,6 +16,7 @@ from pyarrow.fs import FileSelector, FileType
 
 from evermat.pipeline.files import file_system
 from evermat.pipeline.stream import StreamError
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,5 +154,7 @@ def _lines(folder: str, names: list[str]) -> Iterator[bytes]:
             with system.open_input_stream(f"{path}/{name}") as stream:
                 lines = stream.read().splitlines()
         except OSError as error:
-            raise StreamError(f"cannot read the events in `{name}`: {error}") from error
+            raise StreamError(
+                f"cannot read the events in `{name}`: {error}"
+            ) from without_secrets(error)
         yield from (line for line in lines if line.strip())

@@ -14,6 +14,7 @@ from evermat.engines.spark.session import find_session
 from evermat.errors import gist
 from evermat.pipeline.spark_session import GIVE_CLIENT, lacks_client
 from evermat.pipeline.stream import StreamError
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,13 +59,13 @@ def follow_spark(
     try:
         query = writer.start()
         _wait(query, stop)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  raised as one of ours
         if run.error is not None:
             raise run.error from None
         raise StreamError(
             f"cannot follow the stream `{worker.app_id}`: {gist(str(error))}",
             help=_advice(error, "check the source, its options and the checkpoint"),
-        ) from error
+        ) from without_secrets(error)
 
 
 def _advice(error: Exception, usual: str) -> str:
@@ -134,11 +135,11 @@ def _events(session: SparkSession, source: StreamSource) -> DataFrame:
         reader = reader.option(name, value)
     try:
         frame = reader.load(source.path) if source.path is not None else reader.load()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  raised as one of ours
         raise StreamError(
             f"cannot read events as `{source.format}`: {gist(str(error))}",
             help=_advice(error, "check the format, its options and the path"),
-        ) from error
+        ) from without_secrets(error)
     return _ordered_columns(frame, source)
 
 

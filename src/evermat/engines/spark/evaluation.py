@@ -25,6 +25,7 @@ from evermat.engines.spark.reading import Reader
 from evermat.engines.spark.row_tables import key_columns, padded_keys, summed
 from evermat.engines.spark.rows import brought_home, no_rows
 from evermat.engines.spark.sets import Growing, Stored
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -110,7 +111,7 @@ class Evaluation:
         """Make the next try a better one, or give up."""
         failure = failed_computation(error)
         if failure is not None:
-            raise self._named(failure, affected) from error
+            raise self._named(failure, affected) from without_secrets(error)
         mark = mark_in(error)
         for query in affected:
             knowledge = self._known(query)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from evermat.errors import EvermatError, gist
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ def plain_failures() -> Iterator[None]:
             f"an executor ran out of memory or died: {gist(text)}",
             help="give executors more memory (`spark.executor.memory`; in a local "
             "session `spark.driver.memory`), and a new session if Java has ended",
-        ) from error
+        ) from without_secrets(error)
 
 
 def with_room(sql: str, run: Callable[[str], Done]) -> Done:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from evermat.errors import EvermatError
+from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -134,11 +135,11 @@ def find_session() -> SparkSession:
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  raised as one of ours
         raise SparkSetupError(
             f"Spark did not start on `{master}`: {error}",
             help="check JAVA_HOME (Java 17 or newer) and the master",
-        ) from error
+        ) from without_secrets(error)
 
 
 def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
