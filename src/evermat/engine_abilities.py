@@ -14,7 +14,7 @@ from evermat.algebra import Engine
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -106,8 +106,13 @@ class Representatives(Protocol):
     def normalised(self, table: pa.Table) -> pa.Table:
         """A table with every constant replaced by its representative."""
 
-    def expanded(self, table: pa.Table) -> pa.Table:
-        """All rows that the rows of a table of term columns stand for."""
+    def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
+        """All rows that the rows of a table of term columns stand for.
+
+        Args:
+            table: constants that represent their cliques.
+            names: the columns of constants that stand for themselves only.
+        """
 
     def expanded_size(self, table: pa.Table) -> int:
         """How many rows `expanded` would have; the cliques are not multiplied out."""

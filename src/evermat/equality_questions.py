@@ -2,25 +2,30 @@
 
 Constants of a question are replaced by what stands for them, equalities in it say that
 two terms are the same, and each answer stands for all answers that differ from it in
-equal constants. They are multiplied out by `Result`, when they are read.
+equal constants. They are multiplied out by `Result`, when they are read. What built-ins
+read is multiplied out before they read it: these columns of answers are names.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Region, Views
 from evermat.columns import empty_table
 from evermat.lang.equality import (
     CONSTANT,
+    answers_with_names,
     constants_of,
     replace_constants,
     rule_constants,
     without_equality_in,
 )
+from evermat.lang.names import NAME, OTHER, reads_other_names
 from evermat.lang.normalise import normalise
 from evermat.lang.syntax import Atom, Rule, Term, Variable
-from evermat.maintenance.equality_state import given_among
+from evermat.maintenance.equality_names import all_names
+from evermat.maintenance.equality_state import given_among, values_among
 from evermat.questions import ANSWER, query_of
 from evermat.values import boolean_constant
 
@@ -35,19 +40,48 @@ if TYPE_CHECKING:
     from evermat.maintenance.equality_materialisation import EqualityMaterialisation
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Answers in terms of representatives.
+
+    Attributes:
+        rows: term columns.
+        names: the columns of names as they are; the others are of representatives.
+    """
+
+    rows: pa.Table
+    names: frozenset[int] = frozenset()
+
+
 def ask_representatives(
     materialisation: EqualityMaterialisation,
     columns: Sequence[str],
     body: tuple[BodyElement, ...],
-) -> pa.Table:
-    """The answers in terms of representatives, as term columns."""
-    names = tuple(Variable(name) for name in columns)
-    terms = names or (Term(boolean_constant(value=True)),)
-    rules = without_equality_in(normalise((Rule((Atom(ANSWER, terms),), body),)))
-    values = materialisation.representatives.replaced(rule_constants(rules))
-    normal = tuple(replace_constants(rule, values) for rule in rules)
-    table = _ask(materialisation, normal, len(terms))
-    return table if columns else table.select([])
+    *,
+    raw: bool,
+) -> Answers:
+    """The answers to a question.
+
+    Args:
+        materialisation: the facts.
+        columns: the variables that are asked for.
+        body: the question.
+        raw: have representatives in all columns.
+    """
+    variables = tuple(Variable(name) for name in columns)
+    terms = variables or (Term(boolean_constant(value=True)),)
+    normal = normalise((Rule((Atom(ANSWER, terms),), body),))
+    representatives = materialisation.representatives
+    names: frozenset[int] = frozenset()
+    if representatives.is_identity():
+        rules = without_equality_in(normal)
+    else:
+        values = values_among(materialisation.engine.relations())
+        rules, names = answers_with_names(normal, ANSWER, values, raw=raw)
+    replaced = representatives.replaced(rule_constants(rules))
+    rules = tuple(replace_constants(rule, replaced) for rule in rules)
+    table = _ask(materialisation, rules, len(terms))
+    return Answers(table, names) if columns else Answers(table.select([]))
 
 
 def _ask(
@@ -64,13 +98,16 @@ def _ask(
         everything: Facts = engine.materialised
         if needs_constants:
             everything = everything | _constants(materialisation)
+        if any(map(reads_other_names, rules)) and NAME not in engine.relations():
+            names = all_names(engine, materialisation.representatives)
+            everything = everything | names
         known = everything
         # Settled at once, because an engine sees through a few sets only at a time.
         others = engine.no_facts()
         answers: Facts = engine.no_facts()
-        for rule in sorted(rules, key=lambda each: each.head.predicate == ANSWER):
+        for rule in sorted(rules, key=_turn):
             query = query_of(rule)
-            rows = engine.answer(query, Views(everything, known))
+            rows = engine.answer(query, Views(known, known))
             facts = engine.intern(rule.head.predicate, rows)
             if rule.head.predicate == ANSWER:
                 answers = answers | facts
@@ -83,6 +120,11 @@ def _ask(
         return snapshot.read(ANSWER)
     finally:
         engine.rollback()
+
+
+def _turn(rule: Rule) -> int:
+    """When a rule is applied: all others may refer to `~other`, and none to answers."""
+    return {OTHER: 0, ANSWER: 2}.get(rule.head.predicate, 1)
 
 
 def _constants(materialisation: EqualityMaterialisation) -> Facts:

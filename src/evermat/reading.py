@@ -218,9 +218,17 @@ class RewrittenReader(Reader):
 
     def answer(self, question: Question, *, raw: bool = False) -> Result:
         """The answers to a question; `raw`: about representatives."""
-        table = ask_representatives(self._kept, question.columns, question.body)
-        representatives = None if raw else self._kept.representatives
-        return Result(table, question.columns, representatives)
+        found = ask_representatives(
+            self._kept, question.columns, question.body, raw=raw
+        )
+        if raw:
+            return Result(found.rows, question.columns)
+        return Result(
+            found.rows,
+            question.columns,
+            self._kept.representatives,
+            names=found.names,
+        )
 
     def facts(self, known: Predicate, sort: Sort) -> Result:
         """The facts of a predicate."""

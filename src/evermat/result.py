@@ -117,6 +117,7 @@ class Result:
         columns: Sequence[str],
         representatives: Representatives | None = None,
         *,
+        names: frozenset[int] = frozenset(),
         predicate: str | None = None,
     ) -> None:
         """Wrap a table of term columns.
@@ -126,6 +127,7 @@ class Result:
             columns: the names to show.
             representatives: if given, each row stands for all rows that differ from
                 it in equal constants; they are made when they are read.
+            names: the columns whose constants stand for themselves only.
             predicate: whose facts the rows are, if they are facts.
         """
         self.columns = tuple(columns)
@@ -133,6 +135,7 @@ class Result:
         """The rows where they are, if they are not in this process."""
         self._given = rows
         self._representatives = representatives
+        self._names = names
         self.predicate = predicate
         """Whose facts the rows are, if they are facts."""
         self._whole: pa.Table | None = None
@@ -141,7 +144,8 @@ class Result:
     def _rows(self) -> int:
         if self._representatives is None:
             return int(self._given.num_rows)
-        return self._representatives.expanded_size(self._short)
+        others = [n for n in range(len(self.columns)) if n not in self._names]
+        return self._representatives.expanded_size(self._short.select(others))
 
     @cached_property
     def _short(self) -> pa.Table:
@@ -161,7 +165,7 @@ class Result:
     def _expanded(self, table: pa.Table) -> pa.Table:
         if self._representatives is None or not self.columns:
             return table
-        whole = self._representatives.expanded(table)
+        whole = self._representatives.expanded(table, self._names)
         return whole.rename_columns(list(self.columns))
 
     def _tuples(
@@ -176,7 +180,35 @@ class Result:
         else:
             share = self._short.num_rows / max(self._rows, 1)
             for piece in _pieces(self._short, max(1, int(_BATCH * min(share, 1.0)))):
-                yield from _multiplied(piece, self._representatives, convert)
+                yield from self._multiplied(piece, self._representatives, convert)
+
+    def _multiplied(
+        self,
+        piece: pa.Table,
+        representatives: Representatives,
+        convert: Callable[[pa.ChunkedArray], list[Item]],
+    ) -> Iterator[tuple[Item, ...]]:
+        """All rows that those of a piece stand for, of which one may have very many."""
+        if representatives.expanded_size(piece) <= _BATCH_LIMIT:
+            columns = representatives.expanded(piece, self._names).columns
+            yield from zip(*map(convert, columns), strict=True)
+        elif piece.num_rows > 1:
+            for row in _pieces(piece, 1):
+                yield from self._multiplied(row, representatives, convert)
+        else:
+            cells = (piece.select([at]) for at in range(piece.num_columns))
+            yield from product(
+                *(
+                    convert(
+                        (
+                            cell
+                            if at in self._names
+                            else representatives.expanded(cell)
+                        ).column(0)
+                    )
+                    for at, cell in enumerate(cells)
+                )
+            )
 
     def first(self, count: int | None) -> Result:
         """The first rows, or all; those behind them are not made."""
@@ -225,7 +257,13 @@ class Result:
 
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
         """The same rows as facts of a predicate with columns of these names."""
-        return Result(self._given, columns, self._representatives, predicate=predicate)
+        return Result(
+            self._given,
+            columns,
+            self._representatives,
+            names=self._names,
+            predicate=predicate,
+        )
 
     def __len__(self) -> int:
         return self._rows
@@ -372,22 +410,3 @@ class Result:
 
 def _pieces(table: pa.Table, size: int) -> Iterator[pa.Table]:
     return (table.slice(start, size) for start in range(0, table.num_rows, size))
-
-
-def _multiplied(
-    piece: pa.Table,
-    representatives: Representatives,
-    convert: Callable[[pa.ChunkedArray], list[Item]],
-) -> Iterator[tuple[Item, ...]]:
-    """All rows that those of a piece stand for, of which one may have very many."""
-    if representatives.expanded_size(piece) <= _BATCH_LIMIT:
-        columns = representatives.expanded(piece).columns
-        yield from zip(*map(convert, columns), strict=True)
-    elif piece.num_rows > 1:
-        for row in _pieces(piece, 1):
-            yield from _multiplied(row, representatives, convert)
-    else:
-        cells = (piece.select([at]) for at in range(piece.num_columns))
-        yield from product(
-            *(convert(representatives.expanded(cell).column(0)) for cell in cells)
-        )

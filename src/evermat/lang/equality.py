@@ -21,12 +21,26 @@ brought into a form in which equality occurs in heads only:
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, Label
+from evermat.lang.names import (
+    Written,
+    as_written,
+    binding_atoms,
+    cases,
+    definitions,
+    divided,
+    names_made,
+    names_read,
+    reads_numbers_only,
+    reads_other_names,
+    with_names,
+)
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.renaming import substitute_rule
+from evermat.lang.strata import rules_behind
 from evermat.lang.syntax import (
     SAME_AS,
     TRIPLE,
@@ -40,9 +54,9 @@ from evermat.lang.syntax import (
     Rule,
     Term,
     Variable,
-    expression_variables,
+    element_variables,
 )
-from evermat.values import NUMERIC_KINDS, Constant, Kind
+from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,9 +71,8 @@ CONSTANT = "~constant"
 _MOST_TWINS = 4
 """A rule with more triples that may be equalities would have too many twins."""
 
-_NUMERIC = frozenset({"+", "-", "*", "/", "%", "abs"})
-_EXTREME = frozenset({"min", "max"})
-_ORDER = frozenset({"<", "<=", ">", ">="})
+_MOST_NAMES = 6
+"""A rule whose built-ins read more names would have too many cases."""
 
 
 class EqualityError(EvermatError, ValueError):
@@ -75,7 +88,7 @@ def _error(rule: Rule, message: str, law: str, advice: str) -> EqualityError:
         replace(head, predicate=SAME_AS) if head.predicate == SAME else head
         for head in rule.heads
     )
-    shown = replace(rule, heads=tuple(heads))
+    shown = replace(rule, heads=tuple(heads)) if rule.origin is None else rule.origin
     return EqualityError(f"{message}: {shown}", labels=labels, law=law, help=advice)
 
 
@@ -162,16 +175,31 @@ def constants_of(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 
 
 def without_equality(
-    rules: Iterable[Rule], arities: Mapping[str, int]
+    rules: Iterable[Rule], arities: Mapping[str, int], values: frozenset[Kind]
 ) -> tuple[Rule, ...]:
     """Normal rules with equality in heads only, where it is called `~same`.
+
+    Args:
+        rules: normal rules.
+        arities: the predicates that can be asked about.
+        values: the kinds of constants that are never equal to each other.
 
     Raises:
         EqualityError: a rule that would mean something else then.
     """
-    changed = dict.fromkeys(without_equality_in(rules))
-    for bridge in bridges(arities):
-        changed.setdefault(bridge)
+    own = {rule: tuple(without_equality_in((rule,))) for rule in rules}
+    reading = [
+        rule for rule in own if names_read(rule, values) or names_made(rule, values)
+    ]
+    if reading:
+        every = (*chain.from_iterable(own.values()), *bridges(arities))
+        together = frozenset(rules_behind(every, SAME)[0])
+        for rule in reading:
+            if together.isdisjoint(own[rule]):
+                own[rule] = tuple(_with_names(rule, values))
+    changed = dict.fromkeys(chain.from_iterable(own.values()))
+    for added in (*bridges(arities), *definitions(changed)):
+        changed.setdefault(added)
     if any(atom.predicate == CONSTANT for r in changed for atom in r.positive_atoms()):
         for rule in (*constants_of(arities), *_constants_of_heads(tuple(changed))):
             changed.setdefault(rule)
@@ -189,14 +217,97 @@ def _constants_of_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 
 def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The same, without the rules that define what the others refer to."""
+    """The same, without the rules that define what the others refer to.
+
+    Built-ins read representatives.
+    """
     changed: dict[Rule, None] = {}
     for rule in rules:
-        for twin in _twins(rule):
+        for twin in _twins(as_written(rule)):
             plain = _without_equality(twin)
             if plain is not None:
                 changed.setdefault(plain)
     return tuple(changed)
+
+
+def _with_names(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
+    """The same for one rule, whose built-ins read names; see `evermat.lang.names`."""
+    named = with_names(rule, _few(rule, names_read(rule, values)), frozenset())
+    for plain in without_equality_in(divided(named, values)):
+        yield from cases(plain)
+
+
+def answers_with_names(
+    rules: Iterable[Rule], answer: str, values: frozenset[Kind], *, raw: bool
+) -> tuple[tuple[Rule, ...], frozenset[int]]:
+    """A query in the same form, and the columns of its answers that are names.
+
+    All other columns are representatives, of which all names are answers.
+
+    Args:
+        rules: normal rules.
+        answer: the predicate of the answers, which one rule has.
+        values: the kinds of constants that are never equal to each other.
+        raw: have representatives in all columns.
+    """
+    changed: dict[Rule, None] = {}
+    exact: frozenset[int] = frozenset()
+    for rule in rules:
+        shown: frozenset[str] = frozenset()
+        read = names_read(rule, values)
+        if rule.head.predicate == answer and not raw:
+            terms = rule.head.arguments
+            twice = {term for term in terms if terms.count(term) > 1}
+            read += tuple(t.name for t in twice if isinstance(t, Variable))
+            read = tuple(dict.fromkeys(read))
+            shown = frozenset(read)
+            alone = {*shown, *_in_built_ins(rule)}
+            exact = frozenset(
+                at
+                for at, term in enumerate(terms)
+                if not isinstance(term, Variable) or term.name in alone
+            )
+            rule = _with_written_head(rule)  # noqa: PLW2901
+        named = with_names(rule, _few(rule, read), shown)
+        is_answer = rule.head.predicate == answer
+        for plain in without_equality_in(divided(named, values, is_answer=is_answer)):
+            changed.update(dict.fromkeys(cases(plain)))
+    for added in definitions(changed):
+        changed.setdefault(added)
+    return tuple(changed), exact
+
+
+def _in_built_ins(rule: Rule) -> Iterator[str]:
+    for element in rule.body:
+        if isinstance(element, Condition | Assignment):
+            yield from (each.name for each in element_variables(element))
+
+
+def _with_written_head(rule: Rule) -> Rule:
+    """The rule with constants in its head that are not replaced."""
+    (head,) = rule.heads
+    arguments = tuple(
+        Written(each.constant, each.span) if isinstance(each, Term) else each
+        for each in head.arguments
+    )
+    return replace(rule, heads=(replace(head, arguments=arguments),))
+
+
+def _few(rule: Rule, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, unless they are too many.
+
+    Raises:
+        EqualityError: there would be more rules than can be worked with.
+    """
+    if len(names) > _MOST_NAMES:
+        raise _error(
+            rule,
+            f"built-ins read {len(names)} names in one rule",
+            f"of each of them, up to {_MOST_NAMES}, there may be several that are "
+            "equal",
+            "divide the rule into several, or use `equality='off'`",
+        )
+    return names
 
 
 def _twins(rule: Rule) -> Iterator[Rule]:
@@ -253,13 +364,13 @@ def _without_equality(rule: Rule) -> Rule | None:
             body.append(Condition(Call("!=", (left, right))))
         else:
             body.append(element)
-    bound = {term for atom in rule.positive_atoms() for term in atom.arguments}
+    bound = {term for atom in binding_atoms(rule) for term in atom.arguments}
     unbound = [t for t in dict.fromkeys(terms) if t not in bound]
     known: list[BodyElement] = [Atom(CONSTANT, (term,)) for term in unbound]
     head = rule.head
     if is_equality(head):
         head = replace(head, predicate=SAME, arguments=_sides(head))
-    return Rule((head,), (*known, *_ordered(body)), rule.span)
+    return Rule((head,), (*known, *_ordered(body)), rule.span, rule.written)
 
 
 def _ordered(body: Sequence[BodyElement]) -> Iterator[BodyElement]:
@@ -295,6 +406,8 @@ def require_monotone(rules: Iterable[Rule]) -> None:
         EqualityError: negation, or a built-in that looks at names.
     """
     for rule in rules:
+        if reads_other_names(rule):
+            raise _names_apart(rule)
         for atom in rule.negated_atoms():
             raise _error(
                 rule,
@@ -304,45 +417,18 @@ def require_monotone(rules: Iterable[Rule]) -> None:
                 "negate only in rules that equality does not depend on",
             )
         for element in rule.body:
-            if not _is_monotone(element):
-                raise _error(
-                    rule,
-                    "equality depends on a built-in that tells names apart",
-                    "constants that differ now may turn out to be equal",
-                    "compare numbers only, or use the built-in in rules that equality "
-                    "does not depend on",
-                )
+            if not reads_numbers_only(element):
+                raise _names_apart(rule)
 
 
-def _is_monotone(element: BodyElement) -> bool:
-    match element:
-        case Assignment(expression=expression):
-            return _is_numeric(expression)
-        case Condition(expression=Call(function=function, arguments=arguments)):
-            is_order = function in _ORDER and any(map(_is_number, arguments))
-            return (is_order or function == "=") and all(map(_is_numeric, arguments))
-        case _:
-            return True
-
-
-def _is_number(expression: Expression) -> bool:
-    """Whether only numbers compare with an expression."""
-    match expression:
-        case Term(constant=constant):
-            return constant.kind in NUMERIC_KINDS
-        case Call(function=function, arguments=arguments):
-            # The least of two names is a name; of a name and a number there is none.
-            is_extreme = function in _EXTREME and any(map(_is_number, arguments))
-            return is_extreme or function in _NUMERIC
-        case _:
-            return False
-
-
-def _is_numeric(expression: Expression) -> bool:
-    """Whether an expression is a name as it is, or computes with numbers only."""
-    if not isinstance(expression, Call) or not any(expression_variables(expression)):
-        return True
-    return _is_number(expression) and all(map(_is_numeric, expression.arguments))
+def _names_apart(rule: Rule) -> EqualityError:
+    return _error(
+        rule,
+        "equality depends on a built-in that tells names apart",
+        "constants that differ now may turn out to be equal",
+        "compare numbers only, or use the built-in in rules that equality does not "
+        "depend on",
+    )
 
 
 # ---------------------------------------------------------- constants in rules
@@ -368,6 +454,8 @@ def _expressions(rule: Rule) -> Iterator[Expression]:
 
 def _constants(expression: Expression) -> Iterator[Constant]:
     match expression:
+        case Written():
+            return
         case Term(constant=constant):
             yield constant
         case Call(arguments=arguments):
@@ -386,6 +474,8 @@ def replace_constants(  # noqa: C901  one case for each sort of element
 
     def new(expression: Expression) -> Expression:
         match expression:
+            case Written():
+                return expression
             case Term(constant=constant) if constant in values:
                 return replace(expression, constant=values[constant])
             case Call(arguments=arguments):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from evermat.engine_abilities import EqualityEngine, UnequalValuesError
 from evermat.errors import EvermatError
 from evermat.lang.equality import SAME
+from evermat.lang.names import NAME
 from evermat.maintenance.algorithms import (
     AUTO,
     INCREMENTAL,
@@ -340,9 +341,12 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         arities = self._visible(engine.relations())
         if change.is_empty() and arities == self._arities:
             return _Plan(book, change, self._program, arities, start)
-        program = EqualityProgram.of(book, arities)
+        values = values_among(engine.relations())
+        program = EqualityProgram.of(book, arities, values)
         for rule in program.rules:
             engine.declare(rule.head.predicate, rule.head.arity)
+        if program.reads_names(program.rule_set):
+            engine.declare(NAME, 2)
         if program.rule_set == self._program.rule_set:
             program = self._program
         return _Plan(book, change, program, arities, start)

@@ -25,6 +25,7 @@ from evermat.lang.equality import (
     rule_constants,
     without_equality,
 )
+from evermat.lang.names import reads_other_names
 from evermat.lang.renaming import substitute_rule
 from evermat.lang.shapes import shape_of, share_facts
 from evermat.lang.strata import rules_behind, stratify
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from evermat.maintenance.rule_book import RuleBook
     from evermat.maintenance.strata import Strata
     from evermat.rule_plans import RuleSet
-    from evermat.values import Constant
+    from evermat.values import Constant, Kind
 
 Values = dict["Constant", "Constant"]
 """Constants of rules that something else stands for."""
@@ -66,8 +67,15 @@ class EqualityProgram:
         self._behind: dict[frozenset[object], frozenset[Rule]] = {}
 
     @classmethod
-    def of(cls, book: RuleBook, arities: Mapping[str, int]) -> EqualityProgram:
+    def of(
+        cls, book: RuleBook, arities: Mapping[str, int], values: frozenset[Kind]
+    ) -> EqualityProgram:
         """The rules of a program.
+
+        Args:
+            book: the rules as they are written.
+            arities: the predicates that can be asked about.
+            values: the kinds of constants that are never equal to each other.
 
         Raises:
             EqualityError: a rule has no sensible meaning together with equality.
@@ -78,7 +86,7 @@ class EqualityProgram:
             # Without equality in bodies less depends on less. A program that is refused
             # when it is read at once must not be accepted rule by rule.
             stratify(written)
-        program = cls(without_equality(written, arities))
+        program = cls(without_equality(written, arities, values))
         program.behind({})
         return program
 
@@ -86,6 +94,14 @@ class EqualityProgram:
     def rule_set(self) -> frozenset[Rule]:
         """The rules as a set."""
         return frozenset(self.rules)
+
+    def reads_names(self, chosen: frozenset[Rule]) -> bool:
+        """Whether some rules read names that something else represents."""
+        return not self._reading_names.isdisjoint(chosen)
+
+    @cached_property
+    def _reading_names(self) -> frozenset[Rule]:
+        return frozenset(filter(reads_other_names, self.rules))
 
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
@@ -242,6 +258,18 @@ class NormalRules:
         """The normal form of some of the rules, in the order of the program."""
         changed = self._changed
         return (changed.get(r, r) for r in self._program.rules if r in rules)
+
+    def changed_since(self, before: NormalRules) -> frozenset[Rule]:
+        """The rules of the component that other constants have changed in the meantime.
+
+        Instances of all others over the same facts are the same as before.
+        """
+        old, new = before._changed, self._changed
+        return frozenset(
+            rule
+            for rule in old.keys() | new.keys()
+            if rule in self._component and old.get(rule, rule) != new.get(rule, rule)
+        )
 
     def checking(self, chosen: frozenset[Rule]) -> RuleSet:
         """Rules of the component over facts in which all equal constants are merged.

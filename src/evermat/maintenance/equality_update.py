@@ -23,6 +23,7 @@ from evermat.engine_abilities import can_tell_shared, can_withdraw
 from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
 from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
+from evermat.maintenance.equality_names import all_names, names_of
 from evermat.maintenance.equality_state import (
     MOVED,
     GivenFacts,
@@ -401,9 +402,29 @@ class EqualityUpdate:
         if not after.is_empty():
             counts.add(self.engine.once(after))
 
+    def _change_names(self) -> None:
+        """Bring the names of cliques up to date, for rules that read them."""
+        engine, job, run = self.engine, self.job, self.run
+        was_read = job.program.reads_names(job.old)
+        is_read = job.program.reads_names(job.new)
+        if not (was_read or is_read):
+            return
+        nothing = engine.no_facts()
+        if was_read and is_read:
+            if self.after is self.before:
+                return
+            old = names_of(engine, self.moved, self.before)
+            new = names_of(engine, self.moved, self.after)
+        else:
+            old = all_names(engine, self.before) if was_read else nothing
+            new = all_names(engine, self.after) if is_read else nothing
+        run.delete(engine.settle(old - new))
+        run.add(engine.settle(new - old))
+
     def maintain_others(self, maintain: Callable[[Run], None]) -> None:
         """Step 3, its second half: an ordinary update of the other rules."""
         marks = self.renormalise()
+        self._change_names()
         run, engine, job = self.run, self.engine, self.job
         before, after = self.setting.rules(self.before), self.setting.rules(self.after)
         old, new = before.others(job.old), after.others(job.new)
@@ -466,6 +487,7 @@ class EqualityUpdate:
         after = self.setting.rules(self.after)
         run.delete(self._outside(marks.withdrawn, after.region))
         run.add(self._outside(marks.given, after.region))
+        self._change_names()
         self.commit()
         if self.job.modules:
             plans = after.closing_plans(self.job.new)

@@ -30,7 +30,7 @@ from evermat.lang.equality import (
 )
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import SAME_AS, TRIPLE, Atom, Rule, Term, Variable
-from evermat.maintenance.equality_state import LOST, given_among
+from evermat.maintenance.equality_state import LOST, given_among, values_among
 from evermat.maintenance.proof import Exchange, Fact, constant_order, rows_in
 from evermat.rule_plans import compile_rules, derive
 
@@ -123,7 +123,9 @@ class Sources:
         return cls(
             engine,
             representatives,
-            without_equality(rules, visible_arities(engine)),
+            without_equality(
+                rules, visible_arities(engine), values_among(engine.relations())
+            ),
             _start(engine, representatives, fact),
             facts=engine.materialised,
             given=lambda found: given_among(

@@ -262,6 +262,14 @@ class Dictionary:
         """The kind of every text, with room for more at the end."""
         return self._kinds
 
+    @property
+    def texts(self) -> tuple[Flags, npt.NDArray[np.int64]]:
+        """All texts one after the other, and where each begins and ends.
+
+        Other arrays take their place when constants are added.
+        """
+        return self._texts, self._ends
+
     def _texts_of(self, ids: Ids) -> pa.Array:
         if self._count == 0:
             return pa.array([""] * len(ids), pa.string())

@@ -24,10 +24,12 @@ from evermat.engines.embedded.kernels import (
     _rows,
     _table,
     _void,
+    inner_kernel,
     int64,
     kernel,
     uint8,
 )
+from evermat.engines.embedded.raw import read_byte, read_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,20 +58,45 @@ def _rank(kinds: Flags, ranks: Flags, valued: Ids, one: int) -> int:
     return int(ranks[kinds[one]])
 
 
-@kernel(int64(_ids, _ids, _flags, _flags, _ids, _ids, _ids))
+@inner_kernel(uint8(_flags, int64, int64, int64, int64))
+def _precedes(kinds: Flags, texts: int, ends: int, one: int, other: int) -> int:
+    """Whether a constant comes before another: by its kind, then by its text.
+
+    The order of UTF-8 bytes is that of code points. It does not depend on ids, which
+    are given out in the order in which constants arrive.
+    """
+    if kinds[one] != kinds[other]:
+        return uint8(kinds[one] < kinds[other])
+    first, second = read_number(ends, one), read_number(ends, other)
+    size = read_number(ends, one + 1) - first
+    other_size = read_number(ends, other + 1) - second
+    for at in range(min(size, other_size)):
+        left, right = read_byte(texts + first + at), read_byte(texts + second + at)
+        if left != right:
+            return uint8(left < right)
+    return uint8(size < other_size)
+
+
+@kernel(int64(_ids, _ids, _flags, _flags, int64, int64, _ids, _ids, _ids))
 def unite(
     links: Ids,
     ring: Ids,
     kinds: Flags,
     ranks: Flags,
+    texts: int,
+    ends: int,
     valued: Ids,
     left: Ids,
     right: Ids,
 ) -> int:
     """Unite pairs of constants; returns the first pair of two values, or -1.
 
-    The smaller rank stands for the clique, then the smaller id. Afterwards links may
-    lead to the representative by a detour, until `label`.
+    The smaller rank represents the clique, then the constant that comes first.
+    Afterwards links may lead to the representative by a detour, until `label`.
+
+    Constants are given by their kinds and by the addresses of their texts, which are
+    one after the other, and of where these end; ranks are 0 for kinds of values, else
+    1; `valued` are constants whose clique an integer represents, in order.
     """
     for at in range(left.size):
         a, b = left[at], right[at]
@@ -85,7 +112,9 @@ def unite(
         rank_b = _rank(kinds, ranks, valued, b)
         if rank_a == 0 and rank_b == 0:
             return at
-        if rank_a < rank_b or (rank_a == rank_b and a < b):
+        if rank_a < rank_b or (
+            rank_a == rank_b and _precedes(kinds, texts, ends, a, b)
+        ):
             links[b] = a ^ b
         else:
             links[a] = a ^ b

@@ -96,16 +96,18 @@ BITS, BIT_COUNT = ARE_PROVED + 1, 14
     CONSTANT_COUNT,
     KINDS,
     RANKS,
+    TEXTS,
+    ENDS,
     SPARE_IDS,
     OLD,
-) = range(BITS + BIT_COUNT, BITS + BIT_COUNT + 20)
+) = range(BITS + BIT_COUNT, BITS + BIT_COUNT + 22)
 """Addresses of the addresses of relations, those of the component of equality first,
 and of what is known of each; where names are looked up, as in
 `kernels_images.list_mentioning`; lists of facts, of numbers, of constants of facts
 without a row, and of names, with the room that each has; the number of relations of the
 component; its rules (see `kernels_search`) and what they may see; given facts that go;
-constants of rules; the kind of each constant and the rank of each kind; and room for
-the names of three facts."""
+constants of rules; the kind of each constant and the rank of each kind; the texts of
+constants and where each ends; and room for the names of three facts."""
 
 LINKS, RING, OTHERS, NAMES = range(4)
 """Which names are equal: the arrays of `kernels_cliques`, and how long they are. These

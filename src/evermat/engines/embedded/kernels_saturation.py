@@ -32,6 +32,7 @@ from evermat.engines.embedded.kernels_names import (
     ARE_PROVED,
     CONSTANT_COUNT,
     CONSTANTS,
+    ENDS,
     FORWARDS,
     FRESH_IDS,
     GAINS,
@@ -55,6 +56,7 @@ from evermat.engines.embedded.kernels_names import (
     ROOM_OF_LIST,
     ROUNDS,
     SAME,
+    TEXTS,
     UNITED,
     clear_bit,
     clear_list,
@@ -241,7 +243,9 @@ def _unite(count: int, task: int) -> bool:
     ranks = flags_at(read_number(task, RANKS), 256)
     left_ones, right_ones = _names_at(LEFT, count, task), _names_at(RIGHT, count, task)
     nobody = left_ones[:0]
-    if unite(links, ring, kinds, ranks, nobody, left_ones, right_ones) >= 0:
+    texts, ends = read_number(task, TEXTS), read_number(task, ENDS)
+    one = unite(links, ring, kinds, ranks, texts, ends, nobody, left_ones, right_ones)
+    if one >= 0:
         give_up(task)
     roots = _names_at(GROWN, grown, task)[before:].copy()
     for i in range(roots.size):

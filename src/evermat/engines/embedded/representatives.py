@@ -20,10 +20,11 @@ from evermat.engines.embedded.arrays import sum_of_products
 from evermat.engines.embedded.clique_arrays import NO_IDS, CliqueArrays, Held
 from evermat.engines.embedded.dictionary import FIRST_INTEGER
 from evermat.engines.embedded.heads import FEW
+from evermat.engines.embedded.layout import address
 from evermat.engines.embedded.remembered_ids import RememberedIds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -104,6 +105,11 @@ class Cliques:
         """The kind of each id."""
         return self._dictionary.kinds
 
+    @property
+    def texts(self) -> tuple[Flags, npt.NDArray[np.int64]]:
+        """The texts of all ids, and where each ends; see `Dictionary.texts`."""
+        return self._dictionary.texts
+
     def ids_of(self, constants: Sequence[Constant]) -> Ids:
         """The ids of constants; asked for again, the same sequence is known."""
         return self._ids.of(constants) if constants else NO_IDS
@@ -167,11 +173,19 @@ class Cliques:
         )
         return sizes, members
 
-    def multiply(self, table: Ids) -> tuple[npt.NDArray[np.int64], Ids]:
-        """All rows that rows of representatives stand for, and which row each is of."""
+    def multiply(
+        self, table: Ids, names: Collection[int] = ()
+    ) -> tuple[npt.NDArray[np.int64], Ids]:
+        """All rows that rows of representatives stand for, and which row each is of.
+
+        Some columns may be `names`, which stand for themselves only.
+        """
         origin = np.arange(table.shape[1], dtype=np.int64)
         columns: list[Ids] = []
         for at in range(table.shape[0]):
+            if at in names:
+                columns.append(table[at, origin])
+                continue
             sizes, members = self.members(table[at, origin])
             repeated = np.repeat(np.arange(origin.size), sizes)
             columns = [done[repeated] for done in columns]
@@ -238,13 +252,13 @@ class Cliques:
             return table
         return self._decoded(self.map(self._encoded(table)))
 
-    def expanded(self, table: pa.Table) -> pa.Table:
+    def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
         """All rows that the rows of a table of term columns stand for."""
         if not table.num_columns:
             return rows_without_columns(table.num_rows)
         if not self._moved or not table.num_rows:
             return table
-        return self._decoded(self.multiply(self._encoded(table))[1])
+        return self._decoded(self.multiply(self._encoded(table), names)[1])
 
     def expanded_size(self, table: pa.Table) -> int:
         """How many rows `expanded` would have."""
@@ -271,21 +285,31 @@ class Cliques:
     def _unite(self, left: Ids, right: Ids, values: frozenset[Kind]) -> None:
         left, right, integers = self._names(left, right)
         roots = np.concatenate([left, right])
-        conflict = kernels_cliques.unite(
-            self.links,
-            self.ring,
-            self._dictionary.kinds,
-            ranks_of(values),
-            np.array(sorted(self._integers), np.uint32),
-            left,
-            right,
-        )
+        valued = np.array(sorted(self._integers), np.uint32)
+        conflict = self._unite_names(valued, left, right, values)
         if conflict >= 0:
             self._refuse(int(left[conflict]), int(right[conflict]))
         kernels_cliques.find_roots(self.links, roots)
         self._label(_distinct(roots))
         for name, integer in integers:
             self._attach(name, integer, values)
+
+    def _unite_names(
+        self, valued: Ids, left: Ids, right: Ids, values: frozenset[Kind]
+    ) -> int:
+        """Unite pairs of names; see `kernels_cliques.unite`."""
+        texts, ends = self.texts
+        return kernels_cliques.unite(
+            self.links,
+            self.ring,
+            self.kinds,
+            ranks_of(values),
+            address(texts),
+            address(ends),
+            valued,
+            left,
+            right,
+        )
 
     def unite_by(self, unite: Callable[[], Ids]) -> None:
         """Have names united that were different so far, by who knows the arrays.
@@ -341,14 +365,7 @@ class Cliques:
         if other is not None:
             pair = np.array([root], np.uint32), np.array([other], np.uint32)
             valued = np.array([other], np.uint32)
-            kernels_cliques.unite(
-                self.links,
-                self.ring,
-                self._dictionary.kinds,
-                ranks_of(values),
-                valued,
-                *pair,
-            )
+            self._unite_names(valued, *pair, values)
             self._label(valued)
             return
         self._integers[root] = integer

@@ -54,6 +54,7 @@ from evermat.engines.embedded.kernels_names import (
     BITS,
     CONSTANT_COUNT,
     CONSTANTS,
+    ENDS,
     FORWARDS,
     FRESH_IDS,
     GROWN,
@@ -71,6 +72,7 @@ from evermat.engines.embedded.kernels_names import (
     SIZES,
     SPARE_IDS,
     TASK_SIZE,
+    TEXTS,
     UNITED,
     WITHDRAWAL_COUNT,
     WITHDRAWALS,
@@ -293,6 +295,8 @@ class _OneWithdrawal:
         task[CONSTANTS], task[CONSTANT_COUNT] = address(constants), constants.size
         kinds, ranks = cliques.kinds, ranks_of(values)
         task[KINDS], task[RANKS] = address(kinds), address(ranks)
+        texts, ends = cliques.texts
+        task[TEXTS], task[ENDS] = address(texts), address(ends)
         proved = cliques.without_any_like()
         self._write_names(OLD, cliques)
         if not self._search(proved):

@@ -10,7 +10,7 @@ from evermat.columns import as_terms, constants, table_of_rows
 from evermat.engine_abilities import UnequalValuesError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     import pyarrow as pa
 
@@ -85,12 +85,17 @@ class Cliques:
         rows = [self.row(row) for row in rows_in(table)]
         return table_of_rows(rows, table.num_columns)
 
-    def expanded(self, table: pa.Table) -> pa.Table:
+    def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
         """All rows that the rows of a table of term columns stand for."""
         rows = [
             each
             for row in rows_in(table)
-            for each in product(*(self.clique(constant) for constant in row))
+            for each in product(
+                *(
+                    [constant] if at in names else self.clique(constant)
+                    for at, constant in enumerate(row)
+                )
+            )
         ]
         return table_of_rows(rows, table.num_columns)
 

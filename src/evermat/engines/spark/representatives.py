@@ -16,12 +16,13 @@ from evermat.columns import rows_without_columns
 from evermat.engine_abilities import UnequalValuesError
 from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.arrays import sum_of_products
+from evermat.engines.embedded.layout import address
 from evermat.engines.embedded.remembered_ids import RememberedIds
 from evermat.engines.spark.blocks import local_block
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import numpy.typing as npt
 
@@ -137,13 +138,19 @@ class Cliques:
         """How many rows some rows of representatives stand for."""
         return sum_of_products(self.sizes(table))
 
-    def multiply(self, table: Ids) -> tuple[Ids, Ids]:
-        """All rows that rows of representatives stand for, and which row each is of."""
+    def multiply(self, table: Ids, names: Collection[int] = ()) -> tuple[Ids, Ids]:
+        """All rows that rows of representatives stand for, and which row each is of.
+
+        Some columns may be `names`, which stand for themselves only.
+        """
         members, ones = self._members()
         origin = np.arange(table.shape[1], dtype=np.int64)
         columns: list[Ids] = []
         for at in range(table.shape[0]):
             column = table[at, origin]
+            if at in names:
+                columns.append(column)
+                continue
             sizes = self.sizes(column)
             repeated = np.repeat(np.arange(column.size), sizes)
             # The representative comes first, then its members one after the other.
@@ -179,13 +186,13 @@ class Cliques:
             return table
         return self._decoded(*self.map(self._encoded(table)))
 
-    def expanded(self, table: pa.Table) -> pa.Table:
+    def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
         """All rows that the rows of a table of term columns stand for."""
         if not table.num_columns:
             return rows_without_columns(table.num_rows)
         if self.is_identity() or not table.num_rows:
             return table
-        return self._decoded(*self.multiply(self._encoded(table))[1])
+        return self._decoded(*self.multiply(self._encoded(table), names)[1])
 
     def expanded_size(self, table: pa.Table) -> int:
         """How many rows `expanded` would have."""
@@ -215,8 +222,12 @@ class Cliques:
             for side in (left, right)
         )
         links, ring = np.zeros((2, ids.size), np.uint32)
+        # The kernel compares texts. Here they are the places in the order, as bytes.
+        texts = np.arange(ids.size, dtype=">i8")
+        ends = np.arange(ids.size + 1, dtype=np.int64) * texts.itemsize
         conflict = kernels_cliques.unite(
-            *(links, ring, ranks, _RANKS, _NOBODY, first, second)
+            *(links, ring, ranks, _RANKS, address(texts), address(ends), _NOBODY),
+            *(first, second),
         )
         roots = np.arange(ids.size, dtype=np.uint32)
         kernels_cliques.find_roots(links, roots)
