@@ -116,6 +116,13 @@ MUTANTS = (
         "bf",
     ),
     Mutant(
+        "rules whose constants were merged before are not applied again",
+        "equality_rules",
+        "if rule in self._component and old.get(rule, rule) != new.get(rule, rule)",
+        "if rule in self._component and rule not in old",
+        "bf",
+    ),
+    Mutant(
         "other rules do not see that constants in them have changed",
         "equality_update",
         "RuleChange(tuple(old - new), tuple(new - old))",

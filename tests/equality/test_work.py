@@ -42,3 +42,31 @@ def test_law_facts_that_nothing_supports_lead_nowhere() -> None:
     assert not base.contains("degree", ("q", "school"))
     assert work.overdeleted == 1
     assert work.backward_instances + work.proved < 20
+
+
+def _merging() -> tuple[evermat.KnowledgeBase, int]:
+    """Rules that all lead to equality, only one of which mentions a constant."""
+    base = evermat.KnowledgeBase(
+        """
+        marked(?x) :- linked(?x, ?y) .
+        marked(?x) :- special(?x, b) .
+        ?x ≈ ?y :- marked(?x), twin(?x, ?y) .
+        """,
+        equality="rewrite",
+    )
+    base.load(
+        {
+            "linked": [(f"n{number}", f"n{number + 1}") for number in range(MANY)],
+            "special": [("s", "a"), ("t", "z")],
+            "twin": [("s", "n7")],
+        }
+    )
+    return base, MANY
+
+
+def test_law_merging_applies_only_the_rules_that_changed() -> None:
+    base, many = _merging()
+    change = base.insert("same_as", [("b", "a")])
+    work = change.report.strata[0]
+    assert base.contains("linked", ("s", "n8"))
+    assert work.forward_instances < many / 10

@@ -328,9 +328,12 @@ class Deletion:
         news: Facts = engine.rewrite(outdated, self.new)
         if after is not before:
             self.new_rules = after.proving(self.chosen)
-            news |= derive(
-                engine, self.new_rules.full, positive=self.proved, negative=self.proved
-            )
+            changed = after.changed_since(before) & self.chosen
+            if changed:
+                again = after.proving(changed).full
+                news |= derive(
+                    engine, again, positive=self.proved, negative=self.proved
+                )
         return engine.settle(news)
 
     def _note_whole(self, equalities: SettledFacts) -> None:

@@ -162,9 +162,10 @@ class Insertion:
         news = images.within(after.region)
         if after is not before:
             self.rules = after.proving(self.chosen)
-            news |= derive(
-                engine, self.rules.full, positive=self.facts, negative=self.facts
-            )
+            changed = after.changed_since(before) & self.chosen
+            if changed:
+                again = after.proving(changed).full
+                news |= derive(engine, again, positive=self.facts, negative=self.facts)
         # The nodes of cliques are facts that rules derive nothing from.
         nodes = engine.rewrite(equalities, self.representatives)
         setting.run.add(engine.settle(nodes - self.facts))
