@@ -1,5 +1,7 @@
 """Planted bugs that random programs with equality must find; see docs/testing.md."""
 
+# ruff: noqa: SLF001, N803  mutants are made in private functions, and speak of classes
+
 from __future__ import annotations
 
 from functools import partial
@@ -13,7 +15,13 @@ from equality_scenarios import play, scenario_of
 from evermat.engines import make_engine
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
-from mutants import Mutant, plant
+from evermat.maintenance import equality_rules, modular_materialise
+from evermat.maintenance.equality import Deletion
+from evermat.maintenance.equality_insertion import Insertion
+from evermat.maintenance.equality_state import GivenFacts
+from evermat.maintenance.equality_told import ToldFacts
+from evermat.maintenance.equality_update import EqualityUpdate
+from planting import Mutant, plant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,94 +34,98 @@ EXAMPLES = 70
 MUTANTS = (
     Mutant(
         "B/F^≈ takes facts for proved whose cliques are not",
-        "equality",
-        "        if broken.is_empty():\n            return found\n",
-        "        return found\n",
-        "bf",
+        Deletion._proved,
+        lambda broken: broken.is_empty(),
+        lambda: True,
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ forgets facts that mention a doubtful clique",
-        "equality",
-        "candidates = engine.settle(derived | self._split(nodes))",
-        "candidates = derived",
-        "bf",
+        Deletion.delete,
+        lambda engine, derived, self, nodes: engine.settle(
+            derived | self._split(nodes)
+        ),
+        lambda derived: derived,
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ does not restore what was merged",
-        "equality",
-        "            engine.restore(after, members, self.new)\n",
-        "",
-        "bf",
+        Deletion._propagate,
+        lambda engine, after, members, self: engine.restore(after, members, self.new),
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ forgets proofs that were found before anybody asked",
-        "equality",
-        "sure: Facts = facts & self.delayed",
-        "sure: Facts = engine.no_facts()",
-        "bf",
+        Deletion._sure,
+        lambda facts, self: facts & self.delayed,
+        lambda engine: engine.no_facts(),
+        algorithm="bf",
     ),
     Mutant(
         "the same for facts with names that were represented by others",
-        "equality",
-        "if not self.delayed_images.is_empty():",
-        "if False:",
-        "bf",
+        Deletion._sure,
+        lambda self: not self.delayed_images.is_empty(),
+        lambda: False,
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ does not rewrite proved facts when names turn out to be equal",
-        "equality",
-        "news: Facts = engine.rewrite(outdated, self.new)",
-        "news: Facts = engine.no_facts()",
-        "bf",
+        Deletion._merge,
+        lambda engine, outdated, self: engine.rewrite(outdated, self.new),
+        lambda engine: engine.no_facts(),
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ forgets what is left of a clique",
-        "equality",
-        "        self.nodes = engine.settle(self.nodes | nodes)\n",
-        "",
-        "bf",
+        Deletion._merge,
+        lambda engine, self, nodes: engine.settle(self.nodes | nodes),
+        lambda self: self.nodes,
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ does not apply rules again whose constants were merged",
-        "equality",
-        "        if after is not before:\n",
-        "        if False:\n",
-        "bf",
+        Deletion._merge,
+        lambda after, before: after is not before,
+        lambda: False,
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ takes facts for disproved of which some part is proved",
-        "equality",
-        "run.materialised - (run.deleted - self.images)",
-        "run.materialised - run.deleted",
-        "bf",
+        Deletion._reasons,
+        lambda run, self: run.deleted - self.images,
+        lambda run: run.deleted,
+        algorithm="bf",
     ),
     Mutant(
         "closures are not told what other rules derive",
-        "modular_materialise",
-        "if inputs is None or closure.pattern.relation in inputs[at].relations()",
-        "if inputs is None",
-        "bf",
+        modular_materialise.materialise_closing,
+        lambda inputs, closure, at: (
+            inputs is None or closure.pattern.relation in inputs[at].relations()
+        ),
+        lambda inputs: inputs is None,
+        algorithm="bf",
     ),
     Mutant(
         "deleted facts still prove others",
-        "equality_state",
-        "return self.engine.settle(explicit - implied - self.deletions)",
-        "return self.engine.settle(explicit - implied)",
-        "bf",
+        GivenFacts.kept,
+        lambda explicit, implied, self: explicit - implied - self.deletions,
+        lambda explicit, implied: explicit - implied,
+        algorithm="bf",
     ),
     Mutant(
         "insertion keeps facts of constants that lost their status",
-        "equality_insertion",
-        "setting.run.take_back(engine.settle(outdated.within(before.region)))",
-        "pass",
-        "bf",
+        Insertion._merge,
+        lambda setting, engine, outdated, before: setting.run.take_back(
+            engine.settle(outdated.within(before.region))
+        ),
+        algorithm="bf",
     ),
     Mutant(
         "insertion does not apply rules again whose constants were merged",
-        "equality_insertion",
-        "        if after is not before:\n",
-        "        if False:\n",
-        "bf",
+        Insertion._merge,
+        lambda after, before: after is not before,
+        lambda: False,
+        algorithm="bf",
     ),
     Mutant(
         "rules whose constants were merged before are not applied again",
@@ -124,94 +136,97 @@ MUTANTS = (
     ),
     Mutant(
         "other rules do not see that constants in them have changed",
-        "equality_update",
-        "RuleChange(tuple(old - new), tuple(new - old))",
-        "RuleChange()",
-        "bf",
+        EqualityUpdate.maintain_others,
+        lambda RuleChange, old, new: RuleChange(tuple(old - new), tuple(new - old)),
+        lambda RuleChange: RuleChange(),
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ overlooks what is given under other names",
-        "equality_told",
-        "held = engine.settle(told & still)",
-        "held = engine.no_facts()",
-        "bf",
+        ToldFacts.withdraw,
+        lambda engine, told, still: engine.settle(told & still),
+        lambda engine: engine.no_facts(),
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ takes facts to have been given under one name",
-        "equality_told",
-        "engine.settle(facts & self._crowded(given))",
-        "engine.no_facts()",
-        "bf",
+        ToldFacts.lose,
+        lambda engine, facts, self, given: engine.settle(facts & self._crowded(given)),
+        lambda engine: engine.no_facts(),
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ trusts all cliques of facts of which something is still given",
-        "equality_told",
-        "found = following(self.run, self.rules, safe)",
-        "found = engine.no_facts()",
-        "bf",
+        ToldFacts.withdraw,
+        lambda following, self, safe: following(self.run, self.rules, safe),
+        lambda engine: engine.no_facts(),
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ forgets what is given of facts about a clique that falls apart",
-        "equality",
-        "        self._prove(told)\n",
-        "",
-        "bf",
+        Deletion._split,
+        lambda self, told: self._prove(told),
+        algorithm="bf",
     ),
     Mutant(
         "B/F^≈ forgets what depends on such facts",
-        "equality",
-        "engine.settle((mentioned - told) | self.told.lose(told, given))",
-        "engine.settle((mentioned - told) | (self.told.lose(told, given) & told))",
-        "bf",
+        Deletion._split,
+        lambda self, told, given: self.told.lose(told, given),
+        lambda self, told, given: self.told.lose(told, given) & told,
+        algorithm="bf",
     ),
     Mutant(
         "a rule with one atom is thought to need two facts",
-        "equality_rules",
-        "return any(one in place and other in place for place in places)",
-        "return True",
-        "bf",
+        equality_rules._takes_two,
+        lambda one, other, places: any(
+            one in place and other in place for place in places
+        ),
+        lambda: True,
+        algorithm="bf",
     ),
     Mutant(
         "given facts of a split clique keep their old form",
-        "equality_update",
-        "affected = engine.settle(given.before(found) | deletions)",
-        "affected = deletions",
-        "bf",
+        EqualityUpdate._marks_of_changes,
+        lambda engine, given, found, deletions: engine.settle(
+            given.before(found) | deletions
+        ),
+        lambda deletions: deletions,
+        algorithm="bf",
     ),
     Mutant(
         "a given fact that equality came to matter to is taken to be alone",
-        "equality_update",
-        "            deletions = engine.settle(deletions | more)\n",
-        "",
-        "bf",
+        EqualityUpdate._marks_of_changes,
+        lambda engine, deletions, more: engine.settle(deletions | more),
+        lambda deletions: deletions,
+        algorithm="bf",
     ),
     Mutant(
         "a given fact without other names is deleted, and nothing with it",
-        "equality_told",
-        "doubtful = (facts | alone) - safe - lost",
-        "doubtful = facts - safe - lost",
-        "bf",
+        ToldFacts.withdraw,
+        lambda facts, alone: facts | alone,
+        lambda facts: facts,
+        algorithm="bf",
     ),
     Mutant(
         "a given fact with other names takes them along",
-        "equality_update",
-        "withdrawn=engine.settle(gone | (behind.facts - still)),",
-        "withdrawn=engine.settle(gone | behind.facts),",
-        "bf",
+        EqualityUpdate._marks_of_deletions,
+        lambda behind, still: behind.facts - still,
+        lambda behind: behind.facts,
+        algorithm="bf",
     ),
     Mutant(
         "a representative is forgotten as long as another name is given",
-        "equality_update",
-        "cleared=engine.settle(gone | (touched - still)),",
-        "cleared=engine.settle(gone | touched),",
-        "bf",
+        EqualityUpdate._marks_of_deletions,
+        lambda touched, still: touched - still,
+        lambda touched: touched,
+        algorithm="bf",
     ),
     Mutant(
         "a representative that is not given any more is not marked",
-        "equality_update",
-        "self._mark_implied(touched, engine.settle(still - behind.given))",
-        "self._mark_implied(touched, engine.no_facts())",
-        "bf",
+        EqualityUpdate._marks_of_deletions,
+        lambda engine, still, behind: engine.settle(still - behind.given),
+        lambda engine: engine.no_facts(),
+        algorithm="bf",
     ),
 )
 

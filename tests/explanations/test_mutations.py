@@ -1,11 +1,15 @@
 """Planted bugs in the search for proofs, which must be found; see docs/testing.md."""
 
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 import pytest
 
 from closure_scenarios import closure_scenario
-from mutants import Mutant, plant
+from evermat.maintenance.explain import Ordered, Prover, _Behind
+from evermat.maintenance.proof_heights import Search
+from planting import Mutant, plant
 from proof_checker import go, paths, play
 from skeletons import scenario as hard_scenario
 
@@ -15,38 +19,37 @@ EXAMPLES = 5
 MUTANTS = (
     Mutant(
         "a premise may be as high as what it proves",
-        "explain",
-        "            lower.discard(heights[height - 1])\n",
-        "",
-        "",
+        Prover._extract,
+        lambda lower, heights, height: lower.discard(heights[height - 1]),
     ),
     Mutant(
         "what a failed attempt has proved is not forgotten",
-        "proof_heights",
-        "            self._proved.discard(facts)\n",
-        "            pass\n",
-        "",
+        Search._attempt,
+        lambda self, facts: self._proved.discard(facts),
     ),
     Mutant(
         "values count before the order of rules",
-        "explain",
-        "return self.rank(instance.rule), *map(constant_order, instance.values)",
-        "return *map(constant_order, instance.values), self.rank(instance.rule)",
-        "",
+        Ordered.key,
+        lambda self, instance, constant_order: (
+            self.rank(instance.rule),
+            *map(constant_order, instance.values),
+        ),
+        lambda constant_order, instance, self: (
+            *map(constant_order, instance.values),
+            self.rank(instance.rule),
+        ),
     ),
     Mutant(
         "of a held closure, only what a first atom reads is seen",
-        "explain",
-        "self._near = list(dict.fromkeys(patterns))",
-        "self._near = list(dict.fromkeys(patterns))[:1]",
-        "",
+        _Behind.announce,
+        lambda patterns: list(dict.fromkeys(patterns)),
+        lambda patterns: list(dict.fromkeys(patterns))[:1],
     ),
     Mutant(
         "facts that follow from nothing new are proved",
-        "proof_heights",
-        "return engine.settle(found & open_facts)",
-        "return engine.settle(open_facts & engine.materialised)",
-        "",
+        Search._prove,
+        lambda found, open_facts: found & open_facts,
+        lambda open_facts, engine: open_facts & engine.materialised,
     ),
 )
 

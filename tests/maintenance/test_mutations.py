@@ -1,8 +1,10 @@
 """Planted bugs that the random tests must find; see docs/testing.md.
 
-Each mutant replaces one piece of an algorithm's source text. A test suite that lets one
-of them pass would let the real mistake pass, too.
+Each mutant replaces one expression of an algorithm. A test suite that lets one of them
+pass would let the real mistake pass, too.
 """
+
+# ruff: noqa: SLF001, N803  mutants are made in private functions, and speak of classes
 
 from __future__ import annotations
 
@@ -11,7 +13,20 @@ from itertools import chain
 import pytest
 
 from evermat.engines import make_engine
-from mutants import Mutant, plant
+from evermat.maintenance import (
+    affected,
+    backward_forward_counting,
+    counters,
+    derivations,
+    dred,
+    dred_counting,
+    fixpoint_update,
+    requests,
+    rule_updates,
+)
+from evermat.maintenance.backward_forward import Search
+from evermat.maintenance.run import Run
+from planting import Mutant, plant
 from skeletons import half_checked, scenario
 from tracked import Tracked
 
@@ -22,271 +37,301 @@ EXAMPLES = 300
 MUTANTS = (
     Mutant(
         "DRed forgets given facts when it rederives",
-        "derivations",
-        "held = [engine.settle(facts & run.explicit)]",
-        "held = [engine.no_facts()]",
-        "dred",
+        derivations.holding,
+        lambda engine, facts, run: engine.settle(facts & run.explicit),
+        lambda engine: engine.no_facts(),
+        algorithm="dred",
     ),
     Mutant(
         "DRed hides facts of the same round from each other",
-        "dred",
-        "        # `deleted` must not contain `delta` yet",
-        "        run.delete(delta)\n        # `deleted` must not contain `delta` yet",
-        "dred",
+        Run.overdelete,
+        lambda Saturation: Saturation(..., enters_first=False),
+        lambda Saturation: Saturation(..., enters_first=True),
+        algorithm="dred",
     ),
     Mutant(
         "DRed rederives by nonrecursive rules only",
-        "dred",
-        "holding(run, deleted, stratum.nonrecursive, stratum.recursive)",
-        "holding(run, deleted, stratum.nonrecursive)",
-        "dred",
+        dred.rederive,
+        lambda holding, run, deleted, stratum: holding(
+            run, deleted, stratum.nonrecursive, stratum.recursive
+        ),
+        lambda holding, run, deleted, stratum: holding(
+            run, deleted, stratum.nonrecursive
+        ),
+        algorithm="dred",
     ),
     Mutant(
         "DRed rederives from facts that were just deleted",
-        "derivations",
-        "Views(run.remaining, run.possible, facts)\n        held",
-        "Views(run.materialised, run.possible, facts)\n        held",
-        "dred",
+        derivations.holding,
+        lambda engine, queries, views: engine.derivable(queries, views),
+        lambda engine, queries, Views, run, facts: engine.derivable(
+            queries, Views(run.materialised, run.possible, facts)
+        ),
+        algorithm="dred",
     ),
     Mutant(
         "a fact is asked about no further when the first rules do not derive it",
-        "derivations",
-        "        facts = engine.settle(facts - held[-1])\n",
-        "        facts = engine.settle(facts & held[-1])\n",
-        "dred",
+        derivations.holding,
+        lambda facts, held: facts - held[-1],
+        lambda facts, held: facts & held[-1],
+        algorithm="dred",
     ),
     Mutant(
         "DRed does not look at what was lost through recursive rules below",
-        "dred",
-        "            *lost(run, stratum.recursive, changes),\n",
-        "",
-        "dred",
+        dred.losses,
+        lambda losing, run, stratum, changes: losing(run, stratum.recursive, changes),
+        lambda: (),
+        algorithm="dred",
     ),
     Mutant(
         "DRed^c deletes facts with nonrecursive support",
-        "dred_counting",
-        "delta = engine.nonrecursive_counts.zero(candidates - run.deleted)",
-        "delta = engine.settle(candidates - run.deleted)",
-        "dred-c",
+        dred_counting.overdelete,
+        lambda run, nonrecursive: run.overdelete(..., zero=nonrecursive),
+        lambda run: run.overdelete(...),
+        algorithm="dred-c",
     ),
     Mutant(
         "DRed^c does not rederive",
-        "dred_counting",
-        "[rederived, *gains(run, stratum, changes)]",
-        "gains(run, stratum, changes)",
-        "dred-c",
+        dred_counting.maintain,
+        lambda rederived, run, stratum: [rederived, run.insertions_in(stratum)],
+        lambda run, stratum: [run.insertions_in(stratum)],
+        algorithm="dred-c",
     ),
     Mutant(
         "DRed^c forgets to count down in later rounds",
-        "dred_counting",
-        "            delta_positive=delta,\n        )\n"
-        "        engine.recursive_counts.subtract(counts)",
-        "            delta_positive=delta,\n        )",
-        "dred-c",
+        dred_counting.overdelete,
+        lambda run, recursive: run.overdelete(..., counters=recursive),
+        lambda run: run.overdelete(...),
+        algorithm="dred-c",
     ),
     Mutant(
         "DRed^c overdeletes against the wrong negative facts",
-        "dred_counting",
-        "negative=run.possible,",
-        "negative=run.materialised,",
-        "dred-c",
+        Run.overdelete,
+        lambda Views, self: Views(self.remaining, self.possible),
+        lambda Views, self: Views(self.remaining, self.materialised),
+        algorithm="dred-c",
     ),
     Mutant(
         "DRed^c overdeletes against all old facts",
-        "dred_counting",
-        "positive=run.remaining,",
-        "positive=run.materialised,",
-        "dred-c",
+        Run.overdelete,
+        lambda Views, self: Views(self.remaining, self.possible),
+        lambda Views, self: Views(self.materialised, self.possible),
+        algorithm="dred-c",
     ),
     Mutant(
         "insertion counts only instances of the old rules",
-        "seminaive",
-        "        counts = derive_counts(\n            run.engine,\n"
-        "            rules.delta,",
-        "        counts = derive_counts(\n            run.engine,\n"
-        "            stratum.recursive.delta,",
-        "dred-c",
+        dred_counting.maintain,
+        lambda stratum: stratum.all_recursive.delta_queries,
+        lambda stratum: stratum.recursive.delta_queries,
+        algorithm="dred-c",
     ),
     Mutant(
         "insertion stops after one round",
-        "seminaive",
-        "        candidates = derive(\n            run.engine,\n"
-        "            rules.delta,\n"
-        "            positive=run.updated,\n            negative=run.updated,\n"
-        "            delta_positive=delta,\n        )",
-        "        return",
-        "bf",
+        Run.insert,
+        lambda rules, Application, views, counters: (
+            None if rules is None else Application(rules, views, counters)
+        ),
+        algorithm="bf",
     ),
     Mutant(
         "new facts below are not seen through negation",
-        "affected",
-        "Views(run.updated, run.updated, changes.gained, changes.lost)",
-        "Views(run.updated, run.updated, changes.gained)",
-        "dred-c",
+        affected._gained,
+        lambda Views, run, changes: Views(
+            run.updated, run.updated, changes.gained, changes.lost
+        ),
+        lambda Views, run, changes: Views(run.updated, run.updated, changes.gained),
+        algorithm="dred-c",
     ),
     Mutant(
         "lost facts below are not seen through negation",
-        "affected",
-        "Views(run.materialised, run.materialised, changes.lost, changes.gained)",
-        "Views(run.materialised, run.materialised, changes.lost)",
-        "bf-c",
+        affected._lost,
+        lambda Views, run, changes: Views(
+            run.materialised, run.materialised, changes.lost, changes.gained
+        ),
+        lambda Views, run, changes: Views(
+            run.materialised, run.materialised, changes.lost
+        ),
+        algorithm="bf-c",
     ),
     Mutant(
         "lost instances are looked for among the new facts",
-        "affected",
-        "Views(run.materialised, run.materialised, changes.lost, changes.gained)",
-        "Views(run.possible, run.possible, changes.lost, changes.gained)",
-        "dred-c",
+        affected._lost,
+        lambda Views, run, changes: Views(
+            run.materialised, run.materialised, changes.lost, changes.gained
+        ),
+        lambda Views, run, changes: Views(
+            run.possible, run.possible, changes.lost, changes.gained
+        ),
+        algorithm="dred-c",
     ),
     Mutant(
         "new rules are taken for old ones",
-        "affected",
-        "    if new.rules:\n        yield new.full, Views(run.updated, run.updated)",
-        "    if new.rules:\n        yield new.delta, "
-        "Views(run.updated, run.updated, changes.gained, changes.lost)",
-        "dred",
+        affected._gained,
+        lambda new, Views, run: (new.full, Views(run.updated, run.updated)),
+        lambda new, Views, run, changes: (
+            new.delta,
+            Views(run.updated, run.updated, changes.gained, changes.lost),
+        ),
+        algorithm="dred",
     ),
     Mutant(
         "B/F takes checked facts for proved ones",
-        "backward_forward",
-        "return engine.settle(batch - self.proved)",
-        "return engine.settle(batch - self.checked)",
-        "bf",
+        Search.check,
+        lambda batch, self: batch - self.proved,
+        lambda batch, self: batch - self.checked,
+        algorithm="bf",
     ),
     Mutant(
         "B/F forgets delayed facts",
-        "backward_forward",
-        "engine.settle((facts & self.delayed) | sure)",
-        "engine.settle(sure)",
-        "bf-c",
+        Search._saturate,
+        lambda facts, self, sure: facts & self.delayed | sure,
+        lambda sure: sure,
+        algorithm="bf-c",
     ),
     Mutant(
         "B/F keeps half-checked facts when a search ends early",
-        "backward_forward",
-        "                self.checked.discard(visited - self.proved)\n",
-        "",
-        "bf-c",
+        Search.check,
+        lambda self, visited: self.checked.discard(visited - self.proved),
+        algorithm="bf-c",
     ),
     Mutant(
         "B/F proves facts from facts that are not proved",
-        "backward_forward",
-        "                    local=self.proved,\n",
-        "",
-        "bf",
+        Search._following,
+        lambda derive, run, stratum, delta, self: derive(
+            run.engine,
+            stratum.recursive.delta,
+            positive=run.remaining,
+            negative=run.possible,
+            delta_positive=delta,
+            local=self.proved,
+        ),
+        lambda derive, run, stratum, delta: derive(
+            run.engine,
+            stratum.recursive.delta,
+            positive=run.remaining,
+            negative=run.possible,
+            delta_positive=delta,
+        ),
+        algorithm="bf",
     ),
     Mutant(
         "B/F looks one step back only",
-        "backward_forward",
-        "            todo = engine.settle(self._bodies(todo) - self.checked)",
-        "            todo = engine.no_facts()",
-        "bf",
+        Search.check,
+        lambda engine, self, todo: engine.settle(self._bodies(todo) - self.checked),
+        lambda engine: engine.no_facts(),
+        algorithm="bf",
     ),
     Mutant(
         "B/F overlooks given facts",
-        "derivations",
-        "return run.union(held)",
-        "return run.union(held[1:])",
-        "bf",
+        derivations.holding,
+        lambda run, held: run.union(held),
+        lambda run, held: run.union(held[1:]),
+        algorithm="bf",
     ),
     Mutant(
         "B/F asks for proofs of facts that no rule derives",
-        "backward_forward",
-        "        if not self.stratum.is_closed:\n",
-        "        if False:\n",
-        "bf",
+        Search._saturate,
+        lambda self: not self.stratum.is_closed,
+        lambda: False,
+        algorithm="bf",
     ),
     Mutant(
         "B/F^c does not count down",
-        "backward_forward_counting",
-        "        run.engine.nonrecursive_counts.subtract(counts)\n",
-        "",
-        "bf-c",
+        backward_forward_counting.losses,
+        lambda run, counts: run.engine.nonrecursive_counts.subtract(counts),
+        algorithm="bf-c",
     ),
     Mutant(
         "FP-update restores by recursive rules only",
-        "fixpoint_update",
-        "    for rules in (stratum.nonrecursive, stratum.recursive):\n"
-        "        if rules.rules:\n            derived",
-        "    for rules in (stratum.recursive,):\n"
-        "        if rules.rules:\n            derived",
-        "fp",
+        fixpoint_update.restore_naively,
+        lambda stratum: (stratum.nonrecursive, stratum.recursive),
+        lambda stratum: (stratum.recursive,),
+        algorithm="fp",
     ),
     Mutant(
         "FP-update overestimates one round only",
-        "fixpoint_update",
-        "        if not stratum.recursive.rules:\n            return\n",
-        "        return\n",
-        "fp",
+        fixpoint_update.overestimate,
+        lambda rules, Application, views: (
+            None if rules is None else Application(rules, views)
+        ),
+        algorithm="fp",
     ),
     Mutant(
         "FP-update restores from the old fixpoint",
-        "fixpoint_update",
-        "run.engine, rules.full, positive=run.updated, negative=run.updated",
-        "run.engine, rules.full, positive=run.materialised, negative=run.updated",
-        "fp",
+        fixpoint_update.restore_naively,
+        lambda derive, run, rules: derive(
+            run.engine, rules.full, positive=run.updated, negative=run.updated
+        ),
+        lambda derive, run, rules: derive(
+            run.engine, rules.full, positive=run.materialised, negative=run.updated
+        ),
+        algorithm="fp",
     ),
     Mutant(
         "counts of recursive rules are not brought in line",
-        "counters",
-        "    bring_nonrecursive_in_line(run)\n    bring_recursive_in_line(run)\n",
-        "    bring_nonrecursive_in_line(run)\n",
-        "dred",
+        counters.bring_in_line,
+        lambda bring_recursive_in_line, run: bring_recursive_in_line(run),
+        algorithm="dred",
     ),
     Mutant(
         "given facts are not counted",
-        "counters",
-        "        engine.nonrecursive_counts.add(engine.once(update.insertions))",
-        "        pass",
-        "dred-c",
+        counters.count_given,
+        lambda engine, update: engine.nonrecursive_counts.add(
+            engine.once(update.insertions)
+        ),
+        algorithm="dred-c",
     ),
     Mutant(
         "facts of removed rules stay",
-        "rule_updates",
-        "            heads |= counts.facts\n",
-        "",
-        "dred-c",
+        rule_updates.undermine_counting,
+        lambda counts: counts.facts,
+        lambda engine: engine.no_facts(),
+        algorithm="dred-c",
     ),
     Mutant(
         "rules that change sides keep their counts where they were",
-        "rule_updates",
-        "            target.add(counts)",
-        "            source.add(counts)",
-        "dred-c",
+        rule_updates.reclassify,
+        lambda target: target.add,
+        lambda source: source.add,
+        algorithm="dred-c",
     ),
     Mutant(
         "facts of no stratum go although they are given",
-        "run",
-        "facts - self.explicit - self.deleted",
-        "facts - self.deleted",
-        "dred-c",
+        Run.delete_base,
+        lambda facts, self: facts - self.explicit,
+        lambda facts: facts,
+        algorithm="dred-c",
     ),
     Mutant(
         "a stratum is not visited when only its rules change",
-        "run",
-        "waiting = set(self.strata.changed)",
-        "waiting: set[int] = set()",
-        "dred",
+        Run.touched_strata,
+        lambda self: self.strata.changed,
+        lambda: (),
+        algorithm="dred",
     ),
     Mutant(
         "a stratum is not visited when only facts below it change",
-        "run",
-        "waiting.update(reader for reader in readers if reader > position)",
-        "pass",
-        "dred",
+        Run.touched_strata,
+        lambda waiting, readers, position: waiting.update(
+            reader for reader in readers if reader > position
+        ),
+        algorithm="dred",
     ),
     Mutant(
         "deleting and inserting a fact deletes it",
-        "requests",
-        "engine.settle(given_among(unwanted) - wanted)",
-        "given_among(unwanted)",
-        "dred-c",
+        requests.read_request,
+        lambda engine, given_among, unwanted, wanted: engine.settle(
+            given_among(unwanted) - wanted
+        ),
+        lambda given_among, unwanted: given_among(unwanted),
+        algorithm="dred-c",
     ),
     Mutant(
         "derived facts can be deleted",
-        "requests",
-        "engine.settle(given_among(unwanted) - wanted)",
-        "engine.settle(unwanted - wanted)",
-        "dred",
+        requests.read_request,
+        lambda given_among, unwanted: given_among(unwanted),
+        lambda unwanted: unwanted,
+        algorithm="dred",
     ),
 )
 

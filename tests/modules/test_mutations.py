@@ -4,6 +4,8 @@ The first two undo corrections of the paper's algorithm. There is none for the t
 what is external is told by exact counts, so that nothing in the code could forget it.
 """
 
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 from itertools import chain
@@ -12,7 +14,10 @@ import pytest
 
 from closure_scenarios import closure_scenario, lost_loops, lost_start, second_paths
 from evermat.engines import make_engine
-from mutants import Mutant, plant
+from evermat.maintenance import holding, modular, modular_materialise
+from evermat.maintenance.closures import ClosureModule
+from evermat.maintenance.holding import HeldFacts
+from planting import Mutant, plant
 from tracked import Tracked
 
 EXAMPLES = 400
@@ -21,115 +26,127 @@ EXAMPLES = 400
 MUTANTS = (
     Mutant(
         "facts that lost one of two nonrecursive derivations are deleted",
-        "modular",
-        "lost = engine.nonrecursive_counts.zero(candidates & run.remaining)",
-        "lost = engine.settle(candidates & run.remaining)",
-        "dred-c",
+        modular.overdelete,
+        lambda engine, candidates, run: engine.nonrecursive_counts.zero(
+            candidates & run.remaining
+        ),
+        lambda engine, candidates, run: engine.settle(candidates & run.remaining),
+        algorithm="dred-c",
     ),
     Mutant(
         "what certain facts lead to is overdeleted",
-        "closures",
-        "without=self._certain(stage, external) | self._edges(stage.positive),",
-        "without=self._edges(stage.positive),",
-        "dred-c",
+        ClosureModule.delete,
+        lambda self, stage, external: (
+            self._certain(stage, external) | self._edges(stage.positive)
+        ),
+        lambda self, stage: self._edges(stage.positive),
+        algorithm="dred-c",
     ),
     Mutant(
         "loops of overdeleted facts stay",
-        "closures",
-        "through=None if self.closure.loops else gone,",
-        "through=gone,",
-        "dred-c",
+        ClosureModule.delete,
+        lambda self, gone: None if self.closure.loops else gone,
+        lambda gone: gone,
+        algorithm="dred-c",
     ),
     Mutant(
         "paths that lose a fact here and an edge there are missed",
-        "closures",
-        "external | gone | self._edges(stage.before)",
-        "external | gone | self._edges(stage.positive)",
-        "dred-c",
+        ClosureModule.delete,
+        lambda stage: stage.before,
+        lambda stage: stage.positive,
+        algorithm="dred-c",
     ),
     Mutant(
         "edges that are lost below take no paths along",
-        "modular",
-        "            module.diff(stage, changes.lost, changes.gained)\n",
-        "            engine.no_facts()\n",
-        "dred-c",
+        modular.losses,
+        lambda module, stage, changes: module.diff(stage, changes.lost, changes.gained),
+        lambda engine: engine.no_facts(),
+        algorithm="dred-c",
     ),
     Mutant(
         "edges that come below make no paths",
-        "modular",
-        "derived.append(module.diff(stage, changes.gained, changes.lost))",
-        "derived.append(engine.no_facts())",
-        "dred-c",
+        modular.gains,
+        lambda module, stage, changes: module.diff(stage, changes.gained, changes.lost),
+        lambda engine: engine.no_facts(),
+        algorithm="dred-c",
     ),
     Mutant(
         "modules bring nothing back",
-        "modular",
-        "*(module.rederive(stage, deleted) for module in stratum.modules),",
-        "*(engine.no_facts() for _ in stratum.modules),",
-        "dred-c",
+        modular.rederive,
+        lambda stage, deleted, stratum: (
+            module.rederive(stage, deleted) for module in stratum.modules
+        ),
+        lambda engine, stratum: (engine.no_facts() for _ in stratum.modules),
+        algorithm="dred-c",
     ),
     Mutant(
         "a module that is new derives nothing from what there is",
-        "modular",
-        "if module in stratum.new_modules:",
-        "if False:",
-        "dred-c",
+        modular.gains,
+        lambda module, stratum: module in stratum.new_modules,
+        lambda: False,
+        algorithm="dred-c",
     ),
     Mutant(
         "modules hear nothing of ordinary rules when they materialise",
-        "modular_materialise",
-        "inputs = from_others(engine, others, own)",
-        "inputs = [engine.no_facts()] * len(own)",
-        "remat",
+        modular_materialise._take_turns,
+        lambda from_others, engine, others, own: from_others(engine, others, own),
+        lambda engine, own: [engine.no_facts()] * len(own),
+        algorithm="remat",
     ),
     Mutant(
         "B/F^c-MOD does not follow deleted facts through modules",
-        "modular",
-        "following = [module.delete(stage, delta) for module in stratum.modules]",
-        "following = [delta]",
-        "bf-c",
+        modular.delete_unproved,
+        lambda stage, delta, stratum: [
+            module.delete(stage, delta) for module in stratum.modules
+        ],
+        lambda delta: [delta],
+        algorithm="bf-c",
     ),
     Mutant(
         "B/F^c-MOD lowers recursive counts twice",
-        "modular",
-        "is_final=False",
-        "is_final=True",
-        "bf-c",
+        modular.maintain_searching,
+        lambda: False,
+        lambda: True,
+        algorithm="bf-c",
     ),
     Mutant(
         "B/F^c-MOD takes external facts for proved",
-        "closures",
-        "sure: Facts = self._certain(stage, self._external(stage, stage.positive))",
-        "sure: Facts = self._external(stage, stage.positive)",
-        "bf-c",
+        ClosureModule.prove,
+        lambda self, stage: self._certain(stage, self._external(stage, stage.positive)),
+        lambda self, stage: self._external(stage, stage.positive),
+        algorithm="bf-c",
     ),
     Mutant(
         "B/F^c-MOD looks into no external facts",
-        "closures",
-        "return engine.nonrecursive_counts.zero(self._external(stage, stage.positive))",
-        "return engine.no_facts()",
-        "bf-c",
+        ClosureModule.bodies,
+        lambda engine, self, stage: engine.nonrecursive_counts.zero(
+            self._external(stage, stage.positive)
+        ),
+        lambda engine: engine.no_facts(),
+        algorithm="bf-c",
     ),
     Mutant(
         "changes of held closures are not reported",
-        "holding",
-        "if was == now and changed is not None and not _reads(was, changed):",
-        "if was == now:",
-        "dred-c",
+        holding.capture,
+        lambda was, now, changed, _reads: (
+            was == now and changed is not None and (not _reads(was, changed))
+        ),
+        lambda was, now: was == now,
+        algorithm="dred-c",
     ),
     Mutant(
         "held closures report what left as what came",
-        "holding",
-        "{each: both.new.minus(both.old) for each, both in captures.items()}",
-        "{each: both.old.minus(both.new) for each, both in captures.items()}",
-        "dred-c",
+        holding.with_held_changes,
+        lambda both: both.new.minus(both.old),
+        lambda both: both.old.minus(both.new),
+        algorithm="dred-c",
     ),
     Mutant(
         "instances of held closures are not counted",
-        "holding",
-        "for each in (*held, *written):",
-        "for each in written:",
-        "dred-c",
+        HeldFacts.counts,
+        lambda held, written: (*held, *written),
+        lambda written: written,
+        algorithm="dred-c",
     ),
 )
 
