@@ -6,8 +6,7 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 WARM    := $(VENV)/.warm
 SPARK   := $(VENV)/.spark
-ENGINE  := src/evermat/engines/embedded
-KERNELS := $(wildcard $(ENGINE)/kernels*.py) $(ENGINE)/layout.py $(ENGINE)/raw.py
+KERNELS := $(wildcard src/evermat/engines/embedded/*.py src/evermat/engines/embedded/kernels/*.py)
 WORKERS ?= 2
 SECONDS ?= 60
 UPDATES ?= 1000
@@ -47,9 +46,14 @@ test-spark: $(SPARK) ## the shared tests on the Spark engine: contract, algorith
 	@EVERMAT_SPARK_SMALL=2 EVERMAT_SPARK_HASHED=0 $(BIN)/python -m pytest -q -m "spark and not slow" --engines=spark tests/spark $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(WARM) $(SPARK) ## clusters of two workers, killed executors, killed drivers, restarted streams
+test-slow: $(WARM) $(SPARK) ## clusters of two workers, killed executors and drivers, restarted streams, the built wheel
 	@$(JAVA)
-	@$(BIN)/python -m pytest -q -m slow --engines=spark,embedded tests/spark tests/lake tests/pipeline tests/streaming $(ARGS)
+	@$(BIN)/python -m pytest -q -m slow --engines=spark,embedded tests/spark tests/lake tests/pipeline tests/streaming tests/embedded/test_wheel.py $(ARGS)
+
+.PHONY: wheel
+wheel: $(READY) ## build a wheel with machine code for this platform into dist/
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 .PHONY: check
 check: $(SPARK) ## format, lint, types, import layers, spelling
@@ -107,10 +111,7 @@ $(SPARK): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[spark]"
 	@touch $@
 
-# Compiled kernels are cached on disk, so this is felt once per change of a kernel.
-# What was compiled before goes: Numba does not see that a kernel which another one calls has changed.
+# Machine code is found by the content of the sources: nothing is compiled twice.
 $(WARM): $(READY) $(KERNELS)
-	@echo "compiling the kernels (once)"
-	@rm -f $(ENGINE)/__pycache__/*.nb[ic]
-	@$(BIN)/python -m evermat.engines.embedded.warm_up
+	@$(BIN)/evermat warm-up
 	@touch $@

@@ -395,6 +395,14 @@ def algorithms(json: Json = False) -> None:
     output.finish()
 
 
+@app.command("warm-up")
+def warm_up() -> None:
+    """Compile the embedded engine's kernels now, rather than at the first use."""
+    from evermat.engines.embedded.warm_up import warm_up as compile_missing
+
+    typer.echo(compile_missing())
+
+
 @app.command()
 def bench(
     name: Annotated[

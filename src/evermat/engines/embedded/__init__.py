@@ -24,16 +24,14 @@ Where to look, from the outside inwards:
 | few facts that go, in two      | `withdrawals`, `component`, `kernels_names`,        |
 |                                | `kernels_search`                                    |
 | threads, memory, arrays        | `cores`, `memory`, `large_arrays`, `arrays`         |
-| where compiled loops are kept  | `kernel_cache`                                      |
+| how kernels get machine code   | `runtime`, `machine_code`, `kernel_cache`, `image`, |
+|                                | `kernel_sources`                                    |
+| how they are compiled          | `compilation`, `compiler`, `compiler_wrappers`,     |
+|                                | `compiler_memory`, `warm_up`                        |
 
 The loops are compiled: each `kernels_….py` belongs to the module of the same name, or
 is named by it. `kernels` says what all of them have in common, and what keys and rows
-are; `layout` and `raw` are how they read arrays of which they know the address, and
-`warm_up` compiles all of them.
+are; `layout` and `raw` are how they read arrays of which they know the address.
 """
 
 from __future__ import annotations
-
-from evermat.engines.embedded.kernel_cache import choose_folder
-
-choose_folder()

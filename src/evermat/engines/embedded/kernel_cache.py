@@ -1,56 +1,129 @@
-"""A folder for compiled kernels, which Numba keeps from one process to the next.
+"""Finds the machine code of all kernels, or has it made.
 
-Numba looks for one that it can write: `NUMBA_CACHE_DIR`, then beside the kernels, then
-in the home directory. Where the installation is read-only and there is no home, as in
-containers, it would refuse to compile at all; a folder for temporary files takes their
-place then.
+It is looked for among the images that the installation brought along, and then where
+those are that were compiled on this machine: in the folder that `EVERMAT_CACHE_DIR`
+names, beside the kernels, or in the folder for caches of the user. Where nothing fits
+the sources and the processor, everything is compiled, once. Where the installation
+cannot be written and there is no home, as in containers, a private folder for temporary
+files has to do.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import stat
-import sys
 import tempfile
 import warnings
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+import llvmlite.binding as llvm
+from llvmlite import __version__ as llvmlite_version
+
+from evermat.engines.embedded.compilation import compile_units, one_at_a_time
+from evermat.engines.embedded.image import Image, read_image, write_image
+from evermat.engines.embedded.kernel_sources import HERE, key_of_sources
 from evermat.errors import EvermatError
 
-SETTING = "NUMBA_CACHE_DIR"
-_BESIDE_KERNELS = Path(__file__).parent / "__pycache__"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SETTING = "EVERMAT_CACHE_DIR"
+INSTALLED = HERE / "images"
+"""Where the images are that an installation brings along, one for each processor."""
+
+BASELINE = "x86-64-v3"
+"""The processors that images of an installation are made for, as LLVM calls them."""
+
+BASELINE_FEATURES = (
+    *("avx", "avx2", "bmi", "bmi2", "crc32", "cx16", "f16c", "fma", "lzcnt", "movbe"),
+    *("popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave"),
+)
+"""What such processors have."""
+
+_BESIDE_KERNELS = HERE / "__pycache__"
 
 
 class KernelCacheWarning(EvermatError, UserWarning):  # noqa: N818  a warning
-    """Compiled code cannot be kept where it usually is."""
+    """Machine code cannot be kept where it usually is."""
 
     code: ClassVar[str] = "EM914"
 
 
-def choose_folder() -> None:
-    """See that Numba finds a folder; must be called before kernels are loaded."""
-    given = os.environ.get(SETTING)
-    if given and is_writable(Path(given)):
-        return
-    if is_writable(_BESIDE_KERNELS) or is_writable(_folder_of_user()):
-        return
-    folder = _temporary_folder()
-    os.environ[SETTING] = str(folder)  # processes that this one starts share it
-    if "numba" in sys.modules:
-        from numba.core import config  # noqa: PLC0415  only if it is there
+def objects_of_kernels() -> dict[str, bytes]:
+    """The object code of all units, which is compiled if there is none."""
+    found = installed_image() or compiled_image()
+    if found is None:
+        found = compile_image()
+    return found.objects
 
-        settings: Any = config  # its settings are made when it is loaded
-        settings.CACHE_DIR = str(folder)
-    warnings.warn(
-        KernelCacheWarning(
-            f"compiled code is kept in `{folder}`: neither the installation nor the "
-            "home directory can be written",
-            help=f"set {SETTING} to a folder that can be written and stays, or the "
-            "first use may take minutes each time",
-        ),
-        stacklevel=2,
-    )
+
+def installed_image() -> Image | None:
+    """The image that came with the installation, if it fits this machine."""
+    for file in sorted(INSTALLED.glob("*.image")):
+        image = read_image(file, key_of_sources())
+        if image is not None and processor_has(image.features):
+            return image
+    return None
+
+
+def compiled_image() -> Image | None:
+    """The image that was compiled on this machine."""
+    for folder in folders():
+        image = read_image(_file_in(folder), key_of_sources())
+        if image is not None and processor_has(image.features):
+            return image
+    return None
+
+
+def compile_image() -> Image:
+    """Compile all kernels for this processor, and keep what comes out."""
+    folder = writable_folder()
+    name, features = _processor()
+    with one_at_a_time(folder):
+        if (image := compiled_image()) is not None:
+            return image  # another process made it in the meantime
+        objects = compile_units(folder, name, features)
+        needed = [each[1:] for each in features.split(",") if each.startswith("+")]
+        image = Image(key_of_sources(), needed, made_with(name), objects)
+        write_image(image, _file_in(folder))
+    return image
+
+
+def compile_for_installation(file: Path) -> None:
+    """Compile all kernels for the processors that most machines have."""
+    folder = writable_folder()
+    with one_at_a_time(folder):
+        objects = compile_units(folder, BASELINE, "")
+    key, features = key_of_sources(), [*BASELINE_FEATURES]
+    write_image(Image(key, features, made_with(BASELINE), objects), file)
+
+
+def made_with(processor: str) -> dict[str, str]:
+    """Versions of what an image is made with, to be read by people."""
+    return {
+        "processor": processor,
+        "python": platform.python_version(),
+        "llvmlite": llvmlite_version,
+    }
+
+
+def processor_has(features: list[str]) -> bool:
+    """Whether this processor has all of some features, in the words of LLVM."""
+    _, own = _processor()
+    return set(features) <= {each[1:] for each in own.split(",") if each[0] == "+"}
+
+
+def writable_folder() -> Path:
+    """The first folder that machine code can be kept in."""
+    for folder in _lasting_folders():
+        if is_writable(folder):
+            return folder
+    folder = _temporary_folder() or Path(tempfile.mkdtemp(prefix="evermat-kernels-"))
+    _warn(folder)
+    return folder
 
 
 def is_writable(folder: Path) -> bool:
@@ -63,15 +136,45 @@ def is_writable(folder: Path) -> bool:
         return False
 
 
-def _folder_of_user() -> Path:
-    """Where Numba keeps code of users whose installation cannot be written."""
-    from numba.misc import appdirs  # noqa: PLC0415  seldom needed
+def folders() -> Iterator[Path]:
+    """Where machine code may be."""
+    yield from _lasting_folders()
+    if (shared := _temporary_folder()) is not None:
+        yield shared
 
-    folders: Any = appdirs  # it has no types
-    return Path(folders.AppDirs(appname="numba", appauthor=False).user_cache_dir)
+
+def _lasting_folders() -> Iterator[Path]:
+    """Where machine code can be kept, the best place first."""
+    if given := os.environ.get(SETTING):
+        yield Path(given)
+    yield _BESIDE_KERNELS
+    if (of_user := _folder_of_user()) is not None:
+        yield of_user
 
 
-def _temporary_folder() -> Path:
+def _file_in(folder: Path) -> Path:
+    """Where the image for these sources and this processor is in a folder."""
+    made_for = ",".join((key_of_sources(), *_processor(), llvmlite_version))
+    return folder / f"kernels-{sha256(made_for.encode()).hexdigest()[:24]}.image"
+
+
+def _processor() -> tuple[str, str]:
+    """The processor and its features, as LLVM calls them."""
+    features = llvm.get_host_cpu_features()
+    return llvm.get_host_cpu_name(), features.flatten()
+
+
+def _folder_of_user() -> Path | None:
+    """The folder for caches of the user."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "evermat"
+    try:
+        return Path.home() / ".cache" / "evermat"
+    except RuntimeError:
+        return None
+
+
+def _temporary_folder() -> Path | None:
     """A folder that only this user can write: what is in it is run."""
     user = getattr(os, "getuid", lambda: 0)()
     folder = Path(tempfile.gettempdir()) / f"evermat-kernels-{user}"
@@ -79,8 +182,18 @@ def _temporary_folder() -> Path:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="evermat-kernels-"))
+        return None
     is_private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
-    if is_private and found.st_uid == user and is_writable(folder):
-        return folder
-    return Path(tempfile.mkdtemp(prefix="evermat-kernels-"))
+    return folder if is_private and found.st_uid == user else None
+
+
+def _warn(folder: Path) -> None:
+    warnings.warn(
+        KernelCacheWarning(
+            f"compiled code is kept in `{folder}`: neither the installation nor the "
+            "home directory can be written",
+            help=f"set {SETTING} to a folder that can be written and stays, or the "
+            "first use may take minutes each time",
+        ),
+        stacklevel=2,
+    )

@@ -1,8 +1,8 @@
 """The compiled loops of the embedded engine.
 
-Few, flat and free of Python objects: each is compiled once, with the types it is given
-here, and cached on disk. They release the interpreter's lock, so two of them run on two
-cores at once.
+Few, flat and free of Python objects: each is compiled for the types that its decorator
+names, ahead of its use (see `runtime`). They release the interpreter's lock, so two of
+them run on two cores at once.
 
 Vocabulary: an *id* is a constant (32 bits); a *key* is two ids packed into 64 bits, the
 first one in the upper half, or a hash of more than two; a *row* is the position of a
@@ -12,23 +12,36 @@ look-up starts at most a few keys away from its goal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit, types
 
-from evermat.interrupts import check
+from evermat.engines.embedded.runtime import (
+    inner_kernel,
+    int32,
+    int64,
+    kernel,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    void,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows, Status
 
-_Function = TypeVar("_Function")
-
-_types: Any = types  # Numba's own stubs do not list them
-int32, int64, uint8 = _types.int32, _types.int64, _types.uint8
-uint16, uint32, uint64 = _types.uint16, _types.uint32, _types.uint64
+# Modules with kernels import from here what all of them need.
+__all__ = (
+    "inner_kernel",
+    "int32",
+    "int64",
+    "kernel",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+)
 
 _keys = uint64[::1]
 _ids = uint32[::1]
@@ -36,7 +49,7 @@ _rows = int32[::1]
 _table = uint32[:, ::1]
 _status = uint16[::1]
 _flags = uint8[::1]
-_void = _types.void
+_void = void
 
 KEY_BITS = 64
 DIGIT_BITS = 11
@@ -51,28 +64,6 @@ HASH_OF_NOTHING = np.uint64(0x9E3779B97F4A7C15)
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
-
-
-def kernel(signature: object) -> Callable[[_Function], _Function]:
-    """Compile a function for the types of a signature.
-
-    An interrupt is answered before: to compile all of them takes minutes.
-    """
-    check()
-    compile_: Any = njit(signature, nogil=True, cache=True, error_model="numpy")
-    return compile_
-
-
-def inner_kernel(signature: object) -> Callable[[_Function], _Function]:
-    """Compile a function that is called for each of many rows into its callers.
-
-    Else each call takes hold of its arrays and lets go of them again, which costs more
-    than what most of these functions do.
-    """
-    compile_: Any = njit(
-        signature, nogil=True, cache=True, error_model="numpy", forceinline=True
-    )
-    return compile_
 
 
 # ----------------------------------------------------------------------- sorting

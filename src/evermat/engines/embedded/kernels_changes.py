@@ -5,17 +5,14 @@ step of Python between them: by counts (`kernels_updates`), or by looking for pr
 (`kernels_proofs`). Facts are keys: the number of a relation in the upper half, a row in
 the lower one.
 
-Rules run as programs of `kernels_programs`. Numba keeps compiled code for each file and
-does not see when one that it calls has changed; `make setup` compiles all of it anew.
+Rules run as programs of `kernels_programs`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
-from numba.core.types import unliteral
 
 from evermat.engines.embedded.kernels import inner_kernel, int64, kernel
 from evermat.engines.embedded.kernels_programs import (
@@ -26,10 +23,9 @@ from evermat.engines.embedded.kernels_programs import (
 )
 from evermat.engines.embedded.layout import STATUS
 from evermat.engines.embedded.raw import read_number, read_status, write_status
+from evermat.engines.embedded.runtime import part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.layout import Numbers
 
@@ -134,27 +130,6 @@ WIRED = (
 )
 LISTED = f"Tuple((uint64[:, ::1], int32[:, ::1], uint32[::1], {TABLE}, {TABLE}))"
 GIVEN = f"Tuple(({NUMBERS}, uint8[:, ::1], {KEYS}, {KEYS}))"
-
-
-_Function = TypeVar("_Function", bound="Callable[..., object]")
-
-
-def part(function: _Function) -> _Function:
-    """Compile a function with the kernels that call it.
-
-    These are found in the cache with all that they call, and the function itself need
-    not be: loading all that an update is made of would take far longer.
-    """
-    compile_: Any = njit(nogil=True, error_model="numpy")
-    compiled: Any = compile_(function)
-    template_for = compiled.get_call_template
-
-    def template_for_any(arguments: Any, named: Any) -> Any:  # noqa: ANN401
-        # Else a function is compiled once for each constant that it is called with.
-        return template_for(tuple(map(unliteral, arguments)), named)
-
-    compiled.get_call_template = template_for_any
-    return cast("_Function", compiled)
 
 
 # --------------------------------------------------------------------------- facts

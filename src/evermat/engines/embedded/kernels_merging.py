@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numba import types
-
-from evermat.engines.embedded.kernels import int32, int64, kernel, uint64
+from evermat.engines.embedded.runtime import int32, int64, kernel, uint64, void
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Keys, Rows
 
 _keys = uint64[::1]
 _rows = int32[::1]
-_void = types.void
+_void = void
 
 
 @kernel(_void(_keys, _rows, _keys, _rows, _rows))

@@ -3,8 +3,8 @@
 A relation and an index each have a short array of numbers, made once, whose own address
 never changes. What the numbers say is brought up to date when it is next needed.
 
-The places of the numbers are compiled into kernels, which are cached on disk until
-their own file changes: whoever changes a place here touches those files, too.
+The places of the numbers are compiled into kernels; whoever changes one has all of them
+compiled again.
 """
 
 from __future__ import annotations

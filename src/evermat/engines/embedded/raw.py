@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite.ir import Constant, FunctionType, VoidType
-from numba.extending import intrinsic
 
-from evermat.engines.embedded.kernels import (
-    _types,
+from evermat.engines.embedded.runtime import (
+    carray,
     int32,
     int64,
+    intrinsic,
+    part,
     uint8,
     uint16,
     uint32,
     uint64,
+    void,
+    voidptr,
 )
 
 
@@ -62,7 +63,7 @@ def _writer(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
             builder.store(given[2], builder.gep(start, [given[1]]))
             return context.get_dummy_value()
 
-        return _types.void(int64, int64, kind), generate
+        return void(int64, int64, kind), generate
 
     return write
 
@@ -73,6 +74,12 @@ def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
     @intrinsic
     def fetch(_context: Any, _address: Any) -> Any:  # noqa: ANN401
         def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            from llvmlite.ir import (  # noqa: PLC0415  only where code is generated
+                Constant,
+                FunctionType,
+                VoidType,
+            )
+
             pointer = context.get_value_type(uint8).as_pointer()
             number = context.get_value_type(int32)
             function = builder.module.declare_intrinsic(
@@ -85,7 +92,7 @@ def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
             builder.call(function, [start, to_read, keep, data])
             return context.get_dummy_value()
 
-        return _types.void(int64), generate
+        return void(int64), generate
 
     return fetch
 
@@ -96,24 +103,22 @@ def _pointer_maker() -> Any:  # noqa: ANN401  Numba's types have none
     @intrinsic
     def point(_context: Any, _address: Any) -> Any:  # noqa: ANN401
         def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
-            return builder.inttoptr(given[0], context.get_value_type(_types.voidptr))
+            return builder.inttoptr(given[0], context.get_value_type(voidptr))
 
-        return _types.voidptr(int64), generate
+        return voidptr(int64), generate
 
     return point
 
 
 _pointer = _pointer_maker()
-_numba: Any = numba  # its own stubs do not list all
-_carray = _numba.carray
 
 
 def _array_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
     """Makes an array of what begins at an address: so many elements."""
 
-    @_numba.njit(nogil=True)
+    @part
     def array(address: int, size: int) -> Any:  # noqa: ANN401
-        return _carray(_pointer(address), (size,), kind)
+        return carray(_pointer(address), (size,), kind)
 
     return array
 
@@ -121,9 +126,9 @@ def _array_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
 def _table_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
     """The same for lines of as many elements."""
 
-    @_numba.njit(nogil=True)
+    @part
     def table(address: int, lines: int, size: int) -> Any:  # noqa: ANN401
-        return _carray(_pointer(address), (lines, size), kind)
+        return carray(_pointer(address), (lines, size), kind)
 
     return table
 

@@ -1,17 +1,30 @@
-"""Compile all kernels, so that the first run need not: `python -m …warm_up`."""
+"""Have machine code of all kernels, so that the first run need not wait for it.
+
+`evermat warm-up` does it for users, and `python -m evermat.engines.embedded.warm_up`
+where the command is not installed.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
+from evermat.engines.embedded.kernel_cache import (
+    compile_image,
+    compiled_image,
+    installed_image,
+)
+
+
+def warm_up() -> str:
+    """Compile what is missing; says where the machine code is from."""
+    image, origin = installed_image(), "came with the installation"
+    if image is None:
+        image, origin = compiled_image(), "had been compiled before"
+    if image is None:
+        image, origin = compile_image(), "have been compiled"
+    return (
+        f"{len(image.objects)} files of kernels are ready: they {origin}, "
+        f"for {image.made_with['processor']}"
+    )
+
 
 if __name__ == "__main__":
-    # Importing compiles, or finds what was compiled before.
-    package = "evermat.engines.embedded"
-    compiled = {
-        id(item)
-        for file in Path(__file__).parent.glob("kernels*.py")
-        for item in vars(import_module(f"{package}.{file.stem}")).values()
-        if hasattr(item, "py_func")
-    }
-    print(f"{len(compiled)} kernels are ready")  # noqa: T201  what the command is for
+    print(warm_up())  # noqa: T201  what the command is for

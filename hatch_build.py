@@ -1,0 +1,62 @@
+"""Builds machine code of the embedded engine's kernels into wheels.
+
+A wheel with machine code is for one platform and for processors from x86-64-v3 on; on
+others, kernels are compiled when they are first used. `EVERMAT_PURE_WHEEL=1` makes a
+wheel without machine code, for all platforms, and so does building where there is none
+to be had. Editable installations never have any.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCES = Path(__file__).parent / "src"
+TARGET = "evermat/engines/embedded/images"
+
+
+class KernelHook(BuildHookInterface):  # type: ignore[type-arg,unused-ignore]
+    """Compiles all kernels for the processors that most machines have."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the image to a wheel, and say for which platform it then is."""
+        if version == "editable" or self.target_name != "wheel":
+            return
+        if os.environ.get("EVERMAT_PURE_WHEEL") or not _is_supported():
+            return
+        sys.path.insert(0, str(SOURCES))
+        from evermat.engines.embedded.kernel_cache import (  # noqa: PLC0415
+            BASELINE,
+            compile_for_installation,
+        )
+
+        folder = Path(tempfile.mkdtemp(prefix="evermat-wheel-"))
+        file = folder / f"{BASELINE}.image"
+        compile_for_installation(file)
+        build_data["force_include"][str(file)] = f"{TARGET}/{file.name}"
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{_platform()}"
+
+
+def _is_supported() -> bool:
+    return (
+        sys.implementation.name == "cpython"
+        and sys.platform == "linux"
+        and platform.machine() == "x86_64"
+    )
+
+
+def _platform() -> str:
+    """The platform of the wheel: machine code calls the C library for memory alone."""
+    if platform.libc_ver()[0] == "glibc":
+        return "manylinux_2_17_x86_64"
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")

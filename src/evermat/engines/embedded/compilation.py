@@ -1,0 +1,235 @@
+"""Compiles all kernels in processes of their own, one on each core.
+
+What is compiled and why is said on the standard error stream before it begins, since it
+takes most of a minute. Each unit is kept by its own key as well: when one file with
+kernels changes, those that do not import it need not be compiled again.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from hashlib import sha256
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.engines.embedded.kernel_sources import HERE, PACKAGE, key_of_unit, units
+from evermat.errors import EvermatError
+from evermat.interrupts import check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_STEP = 0.2
+"""Seconds between looks at interrupts and at other processes."""
+
+_LAST_LINES = 5
+"""How much of what a compiler wrote is part of an error."""
+
+
+class CompilationError(EvermatError):
+    """Kernels could not be compiled."""
+
+    code: ClassVar[str] = "EM915"
+
+
+def compile_units(folder: Path, processor: str, features: str) -> dict[str, bytes]:
+    """The object code of all units for a processor, by way of files in a folder."""
+    made_for = (processor, features, _version_of("numba"), _version_of("llvmlite"))
+    files = {
+        unit: folder / f"kernels-{_short(key_of_unit(unit, *made_for))}.o"
+        for unit in units()
+    }
+    codes = {unit: _read(file) for unit, file in files.items()}
+    missing = [unit for unit, code in codes.items() if code is None]
+    if missing:
+        _compile(missing, files, processor, features)
+    _forget_others(folder, set(files.values()))
+    return {unit: codes[unit] or _written(unit, file) for unit, file in files.items()}
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait while another process compiles into the same folder."""
+    try:
+        import fcntl  # noqa: PLC0415  not everywhere
+    except ImportError:
+        yield
+        return
+    with (folder / "kernels.lock").open("w") as lock:
+        is_said = False
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not is_said:
+                    _say("waiting for another process, which compiles kernels")
+                    is_said = True
+                check()
+                time.sleep(_STEP)
+            except OSError:
+                break  # no locks here: at worst, both compile
+        yield
+
+
+def _compile(
+    missing: list[str], files: dict[str, Path], processor: str, features: str
+) -> None:
+    """Have units compiled, the largest ones first."""
+    start = time.monotonic()
+    missing.sort(key=lambda unit: -units()[unit].stat().st_size)
+    cores = _core_count()
+    _say(
+        f"compiling {len(missing)} files of kernels on {cores} cores, once for this "
+        f"version and processor: about {_estimate(missing, cores)} s; kept in "
+        f"{files[missing[0]].parent}"
+    )
+    _Crew(missing, files, _environment(processor, features)).work(cores)
+    _say(f"compiled in {time.monotonic() - start:.0f} s")
+
+
+class _Crew:
+    """Processes that compile units, each one after another."""
+
+    def __init__(
+        self, missing: list[str], files: dict[str, Path], environment: dict[str, str]
+    ) -> None:
+        self._waiting: SimpleQueue[str] = SimpleQueue()
+        for unit in missing:
+            self._waiting.put(unit)
+        self._files, self._environment = files, environment
+        self._failures: list[str] = []
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def work(self, cores: int) -> None:
+        """Compile everything; an interrupt ends all processes."""
+        count = min(cores, self._waiting.qsize())
+        threads = [Thread(target=self._lead, daemon=True) for _ in range(count)]
+        try:
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads):
+                check()
+                threads[0].join(_STEP)
+                time.sleep(0 if threads[0].is_alive() else _STEP)
+        finally:
+            for process in self._processes:
+                process.kill()
+        if self._failures:
+            raise CompilationError(
+                f"kernels could not be compiled: {self._failures[0]}",
+                help="see that Numba works here: python -m numba -s",
+            )
+
+    def _lead(self) -> None:
+        """Give units to one process, until there are no more."""
+        with subprocess.Popen(  # noqa: S603  our own module
+            [sys.executable, "-m", f"{PACKAGE}.compiler"],
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            self._processes.append(process)
+            while not self._failures:
+                try:
+                    unit = self._waiting.get_nowait()
+                except Empty:
+                    break
+                if not self._is_compiled(process, unit):
+                    break
+            process.communicate()
+
+    def _is_compiled(self, process: subprocess.Popen[str], unit: str) -> bool:
+        """Have one unit compiled."""
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            return False
+        try:
+            process.stdin.write(f"{unit}\t{self._files[unit]}\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        if process.stdout.readline().strip() == unit:
+            return True
+        said = process.stderr.read().strip().splitlines()[-_LAST_LINES:]
+        self._failures.append("\n".join([unit, *said]))
+        return False
+
+
+def _environment(processor: str, features: str) -> dict[str, str]:
+    """The settings of processes that compile for a processor."""
+    root = HERE.parents[len(PACKAGE.split(".")) - 2].parent
+    paths = [str(root), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(each for each in paths if each),
+        "NUMBA_CPU_NAME": processor,
+        "NUMBA_CPU_FEATURES": features,
+    }
+
+
+def _estimate(missing: list[str], cores: int) -> int:
+    """About how many seconds compiling takes, by the sizes of the files."""
+    size = sum(units()[unit].stat().st_size for unit in missing)
+    return 5 + size // (4_000 * cores)
+
+
+def _core_count() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _read(file: Path) -> bytes | None:
+    """Object code that was written before, if it is whole."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest, _, code = content.partition(b"\n")
+    return code if digest.decode("ascii", "replace") == _hash(code) else None
+
+
+def _written(unit: str, file: Path) -> bytes:
+    code = _read(file)
+    if code is None:
+        raise CompilationError(f"the object code of {unit} is not in `{file}`")
+    return code
+
+
+def _forget_others(folder: Path, current: set[Path]) -> None:
+    """Remove what was made of earlier sources, some days after it was made."""
+    oldest = time.time() - 7 * 86_400
+    for pattern in ("kernels-*.o", "kernels-*.image"):
+        for file in set(folder.glob(pattern)) - current:
+            try:
+                if file.stat().st_mtime < oldest:
+                    file.unlink()
+            except OSError:
+                continue
+
+
+def _version_of(package: str) -> str:
+    from importlib.metadata import version  # noqa: PLC0415  slow to import
+
+    return version(package)
+
+
+def _hash(code: bytes) -> str:
+    return sha256(code).hexdigest()
+
+
+def _short(key: str) -> str:
+    return key[:24]
+
+
+def _say(text: str) -> None:
+    """Write a line for people who wait."""
+    print(f"evermat: {text}", file=sys.stderr, flush=True)  # noqa: T201

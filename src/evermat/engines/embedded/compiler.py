@@ -1,0 +1,207 @@
+"""Compiles kernels into object code, with Numba; runs in processes of its own.
+
+Numba would optimise each function by itself, again in each function that calls it, and
+turn all of them into machine code on the way. Here it only types functions and writes
+their code down for LLVM; all that a unit needs, which is a file with kernels, is linked
+first, and optimised and turned into machine code once.
+
+`python -m evermat.engines.embedded.compiler` reads lines with a name of a unit and a
+file for its object code, and answers with a line when it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import llvmlite.binding as llvm
+import numba
+from numba import njit, types
+from numba.core import codegen as numba_codegen
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
+from numba.core.types import unliteral
+from numba.extending import intrinsic
+
+from evermat.engines.embedded import runtime
+from evermat.engines.embedded.compiler_memory import define_memory
+from evermat.engines.embedded.compiler_wrappers import Wrappers
+from evermat.engines.embedded.image import C_SYMBOLS, PYTHON_SYMBOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_Function = TypeVar("_Function", bound="Callable[..., object]")
+
+_OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
+
+class _Library(numba_codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The code of one function and those it calls, linked and optimised later."""
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002  as in Numba
+        return 0
+
+    def closure(self) -> dict[int, _Library]:
+        """This library and all that it needs."""
+        found: dict[int, _Library] = {}
+        waiting = [self]
+        while waiting:
+            library = waiting.pop()
+            if id(library) not in found:
+                found[id(library)] = library
+                waiting += library._linking_libraries  # noqa: SLF001
+        return found
+
+
+class NumbaCompiler:
+    """Takes declarations of kernels, and compiles those of a unit when asked to."""
+
+    types: Any = types
+    carray: Any = staticmethod(numba.carray)
+    intrinsic: Any = staticmethod(intrinsic)
+
+    def __init__(self) -> None:
+        self._context: Any = cpu_target.target_context
+        self._context.refresh()
+        rtsys.initialize(self._context)
+        self._codegen: Any = self._context.codegen()
+        self._codegen._library_class = _Library  # noqa: SLF001
+        self._codegen.set_env = lambda *_: None
+        self._declared: dict[str, list[tuple[str, Callable[[], Any]]]] = {}
+
+    def declare(
+        self, function: _Function, signature: object, *, inline: bool
+    ) -> _Function:
+        """See `runtime.Compiler`."""
+        options = {**_OPTIONS, **({"forceinline": True} if inline else {})}
+        compile_: Any = njit(**options)
+        compiled: Any = compile_(function)
+        template_for = compiled.get_call_template
+
+        def result() -> Any:
+            if not compiled.overloads:
+                compiled.compile(signature)
+                compiled.disable_compile()
+            (only,) = compiled.overloads.values()
+            return only
+
+        def template_when_compiled(arguments: Any, named: Any) -> Any:
+            result()
+            return template_for(arguments, named)
+
+        compiled.get_call_template = template_when_compiled
+        unit = function.__module__
+        self._declared.setdefault(unit, []).append((function.__name__, result))
+        declared: _Function = compiled
+        return declared
+
+    def declare_part(self, function: _Function) -> _Function:
+        """See `runtime.Compiler`."""
+        compile_: Any = njit(**_OPTIONS)
+        compiled: Any = compile_(function)
+        template_for = compiled.get_call_template
+
+        def template_for_any(arguments: Any, named: Any) -> Any:
+            # Else a function is compiled once for each constant it is called with.
+            return template_for(tuple(map(unliteral, arguments)), named)
+
+        compiled.get_call_template = template_for_any
+        declared: _Function = compiled
+        return declared
+
+    def object_code(self, unit: str) -> bytes:
+        """The machine code of a module with kernels."""
+        import_module(unit)
+        module = self._codegen._create_empty_module(unit)  # noqa: SLF001
+        define_memory(module)
+        wrappers = Wrappers(
+            self._context.subtarget(enable_nrt=True), module, unit.replace(".", "_")
+        )
+        libraries: dict[int, _Library] = {}
+        for function, result in self._declared.get(unit, ()):
+            compiled = result()
+            wrappers.add(function, compiled.fndesc)
+            libraries.update(compiled.library.closure())
+        visible = wrappers.finish()
+        linked = self._link(str(module), libraries.values(), set(visible))
+        self._optimise(linked)
+        self._check_symbols(linked)
+        return bytes(self._machine().emit_object(linked))
+
+    def _link(
+        self, wrappers: str, libraries: Iterable[_Library], visible: set[str]
+    ) -> Any:
+        linked = llvm.parse_assembly(wrappers)
+        for library in libraries:
+            linked.link_in(library._final_module, preserve=True)  # noqa: SLF001
+        for items in (linked.functions, linked.global_variables):
+            for item in items:
+                if not item.is_declaration and item.name not in visible:
+                    item.linkage = "internal"
+        linked.verify()
+        return linked
+
+    def _check_symbols(self, linked: Any) -> None:
+        """See that what the code refers to is what it will be given."""
+        known = {*PYTHON_SYMBOLS, *C_SYMBOLS}
+        for items in (linked.functions, linked.global_variables):
+            for item in items:
+                is_ours = not item.is_declaration or item.name.startswith("llvm.")
+                if not is_ours and item.name not in known:
+                    message = f"machine code refers to `{item.name}`"
+                    raise LookupError(message)
+
+    def _optimise(self, linked: Any) -> None:
+        """First what lets Numba see which references need not be counted, then all."""
+        codegen = self._codegen
+        for options in (
+            {
+                "loop_vectorize": False,
+                "slp_vectorize": False,
+                "opt": 0,
+                "cost": "cheap",
+            },
+            {},
+        ):
+            passes, builder = codegen._module_pass_manager(**options)  # noqa: SLF001
+            passes.run(linked, builder)
+
+    def _machine(self) -> Any:
+        target = llvm.Target.from_triple(llvm.get_process_triple())
+        return target.create_target_machine(
+            cpu=self._codegen._get_host_cpu_name(),  # noqa: SLF001
+            features=self._codegen._get_host_cpu_features(),  # noqa: SLF001
+            opt=3,
+            reloc="pic",
+            codemodel="default",
+        )
+
+
+def _work() -> None:
+    """Compile units that lines of the input name, until there are no more."""
+    compiler = NumbaCompiler()
+    runtime.begin_compiling(compiler)
+    for line in sys.stdin:
+        unit, _, file = line.rstrip("\n").partition("\t")
+        part = Path(f"{file}.{os.getpid()}")
+        code = compiler.object_code(unit)
+        part.write_bytes(sha256(code).hexdigest().encode() + b"\n" + code)
+        part.replace(file)
+        print(unit, flush=True)  # noqa: T201  the answer
+
+
+if __name__ == "__main__":
+    _work()

@@ -1,0 +1,110 @@
+"""Which modules have kernels, and what identifies the machine code made of them.
+
+Machine code is found by the content of the files that it was made of, never by their
+times. A unit is a module with kernels. The code of a unit follows from its own file,
+from those of all kernels it imports, and from constants of other modules, whose files
+count as a whole; those constants are literals, so what these modules import themselves
+does not count.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PACKAGE = __name__.rpartition(".")[0]
+WITH_KERNELS = "kernels"
+"""How names of modules with kernels begin, or the folder is called."""
+
+_TOOLS = ("runtime", "compiler", "compiler_memory", "compiler_wrappers")
+"""The modules that determine how kernels are compiled."""
+
+_ACCESS = ("raw", "layout")
+"""Modules that belong to kernels though they have none."""
+
+_IMPORT = re.compile(
+    rf"^from {re.escape(PACKAGE)}(?:\.([\w.]+))? import (\([^)]*\)|.*)", re.MULTILINE
+)
+
+
+@cache
+def units() -> dict[str, Path]:
+    """The modules with kernels, and their files."""
+    return {
+        _module_of(file): file
+        for file in sorted(HERE.rglob("*.py"))
+        if _is_unit(file.relative_to(HERE))
+    }
+
+
+@cache
+def key_of_sources() -> str:
+    """What all kernels are made of, and the interfaces that their code is made for."""
+    files: set[Path] = set()
+    for unit in units():
+        files |= needed_by(unit)
+    return _digest(files)
+
+
+def key_of_unit(unit: str, *others: str) -> str:
+    """What the code of one unit is made of, and whatever else it depends on."""
+    known, waiting = {unit}, [unit]
+    files: set[Path] = set()
+    while waiting:
+        needed = needed_by(waiting.pop())
+        files |= needed
+        more = {_module_of(each) for each in needed if _is_kernel_code(each)} - known
+        known |= more
+        waiting += more
+    return _digest(files, unit, *others)
+
+
+def _is_unit(file: Path) -> bool:
+    if file.name == "__init__.py":
+        return False
+    return file.name.startswith(WITH_KERNELS) or file.parent.name == WITH_KERNELS
+
+
+def _is_kernel_code(file: Path) -> bool:
+    return _is_unit(file.relative_to(HERE)) or file.stem in _ACCESS
+
+
+@cache
+def needed_by(module: str) -> set[Path]:
+    """The file of a module, and those of this package that it imports."""
+    file = _file_of(module)
+    found = {file, *(HERE / f"{each}.py" for each in _TOOLS)}
+    for each, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
+        if each:
+            found.add(_file_of(f"{PACKAGE}.{each}"))
+            continue
+        for name in re.findall(r"\w+", names):
+            if (imported := _file_of(f"{PACKAGE}.{name}")).is_file():
+                found.add(imported)
+    return found
+
+
+def _file_of(module: str) -> Path:
+    return HERE.joinpath(*module.removeprefix(f"{PACKAGE}.").split(".")).with_suffix(
+        ".py"
+    )
+
+
+def _module_of(file: Path) -> str:
+    return ".".join((PACKAGE, *file.relative_to(HERE).with_suffix("").parts))
+
+
+def _digest(files: set[Path], *others: str) -> str:
+    """What identifies the contents of files, on this kind of Python."""
+    found = sha256()
+    # The places of fields in objects, which wrappers read, follow from the first.
+    for text in (str(object.__basicsize__), str(sys.maxsize), sys.platform, *others):
+        found.update(f"{text}\n".encode())
+    for file in sorted(files):
+        name = file.relative_to(HERE).as_posix()
+        found.update(f"{name} {sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()
