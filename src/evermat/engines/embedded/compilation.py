@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _STEP = 0.2
 """Seconds between looks at interrupts and at other processes."""
 
-_LAST_LINES = 5
+_LAST_LINES = 30
 """How much of what a compiler wrote is part of an error."""
 
 
@@ -205,8 +205,8 @@ def _written(unit: str, file: Path) -> bytes:
 
 
 def _forget_others(folder: Path, current: set[Path]) -> None:
-    """Remove what was made of earlier sources, some days after it was made."""
-    oldest = time.time() - 7 * 86_400
+    """Remove what was made of earlier sources, a season after it was made."""
+    oldest = time.time() - 90 * 86_400
     for pattern in ("kernels-*.o", "kernels-*.image"):
         for file in set(folder.glob(pattern)) - current:
             try:

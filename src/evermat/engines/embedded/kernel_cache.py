@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, ClassVar
 import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
-from evermat.engines.embedded.compilation import compile_units, one_at_a_time
 from evermat.engines.embedded.image import Image, read_image, write_image
 from evermat.engines.embedded.kernel_sources import HERE, key_of_sources
 from evermat.errors import EvermatError
@@ -80,6 +79,11 @@ def compiled_image() -> Image | None:
 
 def compile_image() -> Image:
     """Compile all kernels for this processor, and keep what comes out."""
+    from evermat.engines.embedded.compilation import (  # noqa: PLC0415  seldom needed
+        compile_units,
+        one_at_a_time,
+    )
+
     folder = writable_folder()
     name, features = _processor()
     with one_at_a_time(folder):
@@ -94,6 +98,11 @@ def compile_image() -> Image:
 
 def compile_for_installation(file: Path) -> None:
     """Compile all kernels for the processors that most machines have."""
+    from evermat.engines.embedded.compilation import (  # noqa: PLC0415  seldom needed
+        compile_units,
+        one_at_a_time,
+    )
+
     folder = writable_folder()
     with one_at_a_time(folder):
         objects = compile_units(folder, BASELINE, "")

@@ -9,6 +9,7 @@ wrappers need of Python and NumPy.
 from __future__ import annotations
 
 import ctypes
+import os
 import pickle
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -43,7 +44,7 @@ def load(objects: Mapping[str, bytes]) -> dict[str, dict[str, Callable[..., Any]
     llvm.initialize_native_asmprinter()
     for library, names in (
         (ctypes.pythonapi, PYTHON_SYMBOLS),
-        (ctypes.CDLL(None), C_SYMBOLS),
+        (ctypes.cdll.msvcrt if os.name == "nt" else ctypes.CDLL(None), C_SYMBOLS),
     ):
         for name in names:
             symbol = ctypes.c_char.in_dll(library, name)
@@ -52,7 +53,7 @@ def load(objects: Mapping[str, bytes]) -> dict[str, dict[str, Callable[..., Any]
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     for code in objects.values():
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()  # one by one: LLVM confuses tables of several
+        engine.finalize_object()  # one by one: it says which symbol is missing
     _kept.append(engine)
     return {unit: _unit(engine, unit) for unit in objects}
 
