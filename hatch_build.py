@@ -19,10 +19,10 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = Path(__file__).parent / "src"
-TARGET = "evermat/engines/embedded/images"
+TARGET = "evermat/engines/embedded/prebuilt"
 
 
-class KernelHook(BuildHookInterface):  # type: ignore[type-arg,unused-ignore]
+class KernelHook(BuildHookInterface):  # type: ignore[misc,unused-ignore]
     """Compiles all kernels for the processors that most machines have."""
 
     PLUGIN_NAME = "custom"

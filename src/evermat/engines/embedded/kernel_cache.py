@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SETTING = "EVERMAT_CACHE_DIR"
-INSTALLED = HERE / "images"
+INSTALLED = HERE / "prebuilt"
 """Where the images are that an installation brings along, one for each processor."""
 
 BASELINE = "x86-64-v3"
