@@ -109,6 +109,7 @@ class Watched:
         with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE) as worker:
             assert worker.stdout is not None
             used, waited, is_ready = 0.0, time.monotonic(), False
+            heard = b""
             while time.monotonic() < self.end:
                 ready, _, _ = select.select([worker.stdout], [], [], 1)
                 if not ready:
@@ -121,12 +122,14 @@ class Watched:
                         self._note("hang", f"{spent:.1f} s")
                         return
                     continue
-                line = worker.stdout.readline()
-                if not line:
+                # Not by lines: what a buffer holds back would seem to take long.
+                piece = os.read(worker.stdout.fileno(), 1 << 16)
+                if not piece:
                     break
                 is_ready, waited = True, time.monotonic()
                 used = processor_seconds(worker.pid)
-                if self._heard(line.decode().split()):
+                *lines, heard = (heard + piece).split(b"\n")
+                if any([self._heard(line.decode().split()) for line in lines]):
                     return
             else:
                 worker.kill()

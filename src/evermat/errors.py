@@ -16,18 +16,25 @@ else, so that every message of the system has the same form:
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from evermat.redaction import redacted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A text with a name that people recognise: a file name, or `<rules>`."""
 
     name: str
     text: str
+
+    @cached_property
+    def line_ends(self) -> list[int]:
+        """Where the lines end: a report may name thousands of places."""
+        return [found.start() for found in re.finditer("\n", self.text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ class Span:
     @property
     def line(self) -> int:
         """Line number of the start, from 1."""
-        return self.source.text.count("\n", 0, self.start) + 1
+        return bisect_left(self.source.line_ends, self.start) + 1
 
     @property
     def column(self) -> int:

@@ -81,6 +81,14 @@ class BlankNode:
         return f"_:{self.label}"
 
 
+LABEL_SIGNS = (
+    r"\u00b7\u0300-\u036f\u037f-\u1fff\u200c\u200d\u203f\u2040\u2070-\u218f\u2c00-\u2fef"
+    r"\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+"""Characters of labels that N-Triples allows besides letters and digits, as part of a
+regular expression: marks that combine with letters, for example."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class TypedLiteral:
     """A literal with a datatype that has no Python counterpart here."""

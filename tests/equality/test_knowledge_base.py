@@ -319,6 +319,22 @@ def test_rows_of_large_cliques_are_made_as_they_are_read(engine_name: str) -> No
     assert len(set(few)) == len(few) == size**2
 
 
+@pytest.mark.parametrize("mode", ["off", "rewrite"])
+def test_a_computed_predicate_of_a_negated_triple_may_be_equality(
+    engine_name: str, mode: Literal["off", "rewrite"]
+) -> None:
+    kb = evermat.KnowledgeBase(
+        "r(?x) :- q(?x, ?name), ?p = min(?name, ?name), not [?x, ?p, ?x] .",
+        engine=engine_name,
+        equality=mode,
+    )
+    kb.insert("q", [(iri("a"), IRI(OWL)), (iri("a"), iri("p"))])
+    assert kb.facts("r").to_list() == [(iri("a"),)]
+    kb.delete("q", [(iri("a"), iri("p"))])
+    # Every constant is equal to itself.
+    assert kb.facts("r").to_list() == ([] if mode == "rewrite" else [(iri("a"),)])
+
+
 @pytest.mark.parametrize("mode", ["auto", "axioms"])
 def test_equality_of_triples_can_be_asked_for_by_its_other_name(
     engine_name: str, mode: Literal["auto", "axioms"]

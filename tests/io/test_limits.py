@@ -12,7 +12,7 @@ import pyarrow.feather as arrow_feather
 import pyarrow.parquet as arrow_parquet
 import pytest
 
-from evermat.errors import EvermatError
+from evermat.errors import EvermatError, ParseError
 from evermat.fact_files import read_fact_file
 from evermat.input_limits import (
     AxiomSizeError,
@@ -174,13 +174,37 @@ def test_limits_are_set_by_the_environment(
         read_fact_file(path)
 
 
-def test_a_damaged_dictionary_of_parquet_is_found() -> None:
-    path = Path(__file__).parent / "damaged_dictionary.parquet"
+@pytest.mark.parametrize("what", ["dictionary", "statistics"])
+def test_damaged_parquet_is_found(what: str) -> None:
+    path = Path(__file__).parent / f"damaged_{what}.parquet"
     with pytest.raises(EvermatError, match=path.name):
         read_fact_file(path)
+    take_parquet(path)
+
+
+def take_parquet(path: Path) -> None:
+    """Have a pipeline read a damaged file."""
     source = Source("s", "parquet", paths=(str(path),), facts=(FactMap("p"),))
     with pytest.raises(EvermatError, match=path.name):
         LocalIntake().take(source, source.paths, "")
+
+
+def test_names_in_parquet_that_are_not_unicode(tmp_path: Path) -> None:
+    path = tmp_path / "p.parquet"
+    table = pa.table({"abcd": [1], "efgh": ["x"]})
+    arrow_parquet.write_table(table, path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"abcd", b"ab\xff\xfe"))
+    with pytest.raises(EvermatError, match=path.name):
+        read_fact_file(path)
+    take_parquet(path)
+
+
+def test_a_text_of_mistakes_is_not_read_to_its_end() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_program('") .\n' * 30_000)
+    assert len(caught.value.problems) == 10_000
+    assert caught.value.problems[-1].span is not None
+    assert caught.value.problems[-1].span.line == 10_000
 
 
 LONG = "x" * 1_000_000

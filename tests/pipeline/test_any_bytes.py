@@ -6,12 +6,14 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evermat.pipeline import files
+from evermat.pipeline import files, triples
 from evermat.pipeline.intake import LocalIntake
+from evermat.pipeline.problems import SourceError
 from pipelines import configured
 
 SOURCES = {
@@ -75,3 +77,37 @@ def test_every_line_is_accounted_for(form: str, data: st.DataObject | None) -> N
         assert line.rstrip("\r") in {shown, shown.removeprefix("\ufeff")}
     for size in (3, 17):
         assert taken(form, text, size) == whole
+
+
+def test_a_first_line_that_is_too_long_to_name_columns(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"x" * 200_000 + b",b\n1,2\n")
+    config = configured(
+        tmp_path, '[[source]]\nformat = "csv"\npath = "data"', 'predicate = "p"'
+    )
+    (source,) = config.sources
+    with pytest.raises(SourceError, match="does not name columns"):
+        LocalIntake().take(source, source.paths, str(tmp_path / "aside"))
+
+
+@pytest.mark.parametrize("form", ["nt", "nq"])
+def test_many_wrong_lines_are_read_in_linear_time(form: str) -> None:
+    text = b"\n".join([*GOOD[form] * 100, b"<http://e/a> <http://e/p> ."] * 20)
+    sizes: list[int] = []
+    columns_of_lines = triples.columns_of_lines
+
+    def counted(lines: pa.Array, first: int | None) -> list[pa.Array]:
+        sizes.append(len(lines))
+        return columns_of_lines(lines, first)
+
+    with mock.patch.object(triples, "columns_of_lines", counted):
+        _, wrong, _ = taken(form, text, 1 << 20)
+    assert len(wrong) == 20
+    assert sum(sizes) <= 10 * (text.count(b"\n") + 1)
+
+
+@pytest.mark.parametrize("label", ["a\u00b7b", "e\u0301", "a\ufeffb", "a\u200db"])
+def test_labels_of_blank_nodes_have_all_signs_of_the_standard(label: str) -> None:
+    text = f"_:{label} <http://e/p> _:{label} .".encode()
+    facts, wrong, _ = taken("nt", text, 1 << 20)
+    assert len(list(facts)) == 1  # type: ignore[call-overload]
+    assert not wrong

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evermat import IRI, KnowledgeBase
 from evermat.columns import TERM, term_texts
 from evermat.io import DamagedFileError, NotUnicodeError, UnknownFormatError, data_file
+from evermat.lang.parser import parse_program
 from evermat.rdf import RdfSyntaxError, rdf_batches, read_rdf
 from evermat.values import TypedLiteral, language_string, literal, term_text
 
@@ -147,6 +148,14 @@ def test_blank_nodes_of_a_file_are_the_same_each_time(write: Write, name: str) -
 def test_blank_nodes_can_keep_their_labels(write: Write) -> None:
     path = write("t.nt", BLANKS["t.nt"])
     assert blank_nodes(read_rdf(path, blank_scope=False)) == {"_:a", "_:b"}
+
+
+@pytest.mark.parametrize("label", ["a\u00b7b", "e\u0301", "a\ufeffb", "a\u200db"])
+def test_labels_have_all_signs_of_the_standard(write: Write, label: str) -> None:
+    path = write("a.nt", f"_:{label} <http://x/p> _:{label} .\n".encode())
+    found = triples(read_rdf(path, blank_scope=False))
+    assert found == {(f"_:{label}", "<http://x/p>", f"_:{label}")}
+    assert str(parse_program(f"p(_:{label}) .")) == f"p(_:{label}) ."
 
 
 def test_blank_nodes_keep_apart_from_iris_that_look_alike(write: Write) -> None:

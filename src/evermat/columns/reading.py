@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from evermat.columns.terms import TERM, reassembled, terms_of_kind
 from evermat.errors import EvermatError
-from evermat.values import XSD, Constant, Kind, language_string, literal
+from evermat.values import LABEL_SIGNS, XSD, Constant, Kind, language_string, literal
 
 _IRI_CHARACTER = r'(?:[^\x00-\x20<>"{}|^`\\%]|%[0-9A-Fa-f]{2})'
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*:"
@@ -170,7 +170,7 @@ def read_term(text: str) -> Constant:
         case '"':
             return _read_literal(text)
         case "_" if text.startswith("_:"):
-            if not re.fullmatch(r"_:[\w.\-]+", text):
+            if not re.fullmatch(rf"_:[\w.\-{LABEL_SIGNS}]+", text):
                 raise TermSyntaxError(text)
             return Constant(Kind.BLANK, text[2:])
         case _:

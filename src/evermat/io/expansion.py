@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from evermat.input_limits import ALWAYS_WRITTEN, is_moderate, require_unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import pyarrow.parquet as arrow_parquet
 
@@ -104,76 +104,62 @@ def _is_valid(values: pa.Array) -> np.ndarray:
 
 def require_moderate_parquet(
     open_file: Callable[[list[str]], arrow_parquet.ParquetFile],
-    metadata: arrow_parquet.FileMetaData,
+    file: arrow_parquet.ParquetFile,
     name: str,
     size: int,
 ) -> None:
     """Refuse a Parquet file that unpacks to far more than its size lets expect.
 
-    Nothing is decoded but dictionaries, unless one has a very long string that many
-    rows may name.
+    Nothing is decoded but dictionaries and first pages, unless a dictionary has a very
+    long string that many rows may name.
 
     Args:
-        open_file: opens the file so that some columns are read as dictionaries.
-        metadata: its footer.
-        name: what messages call the file.
-        size: bytes of the file.
+        open_file: opens the file again, with some columns read as dictionaries.
+        file: the file; its footer has been read.
+        name: what messages call it.
+        size: its bytes.
 
     Raises:
         UnpackedSizeError: it does.
     """
+    # Never ask for the metadata of a column: if they are damaged, pyarrow ends the
+    # process there, and raises an error where it reads the column.
+    metadata = file.metadata
+    columns = [metadata.schema.column(at) for at in range(metadata.num_columns)]
     groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
     unpacked = sum(group.total_byte_size for group in groups)
     # Runs of one value take no room in a file, and a byte or more each in memory.
-    widths = [metadata.schema.column(at).length for at in range(metadata.num_columns)]
-    cells = sum(
-        group.column(at).num_values * max(width, 1)
-        for group in groups
-        for at, width in enumerate(widths)
-    )
-    cells = max(cells, metadata.num_rows * metadata.num_columns)
-    require_unpacked(name, size, max(unpacked, cells))
-    chunks = [each for each in _chunks(metadata) if _is_suspicious(each[1])]
-    if not chunks:
+    row = sum(max(column.length, 1) for column in columns)
+    require_unpacked(name, size, max(unpacked, metadata.num_rows * row))
+    texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY"]
+    suspicious = [
+        number
+        for number, group in enumerate(groups)
+        if texts and group.num_rows * group.total_byte_size > ALWAYS_WRITTEN
+    ]
+    if not suspicious:
         return
-    columns = list(dict.fromkeys(chunk.path_in_schema for _, chunk in chunks))
-    file = open_file(columns)
-    most = sum(_longest(file, *each) * each[1].num_values for each in chunks)
+    file = open_file(texts)
+    most = sum(groups[at].num_rows * _longest(file, at, texts) for at in suspicious)
     if is_moderate(size, most, ALWAYS_WRITTEN):
         return
     total = 0
-    for number, chunk in chunks:
-        columns = [chunk.path_in_schema]
-        for batch in file.iter_batches(1 << 16, row_groups=[number], columns=columns):
-            total += written_out(batch.column(0))
-            require_unpacked(name, size, total, ALWAYS_WRITTEN)
+    for batch in file.iter_batches(1 << 16, row_groups=suspicious, columns=texts):
+        total += sum(map(written_out, batch.columns))
+        require_unpacked(name, size, total, ALWAYS_WRITTEN)
 
 
-def _chunks(
-    metadata: arrow_parquet.FileMetaData,
-) -> Iterator[tuple[int, arrow_parquet.ColumnChunkMetaData]]:
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for at in range(group.num_columns):
-            yield number, group.column(at)
-
-
-def _is_suspicious(chunk: arrow_parquet.ColumnChunkMetaData) -> bool:
-    return bool(
-        chunk.physical_type == "BYTE_ARRAY"
-        and chunk.has_dictionary_page
-        and chunk.num_values * chunk.total_uncompressed_size > ALWAYS_WRITTEN
-    )
-
-
-def _longest(
-    file: arrow_parquet.ParquetFile,
-    group: int,
-    chunk: arrow_parquet.ColumnChunkMetaData,
-) -> int:
-    """The bytes of the longest string in the dictionary of a column."""
-    columns = [chunk.path_in_schema]
+def _longest(file: arrow_parquet.ParquetFile, group: int, columns: list[str]) -> int:
+    """The bytes of the longest strings in the dictionaries of columns, in all."""
     first = next(file.iter_batches(1, row_groups=[group], columns=columns), None)
-    if first is None or not pa.types.is_dictionary(first.column(0).type):
+    return 0 if first is None else sum(map(_longest_in, first.columns))
+
+
+def _longest_in(values: pa.Array) -> int:
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary
+    elif not pa.types.is_struct(values.type):
         return 0
-    return pc.max(_lengths(first.column(0).dictionary)).as_py() or 0
+    if pa.types.is_struct(values.type):
+        return sum(map(_longest_in, values.flatten()))
+    return pc.max(_lengths(values)).as_py() or 0

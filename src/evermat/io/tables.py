@@ -178,7 +178,7 @@ def _read_parquet(file: DataFile) -> pa.Table:
             lambda columns: arrow_parquet.ParquetFile(
                 pa.BufferReader(data), read_dictionary=columns
             ),
-            opened.metadata,
+            opened,
             file.path.name,
             data.size,
         )

@@ -14,9 +14,10 @@ import re
 from typing import NamedTuple
 
 from evermat.functions import FUNCTIONS
+from evermat.values import LABEL_SIGNS
 
 _HEX = "[0-9A-Fa-f]"
-_PART = r"(?:[\w\-]|\.(?=[\w\-]))*"
+_IN_LABEL = rf"[\w\-{LABEL_SIGNS}]"
 PREFIX_NAME = r"[^\W\d_][\w\-]*"
 LOCAL_NAME = r"(?:(?:\w|:(?!-))(?:[\w\-]|:(?!-)|\.(?=[\w\-:]))*)?"
 
@@ -25,7 +26,7 @@ _TOKEN = re.compile(
       (?P<variable>\?\w+)
     | (?P<parameter>\$\w+)
     | (?P<prefixed>(?:{PREFIX_NAME})?:(?!-){LOCAL_NAME})
-    | (?P<blank>_:\w{_PART})
+    | (?P<blank>_:(?!-){_IN_LABEL}(?:{_IN_LABEL}|\.(?={_IN_LABEL}))*)
     | (?P<name>[^\W\d]\w*)
     | (?P<double>[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+)
     | (?P<decimal>[0-9]+\.[0-9]+)

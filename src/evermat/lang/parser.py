@@ -220,6 +220,10 @@ class _Parts:
         )
 
 
+_MOST_PROBLEMS = 10_000
+"""A text with so many mistakes is no program, and is not read to its end."""
+
+
 @collection_paused()
 def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
     """Read statements; of those next to a mistake on its line, none is kept.
@@ -230,7 +234,7 @@ def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
     reader = StatementReader(source, parts.directives.namespace, parts.problems)
     before = parts.sizes()
     is_whole = True
-    while reader.kind != "end":
+    while reader.kind != "end" and len(parts.problems) < _MOST_PROBLEMS:
         here = parts.sizes()
         begins_line = reader.at_new_line()
         reader.begin_statement()

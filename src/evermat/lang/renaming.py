@@ -65,9 +65,9 @@ def _substitute_element(
             return substitute_condition(element, substitution)
         case Assignment(variable=variable, expression=expression):
             target = substitution.get(variable.name, variable)
-            if not isinstance(target, Variable):
-                raise TypeError(f"cannot assign to {target}")
             value = substitute(expression, substitution)
+            if not isinstance(target, Variable):
+                return Condition(Call("=", (target, value)), element.span)
             return replace(element, variable=target, expression=value)
 
 

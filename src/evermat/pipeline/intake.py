@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evermat.pipeline.config import FactMap, Source
 
 _ROWS_AT_ONCE = 1 << 16
+_PAGE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
     names: list[str] = []
     for file in files:
         parquet = opened_parquet(file)
-        _require_moderate(file, parquet.metadata)
+        _require_moderate(file, parquet)
         schema = parquet.schema_arrow
         _require_different(source, schema.names, file)
         check_columns(
@@ -166,10 +167,10 @@ def _require_different(source: Source, names: Sequence[str], file: File) -> None
         )
 
 
-def _require_moderate(file: File, metadata: arrow_parquet.FileMetaData) -> None:
+def _require_moderate(file: File, parquet: arrow_parquet.ParquetFile) -> None:
     try:
         require_moderate_parquet(
-            partial(opened_parquet, file), metadata, file.name, file.size
+            partial(opened_parquet, file), parquet, file.name, file.size
         )
     except (OSError, pa.ArrowException, ValueError) as error:
         if isinstance(error, EvermatError):
@@ -192,7 +193,10 @@ def opened_parquet(
     system, path = file_system(file.uri)
     try:
         return arrow_parquet.ParquetFile(
-            system.open_input_file(path), read_dictionary=list(dictionaries)
+            system.open_input_file(path),
+            read_dictionary=list(dictionaries),
+            # Of columns that are looked at first, only the first pages are read.
+            buffer_size=_PAGE if dictionaries else 0,
         )
     except (OSError, pa.ArrowException, ValueError) as error:
         raise damaged(file, error) from without_secrets(error)
@@ -300,21 +304,17 @@ def _parquet_rows(split: Split, names: Sequence[str]) -> Iterator[Rows]:
 def _row_groups(
     metadata: arrow_parquet.FileMetaData, split: Split
 ) -> Iterator[tuple[int, int]]:
-    """The row groups that begin in a split, each with the number of its first row."""
+    """The row groups of a split, each with the number of its first row.
+
+    Row groups are taken to be of one size: where they begin, only the metadata of their
+    columns say, and pyarrow ends the process if these are damaged.
+    """
     row = 0
     for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        begin = _begin(group) if group.num_columns else 0
+        begin = split.file.size * number // metadata.num_row_groups
         if split.start <= begin and (split.end is None or begin < split.end):
             yield number, row
-        row += group.num_rows
-
-
-def _begin(group: arrow_parquet.RowGroupMetaData) -> int:
-    """The byte at which a row group begins."""
-    column = group.column(0)
-    begin: int = column.data_page_offset
-    return min(column.dictionary_page_offset or begin, begin)
+        row += metadata.row_group(number).num_rows
 
 
 class LocalIntake:

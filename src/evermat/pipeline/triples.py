@@ -112,7 +112,7 @@ def _triple_line(line: str) -> str:
 def _one_by_one(
     syntax: str, lines: Lines, wrong: list[tuple[int, str, str]]
 ) -> tuple[list[pa.Array], list[tuple[int, str, str]]]:
-    """Lines of which many are wrong, or one of which nobody knows which it is."""
+    """The terms of lines of which many are wrong, or one in an unknown place."""
     right = []
     for position, line in zip(
         lines.positions.to_pylist(), lines.texts.to_pylist(), strict=True
