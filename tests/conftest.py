@@ -31,23 +31,24 @@ SPARK = "spark"
 _SETTINGS = "_hypothesis_internal_use_settings"
 """Where Hypothesis keeps the settings of a test."""
 
-# Programs with many facts take a while; a fixed seed makes a failure repeatable.
-settings.register_profile(
-    "default",
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
+QUICK, THOROUGH, LONG = "quick", "thorough", "long"
+PROFILE = os.environ.get("EVERMAT_TEST_PROFILE", QUICK)
+SHARE_OF_QUICK = 3
+"""One in so many examples and seeds is tried by the profile `quick`."""
+_COMMON = settings(
+    deadline=None,  # programs with many facts take a while, and machines are busy
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+# A fixed seed makes a failure repeatable. `quick` tries the first of the examples that
+# `thorough` tries; `long` tries others every time.
+settings.register_profile(THOROUGH, _COMMON, derandomize=True, max_examples=60)
 settings.register_profile(
-    "thorough",
-    deadline=None,
-    max_examples=2000,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    QUICK, settings.get_profile(THOROUGH), max_examples=60 // SHARE_OF_QUICK
 )
+settings.register_profile(LONG, _COMMON, max_examples=2000)
 # Few facts would all be gathered by the embedded engine, and Spark would do nothing.
 os.environ.setdefault("EVERMAT_SPARK_GATHERED", "0")
-settings.load_profile(os.environ.get("EVERMAT_TEST_PROFILE", "default"))
+settings.load_profile(PROFILE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,6 +93,8 @@ def pytest_collection_modifyitems(
     """
     reason = missing_part() if SPARK in _engines(config) else "Spark was not asked for"
     _play_few_stories(items)
+    if PROFILE == QUICK:
+        _take_few_seeds(items)
     share: int = config.getoption(SHARE_OPTION)
     shared = [item for item in items if _is_shared_on_spark(item)]
     left_out = set(shared) - set(shared[::share])
@@ -103,6 +106,33 @@ def pytest_collection_modifyitems(
             item.add_marker(pytest.mark.xdist_group(SPARK))
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+            elif getattr(config.option, "loadgroup", None):
+                _name_by_group(item, SPARK)
+
+
+def _name_by_group(item: pytest.Item, group: str) -> None:
+    """Have pytest-xdist run all tests of a group in one process.
+
+    It tells groups by names of tests, and writes them where pytest from 9.2 on does not
+    look any more (pytest-xdist, issue 1386). Without that, every process starts Spark.
+    """
+    if hasattr(item, "_id"):
+        parse = type(item._id).parse  # noqa: SLF001  there is no public way
+        item._id = parse(f"{item.nodeid}@{group}")  # noqa: SLF001
+
+
+def _take_few_seeds(items: list[pytest.Item]) -> None:
+    """Mark most seeds of a test as slow; the others test the same with other facts."""
+    seeds: dict[object, list[object]] = {}
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        if "seed" in params:
+            test = item.path, getattr(item, "originalname", "")
+            known = seeds.setdefault(test, [])
+            if params["seed"] not in known:
+                known.append(params["seed"])
+            if known.index(params["seed"]) % SHARE_OF_QUICK:
+                item.add_marker(pytest.mark.slow)
 
 
 def _is_shared_on_spark(item: pytest.Item) -> bool:
@@ -131,17 +161,24 @@ def _in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Draw few examples on Spark: a job takes a thousand times as long as a step."""
+    """Draw fewer examples in a quick run, and where a test wants a number of its own.
+
+    On Spark only a few are drawn: a job takes a thousand times as long as a step.
+    """
     test = getattr(item, "obj", None)
-    is_random = getattr(test, "is_hypothesis_test", False)
-    if not is_random or not item.get_closest_marker(SPARK):
+    if not getattr(test, "is_hypothesis_test", False):
         yield
         return
-    number = int(os.environ.get("EVERMAT_SPARK_EXAMPLES", "3"))
     drawn = getattr(test, _SETTINGS, settings())
-    number = min(number, drawn.max_examples)
-    few = settings(drawn, max_examples=number, phases=[Phase.generate])
-    setattr(test, _SETTINGS, few)
+    changed = drawn
+    if PROFILE == QUICK and drawn.max_examples != settings().max_examples:
+        number = max(1, drawn.max_examples // SHARE_OF_QUICK)
+        changed = settings(changed, max_examples=number)
+    if item.get_closest_marker(SPARK):
+        number = int(os.environ.get("EVERMAT_SPARK_EXAMPLES", "3"))
+        number = min(number, changed.max_examples)
+        changed = settings(changed, max_examples=number, phases=[Phase.generate])
+    setattr(test, _SETTINGS, changed)
     try:
         yield
     finally:

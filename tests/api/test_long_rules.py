@@ -24,6 +24,17 @@ def test_the_longest_rules_run(engine: str) -> None:
     kb.load({"edge": [(1, 1)], "p": [(1,), (10,)]})
     assert kb.facts("far").to_list() == [(1, 1)]
     assert kb.query(differences(2 * MOST_ATOMS - 2)).to_list() == [(1,)]
+
+
+# A deletion asks one query for each atom, and each of them is planned.
+@pytest.mark.parametrize(
+    "length", [MOST_ATOMS // 5, pytest.param(MOST_ATOMS, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("engine", ["embedded", "reference"])
+def test_facts_of_long_rules_are_deleted(engine: str, length: int) -> None:
+    kb = KnowledgeBase(chain(length), engine=engine)
+    kb.load({"edge": [(1, 1)]})
+    assert kb.count("far")
     kb.delete("edge", [(1, 1)])
     assert not kb.count("far")
 

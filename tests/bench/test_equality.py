@@ -14,7 +14,7 @@ from evermat.bench.generators.equalities import (
 
 @pytest.mark.usefixtures("uncollected")
 def test_the_suite_measures_all_ways(capsys: pytest.CaptureFixture[str]) -> None:
-    run("equality", scale=0.002, repeat=1, only=["small-cliques", "one-clique"])
+    run("equality", scale=0.0002, repeat=1, only=["small-cliques", "one-clique"])
     told = capsys.readouterr().out
     assert "Deleting facts with equality" in told
     assert "1,000 knows" in told

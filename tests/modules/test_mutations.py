@@ -22,6 +22,8 @@ from tracked import Tracked
 
 EXAMPLES = 400
 """Scenarios that are tried; most mutants fall within the first fifty."""
+FIRST = (5036, 5010, 5008, 5257)
+"""Scenarios that are known to show mutants, and are tried before the others."""
 
 MUTANTS = (
     Mutant(
@@ -151,7 +153,6 @@ MUTANTS = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_planted_bug_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(mutant, monkeypatch)
@@ -167,7 +168,8 @@ def is_found(algorithm: str, examples: int = EXAMPLES) -> bool:
 
     The reference engine would not do: it overdeletes all that is not certain.
     """
-    stories = (closure_scenario(5000 + n, change_rules=True) for n in range(examples))
+    numbers = chain(FIRST, range(5000, 5000 + examples))
+    stories = (closure_scenario(number, change_rules=True) for number in numbers)
     for story in chain([second_paths(), lost_start(), lost_loops()], stories):
         tracked = Tracked(make_engine("embedded"), modules=True)
         try:
