@@ -35,9 +35,16 @@ run: $(WARM) $(SPARK) ## the main examples: materialise and update; a pipeline o
 	@$(BIN)/python examples/pipeline/both_engines.py
 
 .PHONY: test
-test: $(WARM) $(SPARK) ## all tests, some of them on Spark (ARGS=… is handed to pytest)
+test: $(WARM) $(SPARK) ## every claim and every planted bug, with few random cases (ARGS=… is handed to pytest)
 	@$(JAVA)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -m "not slow" $(ARGS)
+
+.PHONY: test-all
+test-all: $(WARM) $(SPARK) ## all random cases, what is slow, and all shared tests on Spark
+	@$(JAVA)
+	@EVERMAT_TEST_PROFILE=thorough $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -m "not slow" $(ARGS)
+	@EVERMAT_TEST_PROFILE=thorough $(BIN)/python -m pytest -q -m slow $(ARGS)
+	@$(MAKE) --no-print-directory test-spark
 
 .PHONY: test-spark
 test-spark: $(SPARK) ## the shared tests on the Spark engine: contract, algorithms, programs

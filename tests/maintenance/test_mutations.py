@@ -32,6 +32,8 @@ from tracked import Tracked
 
 EXAMPLES = 300
 """Scenarios that are tried; most mutants fall within the first fifty."""
+FIRST = (8, 16, 38, 69, 75)
+"""Scenarios that are known to show mutants, and are tried before the others."""
 
 
 MUTANTS = (
@@ -348,7 +350,9 @@ def test_without_a_bug_nothing_is_found() -> None:
 
 def is_found(algorithm: str, examples: int = EXAMPLES) -> bool:
     """Whether random scenarios show a difference to the oracle, or an error."""
-    for story in chain([half_checked()], map(scenario, range(examples))):
+    for story in chain(
+        [half_checked()], map(scenario, FIRST), map(scenario, range(examples))
+    ):
         tracked = Tracked(make_engine("reference"))
         tracked.load(story.rules, story.facts)
         try:
