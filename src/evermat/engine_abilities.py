@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard, TypeVar, cast
 
 from evermat.algebra import Engine
 from evermat.errors import EvermatError
+from evermat.values import NUMERIC_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -63,13 +64,25 @@ class UnequalValuesError(EvermatError, ValueError):
         super().__init__(
             f"the facts are contradictory: {left} and {right} would be equal{because}",
             law="names can be equal, two different values never are",
-            help="correct the facts or the rules that make them equal",
+            help=_advice(left, right),
         )
 
     def render(self) -> str:
         """The full text, the proof after what is wrong."""
         first, *others = super().render().splitlines()
         return "\n".join([first, *(f"  {line}" for line in self.proof), *others])
+
+
+def _advice(left: Constant, right: Constant) -> str:
+    """What can be done about two values that would be equal."""
+    if not {left.kind, right.kind} <= NUMERIC_KINDS:
+        return "correct the facts or the rules that make them equal"
+    return (
+        "correct the facts or the rules that make them equal; numbers that identify "
+        "things must be names: strings, as in `str(7)` or `frame['id'].astype(str)`, "
+        "or IRIs, as in `IRI('http://example.org/7')`, which triples need; for a file, "
+        "declare the column as a string: `@declare person(id: string) .`"
+    )
 
 
 class Representatives(Protocol):

@@ -29,7 +29,7 @@ def _play(number: int, engine: str, algorithm: str) -> None:
     for gone, come in story.updates:
         try:
             tracked.apply(gone, come, algorithm)
-        except UnequalValuesError:
+        except (EqualityError, UnequalValuesError):
             tracked.check()
         tracked.check_queries(QUERIES[number % 3 :: 3])
         tracked.check_history()

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, Label
 from evermat.lang.names import (
+    COMPUTED,
+    NAME,
     Written,
     as_written,
     binding_atoms,
@@ -34,11 +36,10 @@ from evermat.lang.names import (
     divided,
     names_made,
     names_read,
-    reads_numbers_only,
     reads_other_names,
     with_names,
 )
-from evermat.lang.normalise import is_auxiliary
+from evermat.lang.normalise import canonical, is_auxiliary
 from evermat.lang.renaming import substitute_rule
 from evermat.lang.strata import rules_behind
 from evermat.lang.syntax import (
@@ -54,6 +55,7 @@ from evermat.lang.syntax import (
     Rule,
     Term,
     Variable,
+    atom_variables,
     element_variables,
 )
 from evermat.values import Constant, Kind
@@ -67,6 +69,9 @@ SAME = "~same"
 """What equality is called in rules that `without_equality` made."""
 CONSTANT = "~constant"
 """Holds for every constant that occurs in a fact."""
+
+APART = "~apart"
+"""What relations begin with that hold for names which a rule must not read."""
 
 _MOST_TWINS = 4
 """A rule with more triples that may be equalities would have too many twins."""
@@ -197,6 +202,11 @@ def without_equality(
         for rule in reading:
             if together.isdisjoint(own[rule]):
                 own[rule] = tuple(_with_names(rule, values))
+            else:
+                watching = chain.from_iterable(
+                    _watching(plain, values) for plain in own[rule]
+                )
+                own[rule] += tuple(watching)
     changed = dict.fromkeys(chain.from_iterable(own.values()))
     for added in (*bridges(arities), *definitions(changed)):
         changed.setdefault(added)
@@ -223,11 +233,31 @@ def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """
     changed: dict[Rule, None] = {}
     for rule in rules:
-        for twin in _twins(as_written(rule)):
+        for twin in _twins(as_written(_without_idle_condition(rule))):
             plain = _without_equality(twin)
             if plain is not None:
                 changed.setdefault(plain)
     return tuple(changed)
+
+
+def _without_idle_condition(rule: Rule) -> Rule:
+    """The rule without `?x != ?y` where it derives that `?x` and `?y` are equal.
+
+    That a constant is equal to itself is no news.
+    """
+    if not is_equality(rule.head):
+        return rule
+    sides = frozenset(_sides(rule.head))
+    body = tuple(
+        element
+        for element in rule.body
+        if not (
+            isinstance(element, Condition)
+            and element.expression.function == "!="
+            and frozenset(element.expression.arguments) == sides
+        )
+    )
+    return rule if len(body) == len(rule.body) else replace(rule, body=body)
 
 
 def _with_names(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
@@ -235,6 +265,57 @@ def _with_names(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
     named = with_names(rule, _few(rule, names_read(rule, values)), frozenset())
     for plain in without_equality_in(divided(named, values)):
         yield from cases(plain)
+
+
+def _watching(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
+    """Rules that find names which a rule that equality depends on must not read.
+
+    Built-ins of such a rule read representatives. So what they read must have no other
+    name, nor may what they compute; `~apart…` says what has.
+
+    Raises:
+        EqualityError: names that are computed would be equal to others.
+    """
+    made = names_made(rule, values)
+    head = rule.head
+    if head.predicate == SAME:
+        if any(isinstance(e, Variable) and e.name in made for e in head.arguments):
+            raise _error(
+                rule,
+                "a name that is computed would be equal to others",
+                "what equality depends on must be known before, and other names could "
+                "be computed from all that are equal",
+                "derive equality from names that facts mention",
+            )
+        made = frozenset()
+    predicate = f"{APART}({canonical(rule.written)})"
+    for name in names_read(rule, values):
+        variable = Variable(name)
+        node = Atom(SAME, (variable, variable))
+        atoms = _around(name, tuple(rule.positive_atoms()))
+        yield Rule((Atom(predicate, (variable,)),), (node, *atoms), None, rule.written)
+    for each in head.arguments:
+        if isinstance(each, Variable) and each.name in made:
+            computed = Atom(f"{COMPUTED}({each.name}: {canonical(rule)})", (each,))
+            found = Atom(predicate, (each,))
+            node, name_of = Atom(SAME, (each, each)), Atom(NAME, (Variable("~"), each))
+            yield replace(rule, heads=(computed,))
+            yield Rule((found,), (computed, node), None, rule.written)
+            yield Rule((found,), (computed, name_of), None, rule.written)
+
+
+def _around(name: str, atoms: tuple[Atom, ...]) -> tuple[Atom, ...]:
+    """The atoms that share variables with a variable, directly or by way of others."""
+    reached = {name}
+    found: list[Atom] = []
+    waiting = list(atoms)
+    while True:
+        near = [a for a in waiting if reached & {v.name for v in atom_variables(a)}]
+        if not near:
+            return tuple(found)
+        found += near
+        reached |= {v.name for atom in near for v in atom_variables(atom)}
+        waiting = [atom for atom in waiting if atom not in near]
 
 
 def answers_with_names(
@@ -403,7 +484,7 @@ def require_monotone(rules: Iterable[Rule]) -> None:
     """Refuse rules that equality depends on, and that more equality may undo.
 
     Raises:
-        EqualityError: negation, or a built-in that looks at names.
+        EqualityError: negation, or a built-in that reads all names.
     """
     for rule in rules:
         if reads_other_names(rule):
@@ -416,9 +497,6 @@ def require_monotone(rules: Iterable[Rule]) -> None:
                 "which constants are equal",
                 "negate only in rules that equality does not depend on",
             )
-        for element in rule.body:
-            if not reads_numbers_only(element):
-                raise _names_apart(rule)
 
 
 def _names_apart(rule: Rule) -> EqualityError:
@@ -428,6 +506,23 @@ def _names_apart(rule: Rule) -> EqualityError:
         "constants that differ now may turn out to be equal",
         "compare numbers only, or use the built-in in rules that equality does not "
         "depend on",
+    )
+
+
+def name_apart(rule: Rule, name: Constant) -> EqualityError:
+    """The error for a built-in that equality depends on, and that read a name.
+
+    Args:
+        rule: the rule with the built-in.
+        name: has other names.
+    """
+    return _error(
+        rule,
+        f"equality depends on how {name} is written, which is equal to other names",
+        "a built-in in a rule that equality depends on reads names before it is known "
+        "which of them are equal",
+        "have the built-in read what nothing is equal to, such as the e-mail address "
+        "of a person",
     )
 
 

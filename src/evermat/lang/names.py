@@ -56,7 +56,8 @@ OTHER = "~other"
 _ANY_NAME = "~any_name"
 """`~any_name(?x, ?n)`: `?n` is `?x`, or another name of it. It is gone in the end."""
 
-_COMPUTED = f"{AUXILIARY_MARK}computed"
+COMPUTED = f"{AUXILIARY_MARK}computed"
+"""What relations of names that were computed begin with."""
 _NUMERIC = frozenset({"+", "-", "*", "/", "%", "abs"})
 _EXTREME = frozenset({"min", "max"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
@@ -214,7 +215,7 @@ def divided(
         return
     rest = tuple(each for each in rule.body if not isinstance(each, Negation))
     columns = tuple(map(Variable, sorted(_variables((*rule.heads, *negated)))))
-    between = Atom(f"{_COMPUTED}({canonical(rule)})", columns)
+    between = Atom(f"{COMPUTED}({canonical(rule)})", columns)
     yield replace(rule, heads=(between,), body=rest)
     for is_other in product((False, True), repeat=len(made)):
         body: list[BodyElement] = [between]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from evermat.garbage import collection_paused
 from evermat.lang.equality import (
+    APART,
     SAME,
     replace_constants,
     require_monotone,
@@ -94,6 +95,15 @@ class EqualityProgram:
     def rule_set(self) -> frozenset[Rule]:
         """The rules as a set."""
         return frozenset(self.rules)
+
+    @cached_property
+    def watching(self) -> dict[str, Rule]:
+        """Relations of names that must not be read, and the rules that would read them.
+
+        The latter are as they were written.
+        """
+        heads = ((rule.head.predicate, rule.written) for rule in self.rules)
+        return {name: rule for name, rule in heads if name.startswith(APART)}
 
     def reads_names(self, chosen: frozenset[Rule]) -> bool:
         """Whether some rules read names that something else represents."""

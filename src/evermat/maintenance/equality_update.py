@@ -19,8 +19,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Pattern, Query, QuerySet, Region, Views
+from evermat.columns import constants
 from evermat.engine_abilities import can_tell_shared, can_withdraw
-from evermat.lang.equality import OWL_SAME_AS, SAME, another_name
+from evermat.lang.equality import OWL_SAME_AS, SAME, another_name, name_apart
 from evermat.maintenance.equality import Deletion
 from evermat.maintenance.equality_insertion import Insertion, Setting
 from evermat.maintenance.equality_names import all_names, names_of
@@ -421,6 +422,24 @@ class EqualityUpdate:
         run.delete(engine.settle(old - new))
         run.add(engine.settle(new - old))
 
+    def require_apart(self, facts: Facts) -> None:
+        """Refuse names that are equal to others, and that built-ins read before.
+
+        Args:
+            facts: where they are found.
+
+        Raises:
+            EqualityError: there is one.
+        """
+        watching = self.job.program.watching
+        if not watching:
+            return
+        found = self.engine.snapshot(facts.within(Region(frozenset(watching))))
+        for name in sorted(found.relations()):
+            names = constants(found.read(name).column(0))
+            if names:
+                raise name_apart(watching[name], min(names, key=str))
+
     def maintain_others(self, maintain: Callable[[Run], None]) -> None:
         """Step 3, its second half: an ordinary update of the other rules."""
         marks = self.renormalise()
@@ -439,6 +458,7 @@ class EqualityUpdate:
             return
         run.strata = after.strata(job.new, frozenset(change.added))
         maintain(run)
+        self.require_apart(run.changes().gained)
 
     def _explicit(self, marks: Marks) -> Facts:
         """The representatives of facts that are given after the update.
@@ -491,8 +511,11 @@ class EqualityUpdate:
         self.commit()
         if self.job.modules:
             plans = after.closing_plans(self.job.new)
-            return materialise_closing(self.engine, plans, watch)
-        return materialise(self.engine, after.plans(self.job.new), watch)
+            reports = materialise_closing(self.engine, plans, watch)
+        else:
+            reports = materialise(self.engine, after.plans(self.job.new), watch)
+        self.require_apart(self.engine.materialised)
+        return reports
 
 
 _OWL_SAME_AS = (OWL_SAME_AS,)
