@@ -14,6 +14,7 @@ import pytest
 
 from closure_scenarios import closure_scenario, lost_loops, lost_start, second_paths
 from evermat.engines import make_engine
+from evermat.engines.embedded import closure_index, closure_indexes, closure_search
 from evermat.maintenance import holding, modular, modular_materialise
 from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.holding import HeldFacts
@@ -38,17 +39,15 @@ MUTANTS = (
     Mutant(
         "what certain facts lead to is overdeleted",
         ClosureModule.delete,
-        lambda self, stage, external: (
-            self._certain(stage, external) | self._edges(stage.positive)
-        ),
+        lambda self, stage: self._certain(stage) | self._edges(stage.positive),
         lambda self, stage: self._edges(stage.positive),
         algorithm="dred-c",
     ),
     Mutant(
         "loops of overdeleted facts stay",
         ClosureModule.delete,
-        lambda self, gone: None if self.closure.loops else gone,
-        lambda gone: gone,
+        lambda self: not self.closure.loops,
+        lambda: True,
         algorithm="dred-c",
     ),
     Mutant(
@@ -114,24 +113,50 @@ MUTANTS = (
     Mutant(
         "B/F^c-MOD takes external facts for proved",
         ClosureModule.prove,
-        lambda self, stage: self._certain(stage, self._external(stage, stage.positive)),
-        lambda self, stage: self._external(stage, stage.positive),
+        lambda self, stage: self._certain(stage),
+        lambda self, stage: self._external(stage),
         algorithm="bf-c",
     ),
     Mutant(
         "B/F^c-MOD looks into no external facts",
         ClosureModule.bodies,
-        lambda engine, self, stage: engine.nonrecursive_counts.zero(
-            self._external(stage, stage.positive)
-        ),
+        lambda engine, external: engine.nonrecursive_counts.zero(external),
         lambda engine: engine.no_facts(),
         algorithm="bf-c",
     ),
     Mutant(
+        "a component is not split where a fact was that held it together",
+        closure_search.Search._ends,
+        lambda self, seeds, LESS: self._needed(seeds, LESS, is_edge=False),  # noqa: N803
+        lambda self, seeds, ALL: self._needed(seeds, ALL, is_edge=False),  # noqa: N803
+        algorithm="dred-c",
+    ),
+    Mutant(
+        "facts without a count stay in the graph of a closure",
+        closure_indexes.ClosureIndexes._part,
+        lambda _NEEDS, which: _NEEDS[which],  # noqa: N803
+        lambda _NEEDS: _NEEDS[None],  # noqa: N803
+        algorithm="dred-c",
+    ),
+    Mutant(
+        "facts that get a count do not come into the graph of a closure",
+        closure_index.ClosureIndex.catch_up,
+        lambda each: each.missing(),
+        lambda self, each: each.missing() if self._built < 0 else each.rows[:0],
+        algorithm="dred-c",
+    ),
+    Mutant(
+        "changed edges are searched back from at the wrong end",
+        closure_search.Search._starts,
+        lambda edges, seeds: ([edges[0]], [edges[1], seeds[1]]),
+        lambda edges, seeds: ([edges[1]], [edges[1], seeds[1]]),
+        algorithm="dred-c",
+    ),
+    Mutant(
         "changes of held closures are not reported",
         holding.capture,
-        lambda was, now, changed, _reads: (
-            was == now and changed is not None and (not _reads(was, changed))
+        lambda was, now, changes, _reads: (
+            was == now and changes is not None and (not _reads(was, changes))
         ),
         lambda was, now: was == now,
         algorithm="dred-c",

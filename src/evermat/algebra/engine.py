@@ -168,6 +168,20 @@ class Engine(Protocol):
     def counted(self, pattern: Pattern) -> SettledFacts:
         """The facts of a pattern of which one of the two counts is above zero."""
 
+    def external(
+        self, pattern: Pattern, facts: Facts, *, certain: bool = False
+    ) -> Facts:
+        """The facts of a pattern in a view that have a count above zero.
+
+        For `close` and `close_among`, in the transaction at work: an engine may find
+        them out only as far as these have to know.
+
+        Args:
+            pattern: the facts that a closure is about.
+            facts: a view; stored sets are allowed.
+            certain: whether only nonrecursive counts are looked at.
+        """
+
     def close(
         self,
         closure: Closure,
@@ -192,6 +206,20 @@ class Engine(Protocol):
 
     def capture(self, closure: Closure, facts: Facts) -> Captured:
         """The closure of facts, to be read when the facts have long changed."""
+
+    def capture_both(
+        self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
+    ) -> tuple[Captured, Captured]:
+        """The closures of two views, to be compared with each other and nothing else.
+
+        An engine need only remember facts that pairs can differ by.
+
+        Args:
+            closure: the closure of both.
+            before: the facts before a change.
+            after: the facts after it.
+            changes: the facts that only `before` has, and those that only `after` has.
+        """
 
     # -- data in and out
 

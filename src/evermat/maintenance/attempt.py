@@ -162,7 +162,7 @@ class Maintained:
             held = capture(
                 Sight(engine, run.materialised, job.old.held),
                 Sight(engine, run.updated, job.new.held),
-                lost.relations() | gained.relations(),
+                (lost, gained),
             )
         given = Given(
             removed=engine.snapshot(run.withdrawn),

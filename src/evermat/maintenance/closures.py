@@ -77,19 +77,22 @@ class ClosureModule:
 
     def derive(self, stage: Stage) -> SettledFacts:
         """All paths of external facts."""
-        external = self._external(stage, stage.positive)
-        return stage.engine.close(self.closure, external | self._edges(stage.positive))
+        engine = stage.engine
+        counted = engine.counted(self.closure.pattern)
+        external = engine.settle(counted & stage.positive)
+        return engine.close(self.closure, external | self._edges(stage.positive))
 
     def add(self, stage: Stage, delta: SettledFacts) -> SettledFacts:
         """New paths: those of all external facts that the others do not have."""
+        engine = stage.engine
         if not self._touches(delta):
-            return stage.engine.no_facts()
-        external = self._external(stage, stage.positive)
+            return engine.no_facts()
         edges = self._edges(stage.positive)
-        return stage.engine.close(
+        return engine.close(
             self.closure,
-            external | edges,
-            without=stage.engine.settle(external - delta) | edges,
+            self._external(stage) | edges,
+            without=self._external(stage, without=delta) | edges,
+            through=engine.settle(delta.within(self.region)),
         )
 
     def diff(
@@ -102,12 +105,10 @@ class ClosureModule:
         if pattern is None or pattern.relation not in changed.relations():
             return engine.no_facts()
         through = engine.settle(changed.within(self._edge_region))
-        external = self._external(stage, stage.positive)
-        edges = self._edges(stage.positive)
         return engine.close(
             self.closure,
-            external | edges,
-            without=self._certain(stage, external) | (edges - through),
+            self._external(stage) | self._edges(stage.positive),
+            without=self._certain(stage) | self._edges(stage.positive - through),
             through=through,
         )
 
@@ -118,20 +119,26 @@ class ClosureModule:
         fact here and an edge there, and must not be missed on both occasions.
 
         An external fact may be among what is returned. Paths along it then lead through
-        the deleted facts as well, but its loops do not, so that with loops nothing
-        stays that is not certain.
+        the deleted facts as well, but its loops do not: they are looked for in turn.
         """
         engine = stage.engine
         if not self._touches(delta):
             return engine.no_facts()
         gone = engine.settle(delta.within(self.region))
-        external = self._external(stage, stage.positive)
-        return engine.close(
-            self.closure,
-            external | gone | self._edges(stage.before),
-            without=self._certain(stage, external) | self._edges(stage.positive),
-            through=None if self.closure.loops else gone,
-        )
+        found = through = gone
+        while not through.is_empty():
+            closed = engine.close(
+                self.closure,
+                self._external(stage) | gone | self._edges(stage.before),
+                without=self._certain(stage) | self._edges(stage.positive),
+                through=through,
+            )
+            new = engine.settle(closed - found)
+            found = engine.settle(found | new)
+            if not self.closure.loops:
+                break
+            through = engine.settle(engine.recursive_counts.positive(new))
+        return engine.settle(found - gone)
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
         """Deleted facts to which the external facts that are left lead.
@@ -139,14 +146,11 @@ class ClosureModule:
         What follows from certain facts alone was never deleted.
         """
         engine = stage.engine
-        if not self._touches(deleted):
-            return engine.no_facts()
-        external = self._external(stage, stage.positive)
-        if engine.nonrecursive_counts.zero(external).is_empty():
+        if stage.is_certain or not self._touches(deleted):
             return engine.no_facts()
         return engine.close_among(
             self.closure,
-            external | self._edges(stage.positive),
+            self._external(stage) | self._edges(stage.positive),
             deleted.within(self.region),
         )
 
@@ -159,7 +163,7 @@ class ClosureModule:
         engine = stage.engine
         if not self._touches(facts):
             return engine.no_facts()
-        sure: Facts = self._certain(stage, self._external(stage, stage.positive))
+        sure = self._certain(stage)
         if proved is not None:
             sure |= engine.settle(proved.within(self.region))
         return engine.close_among(
@@ -171,20 +175,25 @@ class ClosureModule:
     def bodies(self, stage: Stage, facts: SettledFacts) -> SettledFacts:
         """External facts that are not certain: all others need no proof."""
         engine = stage.engine
-        if not self._touches(facts):
+        if stage.is_certain or not self._touches(facts):
             return engine.no_facts()
-        return engine.nonrecursive_counts.zero(self._external(stage, stage.positive))
+        external = engine.counted(self.closure.pattern) & stage.positive
+        return engine.nonrecursive_counts.zero(external)
 
     # -- what it reads
 
     def _touches(self, facts: SettledFacts) -> bool:
         return self.closure.pattern.relation in facts.relations()
 
-    def _external(self, stage: Stage, facts: Facts) -> SettledFacts:
-        return stage.engine.settle(stage.engine.counted(self.closure.pattern) & facts)
+    def _external(self, stage: Stage, without: SettledFacts | None = None) -> Facts:
+        """The facts with a count, apart from some."""
+        facts = stage.positive if without is None else stage.positive - without
+        return stage.engine.external(self.closure.pattern, facts)
 
-    def _certain(self, stage: Stage, external: SettledFacts) -> SettledFacts:
-        return stage.engine.nonrecursive_counts.positive(external)
+    def _certain(self, stage: Stage) -> Facts:
+        """The facts with a nonrecursive count."""
+        facts = stage.positive
+        return stage.engine.external(self.closure.pattern, facts, certain=True)
 
     def _edges(self, facts: Facts) -> Facts:
         """The edges, apart from facts of the closure itself; nothing if none."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import Captured, Engine, Facts, Snapshot
+    from evermat.algebra import Captured, Engine, Facts, SettledFacts, Snapshot
     from evermat.maintenance.closures import ClosureModule
     from evermat.maintenance.modules import Module
 
@@ -124,29 +124,33 @@ Captures = dict["Pattern", Both]
 
 
 def capture(
-    before: Sight, after: Sight, changed: frozenset[str] | None = None
+    before: Sight,
+    after: Sight,
+    changes: tuple[SettledFacts, SettledFacts] | None = None,
 ) -> Captures:
     """What is held before and after an update, as it is now.
 
     Args:
         before: the old state.
         after: the new one.
-        changed: relations that changed; None if that is not known.
+        changes: what was removed and what was added; None if that is not known.
     """
     old, new = before.closures(), after.closures()
     captures: Captures = {}
     for pattern in {**old, **new}:
         stored = Closure(ClosureKind.PLAIN, pattern)
         was, now = old.get(pattern, stored), new.get(pattern, stored)
-        if was == now and changed is not None and not _reads(was, changed):
+        if was == now and changes is not None and not _reads(was, changes):
             continue
-        captures[pattern] = Both(
-            before.capture(was),
-            after.capture(now),
-            (before.capture(stored), after.capture(stored))
-            if _constants(pattern)
-            else None,
-        )
+
+        def both(one: Closure, other: Closure) -> tuple[Captured, Captured]:
+            if one == other and changes is not None:
+                views = before.facts, after.facts
+                return before.engine.capture_both(one, *views, *changes)
+            return before.capture(one), after.capture(other)
+
+        beside = both(stored, stored) if _constants(pattern) else None
+        captures[pattern] = Both(*both(was, now), beside)
     return captures
 
 
@@ -172,8 +176,10 @@ def with_held_changes(
     )
 
 
-def _reads(closure: Closure, changed: frozenset[str]) -> bool:
+def _reads(closure: Closure, changes: tuple[SettledFacts, SettledFacts]) -> bool:
+    """Whether a closure has facts of relations that changed."""
     patterns = (closure.pattern, closure.edges)
+    changed = changes[0].relations() | changes[1].relations()
     return any(p is not None and p.relation in changed for p in patterns)
 
 

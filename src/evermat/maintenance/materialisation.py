@@ -406,7 +406,12 @@ class Materialisation(Driver[Engine]):
         if done.choice.algorithm != "dred-c" or not outcome.summary.deleted:
             return self._returning
         plans = done.job.new.plans
-        modular = {at for at, plan in enumerate(plans, start=1) if plan.modules}
+        # Without other recursive rules, what a module deletes does not come back.
+        modular = {
+            at
+            for at, plan in enumerate(plans, start=1)
+            if plan.modules and plan.recursive.rules
+        }
         return sum(
             min(stratum.overdeleted, stratum.inserted)
             for stratum in outcome.summary.strata

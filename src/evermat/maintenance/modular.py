@@ -37,7 +37,7 @@ from evermat.rule_plans import derive_counts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evermat.algebra import Counts, SettledFacts
+    from evermat.algebra import Counts, Facts, SettledFacts
     from evermat.maintenance.run import Changes, Run
     from evermat.maintenance.strata import Stratum
 
@@ -89,7 +89,7 @@ def overdelete(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
     I ∖ (D ∖ A) and I ∪ A, and no deleted fact has a nonrecursive derivation.
     """
     engine = run.engine
-    stage = _remaining(run)
+    stage = _remaining(run, stratum)
     nothing = engine.no_facts()
     own = [nothing for _ in stratum.modules]
     while True:
@@ -136,7 +136,7 @@ def rederive(run: Run, stratum: Stratum) -> list[SettledFacts]:
     deleted = engine.settle(run.deleted.within(stratum.region))
     if deleted.is_empty():
         return [deleted] * (1 + len(stratum.modules))
-    stage = _updated(run)
+    stage = _updated(run, stratum)
     return [
         engine.recursive_counts.positive(deleted),
         *(module.rederive(stage, deleted) for module in stratum.modules),
@@ -158,7 +158,7 @@ def gains(run: Run, stratum: Stratum, changes: Changes) -> list[SettledFacts]:
         for counts in gained_counts(run, stayed, new, changes):
             counters.add(counts)
             candidates.append(counts.facts)
-    stage = _updated(run)
+    stage = _updated(run, stratum)
     derived = []
     for module in stratum.modules:
         if module in stratum.new_modules:
@@ -180,7 +180,7 @@ def insert(
     which the module itself need not look at again.
     """
     engine = run.engine
-    stage = _updated(run)
+    stage = _updated(run, stratum)
     others = run.union([gained[0], rederived[0]])
     own = [
         engine.settle((one | other) - run.updated)
@@ -237,7 +237,7 @@ def maintain_searching(run: Run, stratum: Stratum) -> None:
 def delete_unproved(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
     """Delete the candidates and what depends on them, unless proved."""
     engine = run.engine
-    stage = _remaining(run)
+    stage = _remaining(run, stratum)
     search = Search(run, stratum, counted)
     while True:
         batch = engine.settle(candidates & run.remaining)
@@ -258,9 +258,14 @@ def delete_unproved(run: Run, stratum: Stratum, candidates: SettledFacts) -> Non
 # ----------------------------------------------------------------------------- views
 
 
-def _remaining(run: Run) -> Stage:
-    return Stage(run.engine, run.remaining, run.possible, run.materialised)
+def _remaining(run: Run, stratum: Stratum) -> Stage:
+    return _stage(run, stratum, run.remaining, run.possible)
 
 
-def _updated(run: Run) -> Stage:
-    return Stage(run.engine, run.updated, run.updated, run.materialised)
+def _updated(run: Run, stratum: Stratum) -> Stage:
+    return _stage(run, stratum, run.updated, run.updated)
+
+
+def _stage(run: Run, stratum: Stratum, positive: Facts, negative: Facts) -> Stage:
+    is_certain = not stratum.all_recursive.rules
+    return Stage(run.engine, positive, negative, run.materialised, is_certain)

@@ -57,12 +57,15 @@ class Stage:
         positive: the facts that rules may use.
         negative: the facts at which negated atoms fail.
         before: the facts when the update began.
+        is_certain: whether no ordinary rule of the stratum is recursive: a fact with a
+            count then has a nonrecursive one.
     """
 
     engine: Engine
     positive: Facts
     negative: Facts
     before: Facts
+    is_certain: bool = False
 
 
 class Module(Protocol):

@@ -19,6 +19,8 @@ Where to look, from the outside inwards:
 |                                | `fact_keys`                                         |
 | closures as graphs             | `closure_graphs`, `closure_pairs`,                  |
 |                                | `closure_comparison`, `captured`                    |
+| graphs that stay, searches     | `closure_indexes`, `closure_index`,                 |
+| that few changes bound         | `closure_search`, `external`, `fitting`             |
 | equal constants                | `representatives`, `clique_arrays`, `rewriting`,    |
 |                                | `images`                                            |
 | few facts that go, in two      | `withdrawals`, `component`, `kernels_names`,        |

@@ -27,6 +27,9 @@ from evermat.engines.embedded.closure_pairs import (
     pairs_of,
     paths_of,
 )
+from evermat.engines.embedded.closure_search import FEW_CHANGES, Changes
+from evermat.engines.embedded.external import External
+from evermat.engines.embedded.fitting import Fitting
 from evermat.engines.embedded.heads import distinct, find_or_append
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
@@ -36,9 +39,11 @@ from evermat.engines.embedded.wide import Counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from evermat.algebra import Closure, Facts, Monitor, Pattern
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.closure_search import Search
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.store import Store
@@ -100,6 +105,9 @@ class Closer:
         """The closure of facts, without the closure of other facts."""
         if through is not None and through.is_empty():
             return Settled({})
+        keys = self._nearby(closure, facts, without, through, only)
+        if keys is not None:
+            return self._settled(closure, keys)
         paths = self._paths(closure, facts)
         less = NO_PATHS if without is None else self._paths(closure, without)
         via = None if through is None else self._paths(closure, through)
@@ -130,7 +138,13 @@ class Closer:
         pairs = _columns(pattern, relation.table, rows)
         if closure.kind is ClosureKind.RIGHT_LINEAR:
             pairs = pairs.flipped()
-        return Settled({name: rows[has_pairs(self._paths(closure, facts), pairs)]})
+        has = None
+        if rows.size <= FEW_CHANGES:
+            with self._search(closure, facts, None, rows.size) as search:
+                has = None if search is None else search.has_pairs(pairs)
+        if has is None:
+            has = has_pairs(self._paths(closure, facts), pairs)
+        return Settled({name: rows[has]})
 
     def capture(self, closure: Closure, facts: Facts) -> CapturedPaths:
         """The closure of facts, to be read when the facts have long changed."""
@@ -138,6 +152,35 @@ class Closer:
         external = self._remembered(closure.pattern, facts)
         edges = self._remembered(closure.edges, facts)
         return CapturedPaths(self._dictionary, closure, constants, external, edges)
+
+    def capture_both(
+        self,
+        closure: Closure,
+        before: Facts,
+        after: Facts,
+        lost: SettledFacts,
+        gained: SettledFacts,
+    ) -> tuple[CapturedPaths, CapturedPaths]:
+        """The closures of two views, as far as they can differ."""
+        if closure.kind is ClosureKind.PLAIN:
+            pairs = [self._pairs(closure.pattern, each) for each in (lost, gained)]
+            parts = [(each, NO_PAIRS) for each in pairs]
+        else:
+            changes = self._changes(closure, lost), self._changes(closure, gained)
+            size = changes[0].size + changes[1].size
+            with self._search(closure, before, after, size) as search:
+                found = None if search is None else search.differing(*changes)
+            if found is None:
+                return self.capture(closure, before), self.capture(closure, after)
+            parts = found
+        constants = self._constants(closure.pattern)
+
+        def captured(external: Pairs, edges: Pairs) -> CapturedPaths:
+            return CapturedPaths(
+                self._dictionary, closure, constants, lambda: external, lambda: edges
+            )
+
+        return captured(*parts[0]), captured(*parts[1])
 
     def _remembered(self, pattern: Pattern | None, facts: Facts) -> Callable[[], Pairs]:
         """Finds what `_pairs` would find now, at any time."""
@@ -151,6 +194,59 @@ class Closer:
             return lambda: _columns(pattern, table, rows)
         find = self._store.sets.remembered_rows(facts, name)
         return lambda: _columns(pattern, table, find())
+
+    # ------------------------------------------------------------- bounded searches
+
+    def external(self, pattern: Pattern, facts: Facts, *, is_certain: bool) -> External:
+        """The facts of a pattern in a view that have a count above zero."""
+        return External(pattern, facts, is_certain)
+
+    def _nearby(
+        self,
+        closure: Closure,
+        facts: Facts,
+        without: Facts | None,
+        through: SettledFacts | None,
+        only: Pattern | None,
+    ) -> Keys | None:
+        """The pairs of `close`, where a search finds them at little cost."""
+        if only is None and without is not None and through is not None:
+            return self._near_changes(closure, facts, without, through)
+        if only is not None and without is None and through is None:
+            return self._at_ends(closure, facts, only)
+        return None
+
+    def _near_changes(
+        self, closure: Closure, facts: Facts, without: Facts, through: SettledFacts
+    ) -> Keys | None:
+        changes = self._changes(closure, through)
+        with self._search(closure, facts, without, changes.size) as search:
+            keys = None if search is None else search.compare(changes)
+        if keys is not None and self._monitor is not None:
+            relation = self._store.relations[closure.pattern.relation]
+            self._monitor.writing(closure.label, keys.size - relation.count)
+        return keys
+
+    def _at_ends(self, closure: Closure, facts: Facts, only: Pattern) -> Keys | None:
+        first, last = self._ends(closure, only)
+        if first is None and last is None:
+            return None
+        with self._search(closure, facts, None, 0) as search:
+            return None if search is None else search.pairs_at(first=first, last=last)
+
+    def _changes(self, closure: Closure, facts: SettledFacts) -> Changes:
+        """Changed facts as entries of the graph of a closure."""
+        seeds = self._pairs(closure.pattern, facts)
+        edges = seeds if closure.edges is None else self._pairs(closure.edges, facts)
+        if closure.kind is ClosureKind.RIGHT_LINEAR:
+            return Changes(seeds.flipped(), edges.flipped())
+        return Changes(seeds, edges)
+
+    def _search(
+        self, closure: Closure, facts: Facts, less: Facts | None, changes: int
+    ) -> AbstractContextManager[Search | None]:
+        indexes = self._store.closure_indexes
+        return indexes.search(closure, (facts, less), changes, self._constants)
 
     # ---------------------------------------------------------------------- graphs
 
@@ -186,18 +282,36 @@ class Closer:
             case Difference(left=left):
                 rows = self._rows(pattern, left)
                 return rows[sets.test(facts, name, rows)]
+        if isinstance(facts, External):
+            return self._external_rows(facts, pattern)
         if is_bounded(facts):
             return self._fitting(pattern, sets.rows_of(facts).get(name, NO_ROWS))
+        return self._stored_rows(pattern, facts)
+
+    def _stored_rows(self, pattern: Pattern, facts: Facts) -> Rows:
+        """The rows of a view of stored sets that a pattern fits."""
+        sets, name = self._store.sets, pattern.relation
         matching = self._matching(pattern, self._store.relations[name])
         if matching is None:
             return sets.stored_rows(facts, name)
         return matching[sets.test(facts, name, matching)]
 
+    def _external_rows(self, external: External, pattern: Pattern) -> Rows:
+        name = pattern.relation
+        if external.pattern.relation != name:
+            return NO_ROWS
+        found = self._store.sets.settled(
+            self.counted(external.pattern) & external.facts
+        )
+        if external.is_certain:
+            found = self._store.counters[NONRECURSIVE].positive(found)
+        rows = found.rows.get(name, NO_ROWS)
+        return rows if external.pattern == pattern else self._fitting(pattern, rows)
+
     def _fitting(self, pattern: Pattern, rows: Rows) -> Rows:
-        table = self._store.relations[pattern.relation].table
-        for at, wanted in self._constants(pattern).items():
-            rows = rows[table[at, rows] == wanted]
-        return rows
+        return Fitting(
+            self._store.relations[pattern.relation], self._constants(pattern)
+        )(rows)
 
     def _matching(self, pattern: Pattern, relation: Relation) -> Rows | None:
         """All rows that have the constants of a pattern, None if it has none."""

@@ -235,6 +235,12 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """The facts of a pattern of which one of the two counts is above zero."""
         return self._closer.counted(pattern)
 
+    def external(
+        self, pattern: Pattern, facts: Facts, *, certain: bool = False
+    ) -> Facts:
+        """The facts of a pattern in a view that have a count above zero."""
+        return self._closer.external(pattern, facts, is_certain=certain)
+
     def close(
         self,
         closure: Closure,
@@ -254,6 +260,12 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
     def capture(self, closure: Closure, facts: Facts) -> Captured:
         """The closure of facts, to be read when the facts have long changed."""
         return self._closer.capture(closure, facts)
+
+    def capture_both(
+        self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
+    ) -> tuple[Captured, Captured]:
+        """The closures of two views, to be compared with each other."""
+        return self._closer.capture_both(closure, before, after, *changes)
 
     @property
     def _closer(self) -> Closer:

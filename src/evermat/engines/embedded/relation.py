@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 from operator import is_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
 
+_Listener = TypeVar("_Listener")
+
 MATERIALISED = 1
 """The status bit of facts that hold."""
 EXPLICIT = 2
@@ -45,6 +47,10 @@ NONRECURSIVE, RECURSIVE = 0, 1
 """The two counters."""
 
 MOST_ROWS = 2**31 - 1
+
+MOST_UNREAD = 1 << 10
+"""After so many changes of counts, those who have not looked are told no more: they
+start from all counts when they look again."""
 
 _SLACK = 8
 """One row in so many is room for rows to come."""
@@ -120,6 +126,11 @@ class Relation:
         self.raised: dict[tuple[tuple[int, int], ...], list[Rows]] = {}
         """For constants that were asked about by `Closer.counted`: rows that had them
         and a count then, and any rows whose counts were raised since."""
+        self.raised_for: dict[object, list[Rows]] = {}
+        """For those who ask to be told: rows whose counts may have been raised since
+        they last looked."""
+        self.numbering = 0
+        """Goes on whenever rows get other numbers."""
         self.layout = relation_layout()
         """Where the arrays are, for compiled code; good while an index of the
         relation is described for as many rows as there are."""
@@ -192,8 +203,14 @@ class Relation:
 
     def note_raised(self, rows: Rows) -> None:
         """Take note that counts of rows may have been raised."""
-        for parts in self.raised.values():
-            parts.append(rows)
+        if rows.size:
+            _append_to_all(self.raised, rows)
+            _append_to_all(self.raised_for, rows)
+
+    @property
+    def tells_of_counts(self) -> bool:
+        """Whether anyone has asked to be told whose counts are raised."""
+        return bool(self.raised or self.raised_for)
 
     def counted(self, which: int, rows: Rows) -> Rows:
         """The counts of some rows, without making room for a counter never used."""
@@ -493,6 +510,8 @@ class Relation:
             index.clear()
         self._statistics = None
         self.raised.clear()
+        self.raised_for.clear()
+        self.numbering += 1
         self._accept(size, keys, rows)
 
     def recovered(self, clock: Clock) -> Relation:
@@ -595,3 +614,14 @@ class Relation:
     def index_count(self) -> int:
         """How many indexes there are."""
         return 1 + len(self._indexes)
+
+
+def _append_to_all(lists: dict[_Listener, list[Rows]], rows: Rows) -> None:
+    """Append rows to all lists, and drop those that have not been read for long."""
+    unread = []
+    for listener, parts in lists.items():
+        parts.append(rows)
+        if len(parts) > MOST_UNREAD:
+            unread.append(listener)
+    for listener in unread:
+        del lists[listener]

@@ -38,7 +38,7 @@ from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from evermat.engines.embedded.arrays import Flags, Mask, Rows, Status
     from evermat.engines.embedded.codes import Code
@@ -75,6 +75,7 @@ class Sets:
         self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
         self._growing: WeakSet[Growing] = WeakSet()
         self._sights: dict[Code, Flags] = {}
+        self._classes: dict[tuple[tuple[int, Code], ...], Flags] = {}
         self._regions = Regions(relations, dictionary)
         self.nothing = Sight(NO_FLAGS, 0, 0)
 
@@ -303,7 +304,7 @@ class Sets:
 
     def _marked(self, facts: Facts, name: str) -> Flags:
         """For each status whether a row that has it is in a view; see `is_marked`."""
-        return self.visible(self._code(facts, name, Marker(self)))
+        return self.visible(self.code(facts, name, Marker(self)))
 
     def is_marked(self, facts: Facts) -> bool:
         """Whether the status of a row tells if a view has it."""
@@ -361,7 +362,7 @@ class Sets:
             range_ = self._range(facts, name)
             if range_ is not None:
                 return Sight(NO_FLAGS, 0, range_)
-        visible = self.visible(self._code(facts, name, marker))
+        visible = self.visible(self.code(facts, name, marker))
         return Sight(visible, 0, relation.count)
 
     def visible(self, code: Code) -> Flags:
@@ -370,6 +371,18 @@ class Sets:
         if visible is None:
             visible = self._sights[code] = mark_visible({1: code})
         return visible
+
+    def classified(self, codes: Mapping[int, Code]) -> Flags:
+        """For every possible status the numbers of the views that have rows with it.
+
+        Args:
+            codes: views by number, which is one bit.
+        """
+        key = tuple(codes.items())
+        classes = self._classes.get(key)
+        if classes is None:
+            classes = self._classes[key] = mark_visible(codes or {1: 0})
+        return classes
 
     def common_code(self, facts: Facts, marker: Marker) -> Code | None:
         """A view as bits and set operations, if they are the same in all relations."""
@@ -426,7 +439,7 @@ class Sets:
             case _:
                 return True
 
-    def _code(self, facts: Facts, name: str, marker: Marker) -> Code:
+    def code(self, facts: Facts, name: str, marker: Marker) -> Code:
         """A view in one relation, as bits and set operations."""
         match facts:
             case Settled():
@@ -436,13 +449,13 @@ class Sets:
             case Within(facts=inner, region=region):
                 if region.touches(name) and name not in region.relations:
                     raise EngineUseError("rules cannot read a part of a relation")
-                return self._code(inner, name, marker) if region.touches(name) else 0
+                return self.code(inner, name, marker) if region.touches(name) else 0
             case _:
                 word, left, right = _operation(facts)
                 return (
                     word,
-                    self._code(left, name, marker),
-                    self._code(right, name, marker),
+                    self.code(left, name, marker),
+                    self.code(right, name, marker),
                 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.bits import Stored
+from evermat.engines.embedded.closure_indexes import ClosureIndexes
 from evermat.engines.embedded.cores import chosen_rows
 from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.images import Images
@@ -42,6 +43,7 @@ class Store:
         self.spare_arrays: list[CliqueArrays] = []
         self.materialised = Stored(MATERIALISED)
         self.explicit = Stored(EXPLICIT)
+        self.closure_indexes = ClosureIndexes(self.relations, self.sets)
         self.counters = (
             CounterColumn(NONRECURSIVE, self.relations, self.sets),
             CounterColumn(RECURSIVE, self.relations, self.sets),

@@ -268,7 +268,7 @@ class Triggers(Wires):
 
     def has_raised(self) -> bool:
         """Whether relations want to know whose counts were raised."""
-        return any(relation.raised for relation in self._sizes)
+        return any(relation.tells_of_counts for relation in self._sizes)
 
     def _can_reach(self, slot: int, name: str) -> bool:
         """Reach what a change of a relation reaches, if all of it has programs."""

@@ -181,6 +181,13 @@ class ReferenceEngine(SaturatesInRounds, EqualityOperators):
         }
         return Settled({pattern.relation: rows})
 
+    def external(
+        self, pattern: Pattern, facts: Facts, *, certain: bool = False
+    ) -> SettledFacts:
+        """The facts of a pattern in a view that have a count above zero."""
+        found = self.settle(self.counted(pattern) & facts)
+        return self.nonrecursive_counts.positive(found) if certain else found
+
     def close(
         self,
         closure: Closure,
@@ -215,6 +222,13 @@ class ReferenceEngine(SaturatesInRounds, EqualityOperators):
         pattern = closure.pattern
         rows = frozenset(closed_rows(closure, facts))
         return CapturedRows(pattern.relation, len(pattern.operands), rows)
+
+    def capture_both(
+        self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
+    ) -> tuple[Captured, Captured]:
+        """The closures of two views, to be compared with each other."""
+        del changes
+        return self.capture(closure, before), self.capture(closure, after)
 
     # -- data in and out
 

@@ -226,6 +226,13 @@ class SparkEngine(SaturatesInRounds, RuleOperators, EqualityOperators):
         found = Settled(settled_block(union(first, second)))
         return settle(found.within(Region.of(pattern)), self.cluster)
 
+    def external(
+        self, pattern: Pattern, facts: Facts, *, certain: bool = False
+    ) -> SettledFacts:
+        """The facts of a pattern in a view that have a count above zero."""
+        found = self.settle(self.counted(pattern) & facts)
+        return self.nonrecursive_counts.positive(found) if certain else found
+
     def close(
         self,
         closure: Closure,
@@ -256,6 +263,13 @@ class SparkEngine(SaturatesInRounds, RuleOperators, EqualityOperators):
         for pattern in (closure.pattern, closure.edges):
             if pattern is not None:
                 self.declare(pattern.relation, len(pattern.operands))
+
+    def capture_both(
+        self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
+    ) -> tuple[CapturedClosure, CapturedClosure]:
+        """The closures of two views, to be compared with each other."""
+        del changes
+        return self.capture(closure, before), self.capture(closure, after)
 
     # ------------------------------------------------------------- data in and out
 

@@ -1,0 +1,284 @@
+"""The graph of a closure, kept from one update to the next.
+
+Its entries are rows: of the facts that the closure starts from, and of its edges. A row
+gets an entry when it may belong to the graph for the first time, and keeps it. Whether
+it does is decided when a search meets it, from the row's status and counters, which are
+the state that a transaction takes back. So nothing here has to be undone when an update
+fails, is only planned, or is interrupted: the *invariant* is that each row that belongs
+to the graph has an entry, or is among the rows that are known to lack one.
+
+Where rows are renumbered, or the store is replaced, the graph is built anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.algebra import ClosureKind, Column
+from evermat.engines.embedded import kernels_bounded
+from evermat.engines.embedded.arrays import NO_ROWS
+
+if TYPE_CHECKING:
+    from evermat.algebra import Closure, Pattern
+    from evermat.engines.embedded.arrays import Flags, Ids, Places, Rows
+    from evermat.engines.embedded.fitting import Fitting
+    from evermat.engines.embedded.kernels_bounded import Entries, Lists, Marks
+    from evermat.engines.embedded.relation import Relation
+
+STALE = 1 << 16
+"""A graph is built anew when it has twice as many entries as then, and so many more."""
+
+_LAST_SEARCH = 1 << 30
+
+SOURCES, TARGETS, FORWARDS, BACKWARDS, HOPPED, MORE = range(6)
+"""The marks that nodes can have at the same time."""
+
+
+class EntrySet:
+    """The rows of a relation that may be seeds, or edges, of a graph.
+
+    Args:
+        relation: what they are rows of.
+        columns: where sources are, and where targets are.
+        fitting: chooses rows of the relation.
+        is_counted: whether only rows that have had a count are wanted.
+    """
+
+    def __init__(
+        self,
+        relation: Relation,
+        columns: tuple[int, int],
+        fitting: Fitting,
+        *,
+        is_counted: bool,
+    ) -> None:
+        self.relation = relation
+        self.columns = columns
+        self.is_counted = is_counted
+        self.fitting = fitting
+        self._covered = 0
+        self._seen: Flags = np.zeros(0, np.uint8)
+        self._numbering = relation.numbering
+        self.count = 0
+        self.heads: Lists = np.empty((2, 0), np.int32)
+        self.nexts: Lists = np.empty((2, 0), np.int32)
+        self.ends: Lists = np.empty((2, 0), np.int32)
+        self.rows: Rows = NO_ROWS
+
+    @property
+    def arrays(self) -> Entries:
+        """What the compiled loops read."""
+        return self.heads, self.nexts, self.ends, self.rows
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the rows have the numbers that they had."""
+        if self.relation.numbering != self._numbering:
+            return False
+        is_heard = not self.is_counted or self in self.relation.raised_for
+        return is_heard or not self._covered
+
+    def missing(self) -> Rows:
+        """The rows that may lack an entry, which they are about to get."""
+        relation = self.relation
+        if not self.is_counted:
+            first, self._covered = self._covered, relation.count
+            return self.fitting(np.arange(first, relation.count, dtype=np.int32))
+        if self._covered:
+            parts = relation.raised_for[self]
+            if not parts:
+                return NO_ROWS
+            rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            parts.clear()
+        else:
+            self._covered = 1
+            relation.raised_for[self] = []
+            rows = relation.counted_rows()
+        return self.fitting(rows)
+
+    def leave(self) -> None:
+        """Be told of no more rows."""
+        self.relation.raised_for.pop(self, None)
+
+    def reserve(self, nodes: int, more: int) -> None:
+        """Have room for so many nodes, and so many more entries."""
+        if nodes > self.heads.shape[1]:
+            heads = np.full((2, nodes), -1, np.int32)
+            heads[:, : self.heads.shape[1]] = self.heads
+            self.heads = heads
+        bits = self.relation.count // 8 + 1
+        if bits > self._seen.size:
+            self._seen = _longer(self._seen, 2 * bits)
+        size = self.count + more
+        if size > self.rows.size:
+            size += size // 2
+            self.rows = _longer(self.rows, size)
+            self.nexts = _wider(self.nexts, size)
+            self.ends = _wider(self.ends, size)
+
+    def add(self, rows: Rows, ids: Ids, slots: Rows, sizes: Places) -> None:
+        """Give entries to rows; there is room for them."""
+        table = self.relation.table
+        sources, targets = (table[at, rows] for at in self.columns)
+        self.count = kernels_bounded.add_entries(
+            rows,
+            sources,
+            targets,
+            self._seen,
+            ids,
+            slots,
+            sizes,
+            self.arrays,
+            self.count,
+        )
+
+    def pairs(self, chosen: Rows) -> tuple[Ids, Ids]:
+        """The sources and targets of entries."""
+        table, rows = self.relation.table, self.rows[chosen]
+        first, second = self.columns
+        return table[first, rows], table[second, rows]
+
+
+class ClosureIndex:
+    """See the module's docstring.
+
+    Attributes:
+        seeds, edges: the entries; the same where a closure is transitive.
+        side: the ways that paths go along, see `kernels_bounded`.
+        loops: which ends of a pair are linked to themselves: 1 and 2.
+        ids: the constants of the nodes.
+    """
+
+    def __init__(self, closure: Closure, seeds: EntrySet, edges: EntrySet) -> None:
+        self.seeds = seeds
+        self.edges = edges
+        is_symmetric = closure.kind is ClosureKind.SYMMETRIC
+        self.side = kernels_bounded.BOTH_WAYS if is_symmetric else 0
+        self.loops = 0
+        if closure.kind is ClosureKind.TRANSITIVE:
+            self.loops = sum(1 << at for at in closure.loops)
+        self.ids: Ids = np.empty(0, np.uint32)
+        self._slots: Rows = np.full(2, -1, np.int32)
+        self._sizes: Places = np.zeros(1, np.int64)
+        self._search = 0
+        self._marks: list[Marks] = []
+        self._built = -1
+        self._is_whole = True
+
+    @property
+    def sets(self) -> tuple[EntrySet, ...]:
+        """All sets of entries."""
+        return (self.seeds,) if self.is_one_set else (self.seeds, self.edges)
+
+    @property
+    def is_one_set(self) -> bool:
+        """Whether paths go on with what they begin with."""
+        return self.seeds is self.edges
+
+    @property
+    def relations(self) -> list[Relation]:
+        """What the entries are rows of."""
+        return [each.relation for each in self.sets]
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return sum(each.count for each in self.sets)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the graph need not be built anew."""
+        if not self._is_whole or not all(each.is_current for each in self.sets):
+            return False
+        return self._built < 0 or self.count <= 2 * self._built + STALE
+
+    def leave(self) -> None:
+        """Be told of no more rows."""
+        for each in self.sets:
+            each.leave()
+
+    def catch_up(self) -> None:
+        """Give entries to all rows that lack one."""
+        self._is_whole = False  # unless all goes well
+        for each in self.sets:
+            self._add(each, each.missing())
+        if self._built < 0:
+            self._built = self.count
+        self._is_whole = True
+
+    def add(self, entries: EntrySet, rows: Rows) -> None:
+        """Give entries to some rows that may have had no count before."""
+        self._is_whole = False
+        self._add(entries, rows)
+        self._is_whole = True
+
+    def _add(self, entries: EntrySet, rows: Rows) -> None:
+        if not rows.size:
+            return
+        self._reserve(2 * rows.size)
+        for each in self.sets:
+            each.reserve(self.ids.size, rows.size if each is entries else 0)
+        entries.add(rows, self.ids, self._slots, self._sizes)
+
+    def _reserve(self, more: int) -> None:
+        nodes = int(self._sizes[0])
+        if nodes + more <= self.ids.size:
+            return
+        size = nodes + more
+        size += size // 2
+        self.ids = _longer(self.ids, size)
+        self._slots = np.full(1 << (2 * size).bit_length(), -1, np.int32)
+        kernels_bounded.fill_slots(self.ids, nodes, self._slots)
+        self._marks = []
+
+    def nodes(self, ids: Ids) -> Rows:
+        """The nodes of constants, -1 for those that have none."""
+        nodes: Rows = np.empty(ids.size, np.int32)
+        if self.ids.size:
+            ids = np.require(ids, requirements=["C", "W"])
+            kernels_bounded.find_nodes(ids, self.ids, self._slots, nodes)
+        else:
+            nodes[:] = -1
+        return nodes
+
+    def marks(self, which: int) -> Marks:
+        """Marks of nodes, and room to list them."""
+        if not self._marks:
+            self._search = 0
+            # Memory that is never written is never really taken.
+            self._marks = [
+                (np.zeros(self.ids.size, np.int32), np.empty(self.ids.size, np.int32))
+                for _ in range(MORE + 1)
+            ]
+        return self._marks[which]
+
+    def searches(self, count: int) -> int:
+        """Numbers for some searches, the first of them."""
+        if self._search + count > _LAST_SEARCH:
+            self._marks = []
+        self.marks(SOURCES)
+        first = self._search + 1
+        self._search += count
+        return first
+
+
+def entry_columns(closure: Closure, pattern: Pattern) -> tuple[int, int]:
+    """Where sources and targets are, as paths of a closure are walked along."""
+    columns = pattern.operands.index(Column(0)), pattern.operands.index(Column(1))
+    if closure.kind is ClosureKind.RIGHT_LINEAR:
+        return columns[1], columns[0]
+    return columns
+
+
+def _longer(array: np.ndarray, size: int) -> np.ndarray:
+    longer = np.zeros(size, array.dtype)
+    longer[: array.size] = array
+    return longer
+
+
+def _wider(lists: Lists, size: int) -> Lists:
+    wider: Lists = np.empty((2, size), np.int32)
+    wider[:, : lists.shape[1]] = lists
+    return wider
