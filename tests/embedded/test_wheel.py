@@ -70,7 +70,9 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_machine_code(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     images = [name for name in names if name.endswith(".image")]
-    assert images == [f"evermat/engines/embedded/prebuilt/{kernel_cache.BASELINE}.image"]
+    assert images == [
+        f"evermat/engines/embedded/prebuilt/{kernel_cache.BASELINE}.image"
+    ]
     assert "py3-none-" in wheel.name
     assert "any" not in wheel.name
     assert not [name for name in names if name.endswith((".o", ".nbi", ".nbc"))]

@@ -103,7 +103,9 @@ class _Crew:
         self._waiting: SimpleQueue[str] = SimpleQueue()
         for unit in missing:
             self._waiting.put(unit)
-        self._files, self._environment = files, environment
+        self._files = {unit: files[unit] for unit in missing}
+        self._environment = environment
+        self._done = 0
         self._failures: list[str] = []
         self._processes: list[subprocess.Popen[str]] = []
 
@@ -116,16 +118,23 @@ class _Crew:
                 thread.start()
             while any(thread.is_alive() for thread in threads):
                 check()
-                threads[0].join(_STEP)
-                time.sleep(0 if threads[0].is_alive() else _STEP)
+                time.sleep(_STEP)
+                self._show_progress()
         finally:
             for process in self._processes:
                 process.kill()
+            self._show_progress("")
         if self._failures:
             raise CompilationError(
                 f"kernels could not be compiled: {self._failures[0]}",
                 help="see that Numba works here: python -m numba -s",
             )
+
+    def _show_progress(self, text: str | None = None) -> None:
+        """Write on a terminal how far this is, over what was written before."""
+        if sys.stderr.isatty():
+            shown = text if text is not None else f"{self._done} of {len(self._files)}"
+            print(f"\r\033[K{shown}", end="", file=sys.stderr, flush=True)  # noqa: T201
 
     def _lead(self) -> None:
         """Give units to one process, until there are no more."""
@@ -157,6 +166,7 @@ class _Crew:
         except BrokenPipeError:
             pass
         if process.stdout.readline().strip() == unit:
+            self._done += 1
             return True
         said = process.stderr.read().strip().splitlines()[-_LAST_LINES:]
         self._failures.append("\n".join([unit, *said]))
