@@ -68,9 +68,9 @@ def test_arrays_may_be_of_a_class_of_their_own(tmp_path: Path) -> None:
 def test_numbers_may_be_of_numpy() -> None:
     for count in (2, np.int64(2), np.uint8(2)):
         assert group(rows(), rows(), count, rows()).size == 3
-    for count in (2.0, "2", None):
+    for unfit in (2.0, "2", None):
         with pytest.raises(TypeError):
-            group(rows(), rows(), count, rows())
+            group(rows(), rows(), unfit, rows())
     with pytest.raises(OverflowError):
         group(rows(), rows(), 1 << 70, rows())
 

@@ -8,10 +8,14 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from evermat.engines.embedded import kernel_cache
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PROJECT = Path(__file__).resolve().parents[2]
 FIRST_ANSWER, LATER, WHOLE_RUN = 5.0, 1.0, 8.0
@@ -32,7 +36,9 @@ ANSWER = "<Change edge -1, reach -2>\n[('a',), ('c',)]\n"
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
 
-def run(command: list[str | Path], **settings: str) -> subprocess.CompletedProcess[str]:
+def run(
+    command: Sequence[str | Path], **settings: str
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **settings}
     for name in ("PYTHONPATH", kernel_cache.SETTING):
         environment.pop(name, None)
@@ -51,8 +57,8 @@ def run(command: list[str | Path], **settings: str) -> subprocess.CompletedProce
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder]
-    run([*pip, PROJECT])
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps"]
+    run([*pip, "--wheel-dir", str(folder), str(PROJECT)])
     (built,) = folder.iterdir()
     return built
 
@@ -106,8 +112,8 @@ def test_the_command_line_answers_soon(python: Path, tmp_path: Path) -> None:
     )
     evermat = python.with_name("evermat")
     start = processor_seconds()
-    command = [evermat, "run", "rules.dl", "--facts", "edge.csv", "--then", "then.toml"]
-    done = run(command, HOME=str(tmp_path))
+    command = ["run", "rules.dl", "--facts", "edge.csv", "--then", "then.toml"]
+    done = run([evermat, *command], HOME=str(tmp_path))
     assert "compiling" not in done.stderr
     assert processor_seconds() - start < WHOLE_RUN
 

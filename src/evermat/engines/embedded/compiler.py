@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., object]")
 
+_njit: Any = njit  # its stubs do not list all options
 _OPTIONS = {
     "nogil": True,
     "error_model": "numpy",
@@ -45,7 +46,7 @@ _OPTIONS = {
 }
 
 
-class _Library(numba_codegen.JITCodeLibrary):  # type: ignore[misc]
+class _Library(numba_codegen.JITCodeLibrary):
     """The code of one function and those it calls, linked and optimised later."""
 
     def finalize(self) -> None:
@@ -87,8 +88,7 @@ class NumbaCompiler:
     ) -> _Function:
         """See `runtime.Compiler`."""
         options = {**_OPTIONS, **({"forceinline": True} if inline else {})}
-        compile_: Any = njit(**options)
-        compiled: Any = compile_(function)
+        compiled: Any = _njit(**options)(function)
         template_for = compiled.get_call_template
 
         def result() -> Any:
@@ -110,8 +110,7 @@ class NumbaCompiler:
 
     def declare_part(self, function: _Function) -> _Function:
         """See `runtime.Compiler`."""
-        compile_: Any = njit(**_OPTIONS)
-        compiled: Any = compile_(function)
+        compiled: Any = _njit(**_OPTIONS)(function)
         template_for = compiled.get_call_template
 
         def template_for_any(arguments: Any, named: Any) -> Any:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import llvmlite.binding as llvm
 import numpy as np
-from numpy._core import _multiarray_umath
 
 from evermat.engines.embedded.image import C_SYMBOLS, PYTHON_SYMBOLS
 from evermat.engines.embedded.kernel_cache import objects_of_kernels
@@ -30,7 +30,7 @@ _kept: list[object] = []
 """What loaded code refers to: it stays as long as the process."""
 
 
-def compiled_kernel(module: str, name: str) -> Callable[..., Any]:
+def compiled_kernel(module: str, name: str) -> Any:  # noqa: ANN401  of any type
     """A kernel by the module that declares it, and its name."""
     with _lock:
         if not _loaded:
@@ -91,8 +91,8 @@ def _numpy_functions() -> int:
     """The address of the table of functions that NumPy has for compiled code."""
     find = ctypes.pythonapi.PyCapsule_GetPointer
     find.argtypes, find.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
-    capsule: Any = _multiarray_umath
-    return int(find(capsule._ARRAY_API, None))  # noqa: SLF001  has no other name
+    module = import_module("numpy._core._multiarray_umath")
+    return int(find(module._ARRAY_API, None))  # noqa: SLF001  has no other name
 
 
 def _mismatch(signature: bytes) -> NoReturn:

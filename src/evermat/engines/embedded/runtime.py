@@ -116,5 +116,5 @@ def _loaded(function: _Function) -> _Function:
         compiled_kernel,
     )
 
-    compiled: Any = compiled_kernel(function.__module__, function.__name__)
+    compiled: _Function = compiled_kernel(function.__module__, function.__name__)
     return compiled
