@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.engines import make_engine
-from evermat.engines.embedded import at_once, engine, flat, saturation
+from evermat.engines.embedded import at_once, backward, engine, flat, saturation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,7 @@ def treat_small_like_large(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(at_once, "MOST_FROM_SCRATCH", -1)
     patch.setattr(at_once, "MOST_FACTS", -1)
     patch.setattr(saturation, "MOST_SEEDS", -1)
+    patch.setattr(backward, "MOST_BATCH", -1)
     patch.setattr(flat, "SEVERAL", 1 << 30)
 
 

@@ -19,7 +19,8 @@ class Mutant:
     """A mistake somebody could make.
 
     Attributes:
-        module: where, below `evermat.maintenance`, or else below `evermat.engines`.
+        module: where, below `evermat.maintenance`; or else, if it has a dot, below
+            `evermat.engines`, or `evermat.algebra` where it begins with that.
         old, new: the text that is replaced, which occurs exactly once, and by what.
         algorithm: the algorithm that goes wrong.
     """
@@ -33,8 +34,10 @@ class Mutant:
 
 def plant(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the changed source text in place of the module's functions and methods."""
-    place = "engines" if "." in mutant.module else "maintenance"
-    module = importlib.import_module(f"evermat.{place}.{mutant.module}")
+    name = mutant.module
+    if not name.startswith("algebra."):
+        name = f"engines.{name}" if "." in name else f"maintenance.{name}"
+    module = importlib.import_module(f"evermat.{name}")
     source = inspect.getsource(module)
     assert source.count(mutant.old) == 1, "the code has changed: adapt the mutant"
     changed: dict[str, object] = {"__name__": module.__name__}

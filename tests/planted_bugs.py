@@ -21,7 +21,7 @@ from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE, Relation
 from evermat.engines.embedded.representatives import Cliques
-from evermat.engines.embedded.saturation import Rounds
+from evermat.engines.embedded.saturation import CompiledRounds
 from evermat.engines.embedded.settled import RowCounts
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _losing_compiled_decrements(which: int) -> Callable[..., Any]:
     """The same in compiled rounds."""
 
     def wrong(finish: Callable[..., Any]) -> Callable[..., Any]:
-        def finish_wrongly(self: Rounds, *given: Any) -> None:
+        def finish_wrongly(self: CompiledRounds, *given: Any) -> None:
             finish(self, *given)
             store = self._engine.store
             first: dict[tuple[str, int], int] = {}
@@ -264,13 +264,13 @@ BUGS: dict[str, Bug] = {
         CounterColumn, "_change", _losing_decrements(NONRECURSIVE)
     ),
     "C_nr is counted down once for several instances, compiled": Bug(
-        Rounds, "_take_over", _losing_compiled_decrements(NONRECURSIVE)
+        CompiledRounds, "_take_over", _losing_compiled_decrements(NONRECURSIVE)
     ),
     "C_r is counted down once for several instances": Bug(
         CounterColumn, "_change", _losing_decrements(RECURSIVE)
     ),
     "C_r is counted down once for several instances, compiled": Bug(
-        Rounds, "_take_over", _losing_compiled_decrements(RECURSIVE)
+        CompiledRounds, "_take_over", _losing_compiled_decrements(RECURSIVE)
     ),
     "a negated change is skipped beside a positive one": Bug(
         at_once, "_deltas", _skipping_negated

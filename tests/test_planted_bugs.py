@@ -24,7 +24,7 @@ SHOWN_BY = {
     "C_r is counted down once for several instances": "shared supports 13",
     "C_r is counted down once for several instances, compiled": "shared supports 70",
     "a negated change is skipped beside a positive one": "shared supports 18",
-    "counters of a whole update are not undone": "shared supports 59",
+    "counters of compiled rounds are not undone": "shared supports 59",
     "the last change of a counter is not undone": "shared supports 1",
     "relations of an undone update stay": "shared supports 18",
     "a row stays marked after its transaction": "shared supports 13",

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.engines.embedded import whole_updates
+from evermat.engines.embedded.engine import EmbeddedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from evermat.algebra import Rounds, Saturation
+    from evermat.algebra.saturation import OnRounds
+
 
 @pytest.fixture
-def carried_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """For each update whether it was carried out as a whole."""
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """For each saturation that had rounds whether compiled code ran all of them."""
     answers: list[bool] = []
-    run = whole_updates.WholeUpdates.run
+    saturate = EmbeddedEngine.saturate
 
-    def spy(self: whole_updates.WholeUpdates, *given: object) -> object:
-        done = run(self, *given)  # type: ignore[arg-type]
-        answers.append(done is not None)
-        return done
+    def spy(self: EmbeddedEngine, task: Saturation, on_rounds: OnRounds) -> None:
+        known: list[Rounds] = []
 
-    monkeypatch.setattr(whole_updates.WholeUpdates, "run", spy)
+        def note(rounds: Rounds) -> None:
+            known.append(rounds)
+            on_rounds(rounds)
+
+        saturate(self, replace(task), note)
+        if known:
+            answers.append(all(rounds.are_compiled for rounds in known))
+
+    monkeypatch.setattr(EmbeddedEngine, "saturate", spy)
     yield answers
     assert answers

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.engine_abilities import can_divide
-from evermat.maintenance import dred_counting, materialisation
+from evermat.maintenance import materialisation
 from evermat.maintenance import watch as watch_module
 from evermat.maintenance.choose import (
     Choice,
@@ -284,10 +284,6 @@ def test_attempt_that_is_given_up(
     chain = [(i, i + 1) for i in range(30)]
     example = Example(engine, REACHABILITY, edge=chain)
     monkeypatch.setattr(materialisation, "choose", impatient)
-    # What an engine does all by itself is over before patience can run out.
-    monkeypatch.setattr(
-        dred_counting, "is_carried_out", lambda _run, counting: not counting
-    )
     outcome = example.update(
         delete={"edge": [(14, 15)]}, insert={"new": [(1, 2)]}, algorithm="auto"
     )
@@ -317,9 +313,6 @@ def test_deletion_that_begins_with_a_part(
     edges = [(i, j) for i in range(30) for j in (i + 1, i + 3)]
     example = Example(engine, REACHABILITY, edge=edges)
     monkeypatch.setattr(materialisation, "choose", doubtful)
-    monkeypatch.setattr(
-        dred_counting, "is_carried_out", lambda _run, counting: not counting
-    )
     gone = [(i, i + 1) for i in range(0, 30, 2)] + [(i, i + 3) for i in range(9, 13)]
     outcome = example.update(delete={"edge": gone}, algorithm="auto")
     divides = can_divide(engine)

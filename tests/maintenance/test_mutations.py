@@ -12,6 +12,7 @@ from itertools import chain
 
 import pytest
 
+from evermat.algebra import proving, saturation
 from evermat.engines import make_engine
 from evermat.maintenance import (
     affected,
@@ -24,7 +25,6 @@ from evermat.maintenance import (
     requests,
     rule_updates,
 )
-from evermat.maintenance.backward_forward import Search
 from evermat.maintenance.run import Run
 from planting import Mutant, plant
 from skeletons import half_checked, scenario
@@ -136,6 +136,31 @@ MUTANTS = (
         algorithm="bf",
     ),
     Mutant(
+        "a saturation overlooks what its first rules derive",
+        saturation.apply_first,
+        lambda apply_rules, engine, task, application: apply_rules(
+            engine, task, application
+        ),
+        lambda apply_rules, engine, task, application: (
+            (apply_rules(engine, task, application), engine.no_facts())[1]
+        ),
+        algorithm="dred",
+    ),
+    Mutant(
+        "a saturation admits what is there already",
+        saturation.apply_round,
+        lambda candidates, task: candidates - task.unless,
+        lambda candidates, task: candidates - task.into,
+        algorithm="dred-c",
+    ),
+    Mutant(
+        "derivations that are lost are counted up",
+        saturation.apply_rules,
+        lambda task: task.is_deletion,
+        lambda: False,
+        algorithm="dred-c",
+    ),
+    Mutant(
         "new facts below are not seen through negation",
         affected._gained,
         lambda Views, run, changes: Views(
@@ -178,48 +203,39 @@ MUTANTS = (
     ),
     Mutant(
         "B/F takes checked facts for proved ones",
-        Search.check,
-        lambda batch, self: batch - self.proved,
-        lambda batch, self: batch - self.checked,
+        proving._Levels.check,
+        lambda batch, search: batch - search.proved,
+        lambda batch, search: batch - search.checked,
         algorithm="bf",
     ),
     Mutant(
         "B/F forgets delayed facts",
-        Search._saturate,
-        lambda facts, self, sure: facts & self.delayed | sure,
+        proving._Levels._saturate,
+        lambda facts, search, sure: facts & search.delayed | sure,
         lambda sure: sure,
         algorithm="bf-c",
     ),
     Mutant(
         "B/F keeps half-checked facts when a search ends early",
-        Search.check,
-        lambda self, visited: self.checked.discard(visited - self.proved),
+        proving._Levels.check,
+        lambda search, visited: search.checked.discard(visited - search.proved),
         algorithm="bf-c",
     ),
     Mutant(
         "B/F proves facts from facts that are not proved",
-        Search._following,
-        lambda derive, run, stratum, delta, self: derive(
-            run.engine,
-            stratum.recursive.delta,
-            positive=run.remaining,
-            negative=run.possible,
-            delta_positive=delta,
-            local=self.proved,
+        proving._Levels._following,
+        lambda Views, search, delta: Views(
+            search.positive, search.negative, delta, local=search.proved
         ),
-        lambda derive, run, stratum, delta: derive(
-            run.engine,
-            stratum.recursive.delta,
-            positive=run.remaining,
-            negative=run.possible,
-            delta_positive=delta,
-        ),
+        lambda Views, search, delta: Views(search.positive, search.negative, delta),
         algorithm="bf",
     ),
     Mutant(
         "B/F looks one step back only",
-        Search.check,
-        lambda engine, self, todo: engine.settle(self._bodies(todo) - self.checked),
+        proving._Levels.check,
+        lambda engine, self, todo, search: engine.settle(
+            self._bodies(todo) - search.checked
+        ),
         lambda engine: engine.no_facts(),
         algorithm="bf",
     ),
@@ -232,8 +248,8 @@ MUTANTS = (
     ),
     Mutant(
         "B/F asks for proofs of facts that no rule derives",
-        Search._saturate,
-        lambda self: not self.stratum.is_closed,
+        proving._Levels._saturate,
+        lambda search: search.region is not None,
         lambda: False,
         algorithm="bf",
     ),

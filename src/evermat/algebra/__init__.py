@@ -23,6 +23,12 @@ match, patterns that must not, computations, and inline rows. Each pattern has a
 that says which view it reads, which is how one rule is split by the position that
 changed. A query yields a multiset: one head fact for each match.
 
+**Saturation.** `engine.saturate` applies rules until nothing is new: the one loop of
+all forward algorithms. `saturation` defines it by the other operators.
+
+**Proving.** `engine.prove` finds out which facts have a derivation that survives, by
+backward chaining. `proving` defines it by the other operators.
+
 Contract of an engine, each point with a test in `tests/algebra`:
 
 1. Sets have set semantics; counts are exact: each match of a query is counted once.
@@ -33,6 +39,8 @@ Contract of an engine, each point with a test in `tests/algebra`:
    `rollback` restores facts, explicit facts and counters.
 6. What a journal is told adds up to what is stored, and `reinstate` brings it back.
 7. Order never matters, neither of rows nor of queries.
+8. `saturate` leaves the facts and counts that its definition in `saturation` leaves.
+9. `prove` returns the facts that its definition in `proving` returns.
 """
 
 from __future__ import annotations
@@ -65,6 +73,13 @@ from evermat.algebra.facts import (
     is_bounded,
     require_bounded,
 )
+from evermat.algebra.proving import (
+    OwnSupport,
+    ProofSearch,
+    ProofWork,
+    ProvesInLevels,
+    prove,
+)
 from evermat.algebra.queries import (
     Apply,
     Column,
@@ -82,6 +97,7 @@ from evermat.algebra.queries import (
 )
 from evermat.algebra.saturation import (
     Application,
+    Rounds,
     SaturatesInRounds,
     Saturation,
     apply_first,
@@ -113,12 +129,17 @@ __all__ = [
     "Journal",
     "Monitor",
     "Operand",
+    "OwnSupport",
     "Pattern",
+    "ProofSearch",
+    "ProofWork",
+    "ProvesInLevels",
     "Query",
     "QuerySet",
     "Region",
     "Require",
     "Role",
+    "Rounds",
     "SaturatesInRounds",
     "Saturation",
     "SettledFacts",
@@ -133,6 +154,7 @@ __all__ = [
     "apply_rules",
     "apply_step",
     "is_bounded",
+    "prove",
     "require_bounded",
     "saturate",
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         SettledFacts,
         StoredFacts,
     )
+    from evermat.algebra.proving import ProofSearch, ProofWork
     from evermat.algebra.queries import Pattern, Query, QuerySet, Views
     from evermat.algebra.saturation import OnRounds, Saturation
 
@@ -142,6 +143,18 @@ class Engine(Protocol):
         """Apply rules until no candidate is admitted any more: see `saturation`.
 
         Unless the task is watched, several rounds may be told at once.
+        """
+
+    def prove(
+        self,
+        search: ProofSearch,
+        facts: SettledFacts,
+        work: ProofWork,
+        on_rounds: OnRounds,
+    ) -> SettledFacts:
+        """Search for derivations of facts; returns those that have none: see `proving`.
+
+        Unless the search is watched, several rounds may be told at once.
         """
 
     def answer(self, query: Query, views: Views) -> pa.Table:

@@ -16,7 +16,7 @@ something better has its own; `tests/algebra/test_saturation.py` compares the tw
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,22 @@ if TYPE_CHECKING:
     from evermat.algebra.facts import Counters, Facts, GrowingFacts, SettledFacts
     from evermat.algebra.queries import QuerySet, Views
 
-    OnRounds = Callable[[int, int], None]
-    """Is told of rounds that are over: how many, and how many facts they admitted."""
+    OnRounds = Callable[["Rounds"], None]
+    """Is called after every round, or after several of them."""
+
+
+class Rounds(NamedTuple):
+    """Rounds that are over.
+
+    Attributes:
+        number: how many.
+        facts: how many facts they admitted.
+        are_compiled: whether compiled code ran them from one to the next.
+    """
+
+    number: int
+    facts: int
+    are_compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +70,12 @@ class Saturation:
             candidates as well.
         step: rules that are applied to the admitted facts of each round, which they
             read as a positive change; without them there is one round.
-        is_deletion: whether derivations are subtracted from counters instead of added,
-            and admitted facts join `into` after the rules were applied to them, not
-            before. An instance may use two facts that fall in the same round, and must
-            be found all the same.
-        enters_first: overrides the latter.
+        is_deletion: whether derivations are subtracted from counters instead of added.
+        enters_first: whether admitted facts join `into` before the rules are applied to
+            them, and not after. Where the rules read what is not in `into`, facts must
+            join it afterwards: an instance may use two facts of the same round.
         zero: only candidates with the count zero are admitted.
-        is_watched: whether every round is to be told, and can be stopped.
+        is_watched: whether `on_rounds` must be called after every single round.
     """
 
     seeds: SettledFacts
@@ -102,7 +115,7 @@ def apply_round(
         return None
     if task.enters_first:
         task.into.add(delta)
-    on_rounds(1, delta.size())
+    on_rounds(Rounds(1, delta.size()))
     return apply_step(engine, task, delta)
 
 

@@ -1,14 +1,15 @@
 """B/F: the Backward/Forward algorithm.
 
 Source: [motik2015], as Algorithm 3 of [hu2018] without its counters. CHECK is recursive
-there; here it works on sets of facts, one level of the search at a time.
+there; here it is `Engine.prove`, which may work on one fact after the other, or on sets
+of facts, one level of the search at a time.
 
 Notation (left: the paper; right: this file)
 
-    C; P; Y      `search.checked`; `search.proved`; `search.delayed`
+    C; P; Y      `task.checked`; `task.proved`; `task.delayed` of a `Search`
     N_D; Δ_D     `candidates`; `delta`
-    N_P; Δ_P     `candidates`; `delta` in `saturate`
     O^{<s}       what atoms that are not local match
+    CHECK        `Search.check`
 
 Unlike DRed, nothing is deleted that still holds: before a fact goes, B/F looks
 backwards for facts it could follow from, and forwards from those of them that certainly
@@ -17,9 +18,11 @@ hold. A search costs more for each fact, and pays where overdeletion would run f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from evermat.algebra import OwnSupport, ProofSearch
 from evermat.maintenance.affected import lost
 from evermat.maintenance.derivations import holding
 from evermat.maintenance.dred import gains
@@ -27,9 +30,8 @@ from evermat.maintenance.modules import Stage
 from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from evermat.algebra import Facts, GrowingFacts, SettledFacts
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.maintenance.modules import Module
     from evermat.maintenance.run import Run
     from evermat.maintenance.strata import Stratum
 
@@ -46,7 +48,7 @@ def maintain(run: Run) -> None:
                     *lost(run, stratum.recursive, changes),
                 ]
             )
-        search = Search(run, stratum, holds_by_itself)
+        search = Search(run, stratum, own_support(run, stratum))
         delete_unproved(run, stratum, candidates, search)
         with run.forwards("insert"):
             run.insert(
@@ -82,10 +84,14 @@ def delete_unproved(
         run.delete(delta)
 
 
-def holds_by_itself(run: Run, stratum: Stratum, facts: SettledFacts) -> Facts:
-    """Those of the facts that are given, or derived from lower strata."""
-    with run.backwards("check"):
-        return holding(run, facts, stratum.nonrecursive)
+def own_support(run: Run, stratum: Stratum) -> OwnSupport:
+    """Facts are given, or derived from lower strata."""
+    rules = stratum.nonrecursive
+    return OwnSupport(
+        lambda facts: holding(run, facts, rules),
+        explicit=run.explicit,
+        rules=rules.rederive if rules.rules else None,
+    )
 
 
 class Search:
@@ -94,131 +100,55 @@ class Search:
     Where no rule is recursive, nothing has to be remembered, so there are no sets.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        stratum: Stratum,
-        holds_by_itself: Callable[[Run, Stratum, SettledFacts], Facts],
-    ) -> None:
+    def __init__(self, run: Run, stratum: Stratum, support: OwnSupport) -> None:
         self.run = run
         self.stratum = stratum
-        self.holds_by_itself = holds_by_itself
-        self._stage = Stage(run.engine, run.remaining, run.possible, run.materialised)
+        self.support = support
 
     @cached_property
-    def checked(self) -> GrowingFacts:
-        """Facts whose derivations were looked into.
-
-        Those that are not proved have only derivations through such facts, so none.
-        """
-        return self.run.engine.growing()
-
-    @cached_property
-    def proved(self) -> GrowingFacts:
-        """Checked facts that hold after the deletion."""
-        return self.run.engine.growing()
-
-    @cached_property
-    def delayed(self) -> GrowingFacts:
-        """Facts that hold too, but that nobody asked about so far."""
-        return self.run.engine.growing()
+    def task(self) -> ProofSearch:
+        """The search with the sets C, P and Y."""
+        run, stratum, engine = self.run, self.stratum, self.run.engine
+        stage = Stage(engine, run.remaining, run.possible, run.materialised)
+        return ProofSearch(
+            run.remaining,
+            run.possible,
+            stratum.recursive if stratum.recursive.rules else None,
+            self.support,
+            checked=engine.growing(),
+            proved=engine.growing(),
+            delayed=engine.growing(),
+            region=None if stratum.is_closed else stratum.region,
+            modules=[SearchedModule(module, stage) for module in stratum.modules],
+            is_watched=run.watch.is_strict,
+        )
 
     def without_proof(self, batch: SettledFacts) -> SettledFacts:
         """Facts that do not hold by themselves: CHECK where no rule is recursive."""
         run, engine = self.run, self.run.engine
-        sure = engine.settle(self.holds_by_itself(run, self.stratum, batch))
+        with run.backwards("check"):
+            sure = engine.settle(self.support.ask(batch))
         run.report.proved += sure.size()
         delta = engine.settle(batch - sure)
         run.round(delta)
         return delta
 
     def check(self, batch: SettledFacts) -> SettledFacts:
-        """Look for derivations of a batch of facts; returns those without (CHECK).
+        """Look for derivations of a batch of facts; returns those without (CHECK)."""
+        return self.run.prove(self.task, batch)
 
-        A level of the search holds the body facts of the level before. The search ends
-        when there is nothing left to look into, or nothing left to prove; in the latter
-        case the facts that were not looked into thoroughly are forgotten again.
-        """
-        engine = self.run.engine
-        visited = engine.growing()
-        todo = engine.settle(batch - self.checked)
-        unproved = todo
-        while not todo.is_empty():
-            self.checked.add(todo)
-            visited.add(todo)
-            self._saturate(todo)
-            unproved = engine.settle(unproved - self.proved)
-            if unproved.is_empty():
-                self.checked.discard(visited - self.proved)
-                break
-            todo = engine.settle(self._bodies(todo) - self.checked)
-        return engine.settle(batch - self.proved)
 
-    def _bodies(self, facts: SettledFacts) -> SettledFacts:
-        """Body facts that atoms of the stratum match in instances with these heads."""
-        run = self.run
-        facts = run.engine.settle(facts - self.proved)
-        with run.backwards("check"):
-            bodies = [
-                module.bodies(self._stage, facts) for module in self.stratum.modules
-            ]
-            if self.stratum.recursive.rules:
-                bodies.append(
-                    derive(
-                        run.engine,
-                        self.stratum.recursive.backward,
-                        positive=run.remaining,
-                        negative=run.possible,
-                        delta_positive=facts,
-                    )
-                )
-        return run.union(bodies)
+@dataclass(frozen=True, slots=True)
+class SearchedModule:
+    """A module as it takes part in the search of a stratum."""
 
-    def _saturate(self, facts: SettledFacts) -> None:
-        """Prove those of the facts that hold by themselves, and what follows.
+    module: Module
+    stage: Stage
 
-        Afterwards every instance with all its body facts of this stratum among the
-        proved ones has its head among the proved or the delayed facts.
-        """
-        run, engine = self.run, self.run.engine
-        sure = self.holds_by_itself(run, self.stratum, facts)
-        if not self.stratum.is_closed:
-            # Facts that the stratum's rules do not derive are body facts all the same
-            # where an atom such as `[?x, ?p, ?y]` matches them; these stay.
-            sure |= facts - facts.within(self.stratum.region)
-        for module in self.stratum.modules:
-            sure |= module.prove(self._stage, facts, self.proved)
-        candidates = engine.settle((facts & self.delayed) | sure)
-        with run.forwards("saturate"):
-            while True:
-                delta = engine.settle((candidates & self.checked) - self.proved)
-                self.delayed.add(engine.settle(candidates - self.checked))
-                if delta.is_empty():
-                    return
-                self.proved.add(delta)
-                run.report.proved += delta.size()
-                run.round(delta)
-                candidates = self._following(delta)
+    def bodies(self, facts: SettledFacts) -> Facts:
+        """Facts that the facts may follow from."""
+        return self.module.bodies(self.stage, facts)
 
-    def _following(self, delta: SettledFacts) -> SettledFacts:
-        """What newly proved facts prove in turn."""
-        run, stratum = self.run, self.stratum
-        proofs = []
-        if stratum.modules:
-            unproved = run.engine.settle(self.checked - self.proved)
-            proofs = [
-                module.prove(self._stage, unproved, self.proved)
-                for module in stratum.modules
-            ]
-        if stratum.recursive.rules:
-            proofs.append(
-                derive(
-                    run.engine,
-                    stratum.recursive.delta,
-                    positive=run.remaining,
-                    negative=run.possible,
-                    delta_positive=delta,
-                    local=self.proved,
-                )
-            )
-        return run.union(proofs)
+    def prove(self, facts: SettledFacts, proved: Facts) -> Facts:
+        """Those of the facts that surely hold, or follow from proved ones."""
+        return self.module.prove(self.stage, facts, proved)

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evermat.algebra import OwnSupport
 from evermat.maintenance.affected import gaining, lost, lost_counts
 from evermat.maintenance.backward_forward import Search, delete_unproved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evermat.algebra import Application, Facts, SettledFacts
+    from evermat.algebra import Application, SettledFacts
     from evermat.maintenance.run import Changes, Run
     from evermat.maintenance.strata import Stratum
 
@@ -37,7 +38,7 @@ def maintain(run: Run) -> None:
         changes = run.changes()
         with run.forwards("delete"):
             candidates = losses(run, stratum, changes)
-        search = Search(run, stratum, counted)
+        search = Search(run, stratum, counted_support(run))
         delete_unproved(run, stratum, candidates, search)
         with run.forwards("insert"):
             run.insert(
@@ -47,10 +48,10 @@ def maintain(run: Run) -> None:
             )
 
 
-def counted(run: Run, stratum: Stratum, facts: SettledFacts) -> Facts:
-    """Those of the facts that are given, or derived from lower strata (l. 79)."""
-    del stratum
-    return run.engine.nonrecursive_counts.positive(facts)
+def counted_support(run: Run) -> OwnSupport:
+    """Facts that are given, or derived from lower strata, have a count (l. 79)."""
+    counter = run.engine.nonrecursive_counts
+    return OwnSupport(counter.positive, counter=counter)
 
 
 def losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from evermat.maintenance.affected import gained_counts, lost_counts
 from evermat.maintenance.backward_forward import Search
-from evermat.maintenance.backward_forward_counting import counted
+from evermat.maintenance.backward_forward_counting import counted_support
 from evermat.maintenance.modules import Stage, from_others
 from evermat.rule_plans import derive_counts
 
@@ -238,7 +238,7 @@ def delete_unproved(run: Run, stratum: Stratum, candidates: SettledFacts) -> Non
     """Delete the candidates and what depends on them, unless proved."""
     engine = run.engine
     stage = _remaining(run, stratum)
-    search = Search(run, stratum, counted)
+    search = Search(run, stratum, counted_support(run))
     while True:
         batch = engine.settle(candidates & run.remaining)
         if batch.is_empty():

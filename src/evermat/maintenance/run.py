@@ -23,7 +23,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from evermat.algebra import Application, Saturation, Views, apply_first
+from evermat.algebra import Application, ProofWork, Saturation, Views, apply_first
 from evermat.engine_abilities import can_divide
 from evermat.maintenance.updates import StratumReport
 
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         Engine,
         Facts,
         GrowingFacts,
+        ProofSearch,
         QuerySet,
+        Rounds,
         SettledFacts,
     )
     from evermat.maintenance.strata import Strata, Stratum
@@ -222,15 +224,32 @@ class Run:
         """Apply rules until nothing is new; how many facts were admitted."""
         admitted = 0
 
-        def note(rounds: int, facts: int) -> None:
+        def note(rounds: Rounds) -> None:
             nonlocal admitted
-            admitted += facts
-            self.report.rounds += rounds
-            self.watch.round(self.report.rounds, facts)
+            admitted += rounds.facts
+            self.report.rounds += rounds.number
+            self.report.compiled_rounds += rounds.number * rounds.are_compiled
+            self.watch.round(self.report.rounds, rounds.facts)
 
         self._is_stale = True
         self.engine.saturate(task, note)
         return admitted
+
+    def prove(self, search: ProofSearch, facts: SettledFacts) -> SettledFacts:
+        """Search for derivations of facts; returns those that have none."""
+        report, work = self.report, ProofWork()
+
+        def note(rounds: Rounds) -> None:
+            report.rounds += rounds.number
+            report.compiled_rounds += rounds.number * rounds.are_compiled
+            self.watch.round(report.rounds, rounds.facts)
+
+        with self._timed("check"):
+            unproved = self.engine.prove(search, facts, work, note)
+        report.proved += work.proved
+        report.forward_instances += work.forward
+        report.backward_instances += work.backward
+        return unproved
 
     def _portions(self, task: Saturation) -> Iterator[Saturation]:
         """A deletion as a whole, or a part of it first, to see how far it reaches.

@@ -69,6 +69,7 @@ class StratumReport:
         rederived: overdeleted facts that one step brings back.
         proved: facts for which a surviving derivation was found before deleting.
         inserted: facts that were added, rederived ones included.
+        compiled_rounds: how many of the rounds compiled code ran from one to the next.
         seconds: time by phase.
     """
 
@@ -80,7 +81,17 @@ class StratumReport:
     rederived: int = 0
     proved: int = 0
     inserted: int = 0
+    compiled_rounds: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Whether rounds were `compiled`, or `batched`: operator by operator."""
+        if not self.rounds:
+            return ""
+        if not self.compiled_rounds:
+            return "batched"
+        return "compiled" if self.compiled_rounds == self.rounds else "mixed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ Where to look, from the outside inwards:
 | what rules derive, put in rows | `heads`, `in_order`, `wide`, `sorting`, `merging`,  |
 |                                | `fresh_rows`                                        |
 | small rounds in one call       | `at_once`, `programs`, `proving`                    |
-| whole small updates in one     | `whole_updates`, `one_update`, `wiring`,            |
-|                                | `fact_keys`                                         |
+| small fixpoints in one call    | `saturation`, `backward`, `wiring`, `fact_keys`     |
 | closures as graphs             | `closure_graphs`, `closure_pairs`,                  |
 |                                | `closure_comparison`, `captured`                    |
 | graphs that stay, searches     | `closure_indexes`, `closure_index`,                 |

@@ -18,11 +18,13 @@ from evermat.algebra import (
     EngineUseError,
     SettledFacts,
     Within,
+    prove,
     saturate,
 )
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.at_once import AtOnce
+from evermat.engines.embedded.backward import Prover
 from evermat.engines.embedded.bits import Growing, Stored
 from evermat.engines.embedded.closure import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
         Journal,
         Monitor,
         Pattern,
+        ProofSearch,
+        ProofWork,
         Saturation,
     )
     from evermat.algebra.saturation import OnRounds
@@ -109,6 +113,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.plans = Plans(store, self.inline)
         self.at_once = AtOnce(self.plans)
         self._saturator = Saturator(self)
+        self._prover = Prover(self)
         self._withdrawals: Withdrawals | None = None
 
     # ------------------------------------------------------------------- relations
@@ -198,6 +203,21 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
             saturate(self, task, on_rounds)
         else:
             self._saturator.saturate(task, on_rounds)
+
+    def prove(
+        self,
+        search: ProofSearch,
+        facts: SettledFacts,
+        work: ProofWork,
+        on_rounds: OnRounds,
+    ) -> SettledFacts:
+        """Search for derivations of facts; returns those that have none."""
+        if not search.is_watched:
+            some = cast("Settled", facts)
+            found = self._prover.prove(search, some, work, on_rounds)
+            if found is not None:
+                return found
+        return prove(self, search, facts, work, on_rounds)
 
     def withdraw(
         self,
@@ -450,6 +470,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """Make programs anew: they may mention relations that are no more."""
         self.plans.forget_programs()
         self._saturator.forget()
+        self._prover.forget()
         if self._withdrawals is not None:
             self._withdrawals.forget()
 

@@ -12,19 +12,29 @@ from evermat.engines.embedded.kernels_changes import join_keys, split_keys
 from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from evermat.engines.embedded.arrays import Keys
     from evermat.engines.embedded.store import Store
     from evermat.engines.embedded.wiring import Wires
 
 
-def keys_of(facts: Settled, store: Store, wires: Wires) -> Keys:
-    """The keys of facts."""
+def keys_of(
+    facts: Settled, store: Store, wires: Wires, only: Collection[str] | None = None
+) -> Keys:
+    """The keys of facts, if need be of some relations only."""
     if facts.is_empty():
         return NO_KEYS
     flat = facts.flat(store.relations)
-    numbers = np.array([wires.numbers[name] for name in flat.names], np.int64)
-    keys: Keys = np.empty(flat.rows.size, np.uint64)
-    join_keys(flat.lines, flat.rows, numbers, keys)
+    names, lines, size = flat.names, flat.lines, flat.rows.size
+    if only is not None:
+        wanted = [at for at, name in enumerate(names) if name in only]
+        if len(wanted) < len(names):
+            names, lines = [names[at] for at in wanted], flat.lines[wanted]
+            size = int((lines[:, 2] - lines[:, 1]).sum())
+    numbers = np.array([wires.numbers[name] for name in names], np.int64)
+    keys: Keys = np.empty(size, np.uint64)
+    join_keys(lines, flat.rows, numbers, keys)
     return keys
 
 

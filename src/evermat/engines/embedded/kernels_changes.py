@@ -1,9 +1,9 @@
 """What compiled updates work on, and the steps that all of them are made of.
 
 An update of few facts is carried out stratum by stratum and round by round without a
-step of Python between them: by counts (`kernels_updates`), or by looking for proofs
-(`kernels_proofs`). Facts are keys: the number of a relation in the upper half, a row in
-the lower one.
+step of Python between them: forwards (`kernels_fixpoint`), or by looking for proofs
+(`kernels_backward`). Facts are keys: the number of a relation in the upper half, a row
+in the lower one.
 
 Rules run as programs of `kernels_programs`.
 """
@@ -35,54 +35,20 @@ DELETED, ADDED, CHANGED, CHANGED_ABSENT, CHECKED, PROVED, DELAYED = range(7)
 """Status bits: the two sets that an update fills, and the two changes that queries
 read; the rest is for proofs only."""
 
-BEFORE, REMAINING, UPDATED, PROVING, EXPLICIT = range(5)
-"""What queries may see: the facts before the update, those of them that are not known
-to be lost, and the new facts as far as they are known; what they may see while facts of
-a stratum are proved by others. And which facts are given after the update."""
-
-NONRECURSIVE, RECURSIVE, REDERIVE, BACKWARD = range(4)
-"""The sorts of queries that a stratum has: for the changes that two sorts of rules
-read, which have a counter each; for heads of nonrecursive rules; and from heads of
-recursive rules to the facts that they may follow from."""
-
-SORTS = 4
-
-STRATUM, PHASE, DELETIONS, ADDITIONS, CANDIDATES, LOGGED, CHUNKS, FRESH, PATIENCE = (
-    range(9)
+CANDIDATES, LOGGED, CHUNKS, FRESH, PATIENCE, MATCHES, HAS_COUNTERS = (
+    4,
+    5,
+    6,
+    7,
+    8,
+    10,
+    13,
 )
-"""Where the update is: the stratum and what is done in it, then how much of each list
-is used, and how many rows may still be looked at."""
-
-FRESH_NONRECURSIVE, MATCHES = 9, 10
-"""How much of `fresh` nonrecursive rules have written, and all matches so far."""
-
-OLD_DELETIONS, OLD_ADDITIONS = 11, 12
-"""How long the lists were when the stratum began."""
-
-HAS_COUNTERS, IS_CHECKED, IS_DELAYED = 13, 14, 15
-"""Whether derivations are counted; if not, how much of two more lists is used."""
+"""Where the work is, in its state: how much of each list is used, and of the lists of
+overwritten counts and of facts without a row; how many rows may still be looked at, all
+matches so far, and whether derivations are counted. The rest belongs to the kernel."""
 
 STATE_SIZE = 16
-
-LOSE, INSERT = range(2)
-"""What is done in a stratum: facts are deleted, and then added."""
-
-(
-    IS_TOUCHED,
-    ROUNDS,
-    LOSING,
-    GAINING,
-    OVERDELETED,
-    REDERIVED,
-    INSERTED,
-    ARE_PROVED,
-    SEARCHING,
-) = range(9)
-"""What is reported of a stratum: whether it was visited, how often rules were applied,
-rule instances matched in the two halves, numbers of facts, and rule instances matched
-from head to body, which are not among the former."""
-
-REPORT_SIZE = 9
 
 DONE, HAS_FRESH, GAVE_UP, BELOW_ZERO = range(4)
 """How a call ends."""
@@ -107,7 +73,7 @@ derives it, from 1, or 0; where the entries begin that each slot has for positiv
 changes, and for negative ones; the entries, each a relation and which programs read its
 change; for each program its address and the relation it derives; what is counted, how
 many rows it has read and how many matches it had; and for each stratum whether it has
-recursive rules. There is a slot for each sort of queries of each stratum."""
+recursive rules. There is a slot for each set of queries."""
 
 Lists = tuple["Keys", "Rows", "Ids", "Numbers", "Numbers"]
 """Room to work in: lists of facts and of numbers; facts that have no row yet, as
@@ -251,29 +217,6 @@ def _list_jobs(
 
 
 @part
-def _order_jobs(jobs: Numbers, origins: Numbers, work: Numbers) -> None:
-    """Have those jobs first, of all for the same rows, that are likely to match.
-
-    A program that has not run yet is neither likely nor unlikely to.
-    """
-    chances = np.empty(origins.size)
-    for job in range(origins.size):
-        read, matched = work[origins[job], READ], work[origins[job], MATCHED]
-        chance = (matched + 1.0) / (read + 2.0)
-        line = jobs[job].copy()
-        origin = origins[job]
-        at = job
-        while at > 0 and jobs[at - 1, 1] == line[1] and chances[at - 1] < chance:
-            jobs[at] = jobs[at - 1]
-            origins[at] = origins[at - 1]
-            chances[at] = chances[at - 1]
-            at -= 1
-        jobs[at] = line
-        origins[at] = origin
-        chances[at] = chance
-
-
-@part
 def _run_jobs(
     jobs: Numbers,
     origins: Numbers,
@@ -351,97 +294,6 @@ def derive(
 
 
 @part
-def prove(
-    slot: int,
-    starts: Numbers,
-    visible: Flags,
-    proved: Flags,
-    wiring: Wired,
-    lists: Lists,
-    state: Numbers,
-) -> bool:
-    """Mark those of some facts that queries yield; whether there was patience.
-
-    Args:
-        slot: queries that yield the facts that they read as changed ones.
-        starts: where the rows of each relation begin.
-        visible: for each status the roles that may see it.
-        proved: is given for each row whether a query yields it; zeros at first.
-        wiring: what changes set off.
-        lists: room to work in.
-        state: where the update is.
-    """
-    nothing = np.zeros(starts.size, np.int64)
-    jobs, origins = _list_jobs(slot, starts, nothing, wiring)
-    if origins.size == 0:
-        return True
-    _order_jobs(jobs, origins, wiring[5])
-    rows = lists[1][IN_ROWS]
-    return _run_jobs(jobs, origins, rows, visible, proved, wiring, lists, state) >= 0
-
-
-@part
-def find_read(stratum: int, wiring: Wired, is_read: Flags) -> None:
-    """Mark the relations whose change rules of a stratum read.
-
-    They are all whose change matters to the stratum: where a rule reads what has not
-    changed of a relation, another of its queries reads what has.
-    """
-    _, _, entry_starts, entries, _, _, _ = wiring
-    first = 2 * SORTS * stratum
-    is_read[:] = 0
-    for entry in range(entry_starts[first], entry_starts[first + 2 * REDERIVE]):
-        is_read[entries[entry, 0]] = 1
-
-
-@part
-def _group_change(
-    source: int,
-    size: int,
-    unless: int,
-    first: int,
-    starts: Numbers,
-    is_read: Flags,
-    wiring: Wired,
-    lists: Lists,
-) -> int:
-    """Group those facts of a list that matter and do not have a status bit."""
-    relations = wiring[0]
-    keys, numbers = lists[0], lists[1]
-    found = int64(0)
-    for i in range(size):
-        key = keys[source, i]
-        if is_read[key >> HALF] and not status_of(relations, key) & unless:
-            keys[IN_SPARE, found] = key
-            found += 1
-    return group_rows(keys[IN_SPARE], found, first, starts, numbers[IN_CHANGED])
-
-
-@part
-def group_changes(
-    lost: Numbers,
-    gained: Numbers,
-    is_read: Flags,
-    wiring: Wired,
-    lists: Lists,
-    given: Given,
-    state: Numbers,
-) -> bool:
-    """What lower strata have lost and gained, net: rows of relations that are read.
-
-    That is what was deleted and not added until the stratum began, and the other way
-    round. Returns whether there is room for it.
-    """
-    deleted, added = given[0][DELETED], given[0][ADDED]
-    deletions, additions = state[OLD_DELETIONS], state[OLD_ADDITIONS]
-    if deletions + additions > lists[1].shape[1]:
-        return False
-    end = _group_change(IN_DELETED, deletions, added, 0, lost, is_read, wiring, lists)
-    _group_change(IN_ADDED, additions, deleted, end, gained, is_read, wiring, lists)
-    return True
-
-
-@part
 def mark_grouped(
     relations: Numbers, starts: Numbers, rows: Rows, ones: int, zeros: int
 ) -> None:
@@ -452,16 +304,3 @@ def mark_grouped(
             row = int64(rows[i])
             new = (read_status(status, row) | ones) & ~zeros
             write_status(status, row, np.uint16(new))
-
-
-@part
-def sets_off(slot: int, positive: Numbers, negative: Numbers, wiring: Wired) -> bool:
-    """Whether some queries read what changed; see `derive`."""
-    _, _, entry_starts, entries, _, _, _ = wiring
-    first, middle, last = entry_starts[2 * slot : 2 * slot + 3]
-    for entry in range(first, last):
-        starts = positive if entry < middle else negative
-        number = entries[entry, 0]
-        if starts[number + 1] > starts[number]:
-            return True
-    return False

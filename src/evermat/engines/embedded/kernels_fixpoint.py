@@ -3,8 +3,9 @@
 It serves rounds of few facts, for which a step of Python between two operators would
 take longer than the operators do. Facts are keys: the number of a relation in the upper
 half, a row in the lower one. Between rounds, a call may return: to have facts that are
-derived for the first time given rows, to be interrupted, or because a round turns out to
-be large and is better run in batches. Another call, or other code, goes on from there.
+derived for the first time given rows, to be interrupted, or because a round turns out
+to be large and is better run in batches. Another call, or other code, goes on from
+there.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ if TYPE_CHECKING:
 
 NEXT, ROUNDS, ADMITTED, IN_ALL, DELTA, SEGMENTS = 0, 1, 2, 3, 11, 12
 """Where a saturation is, in its state: which of the rules for the beginning is next,
-how many rounds there were since the last call, how much of the list of admitted facts is
-used, how many facts were admitted since the last call, how many facts the last round
+how many rounds there were since the last call, how much of the list of admitted facts
+is used, how many facts were admitted since the last call, how many facts the last round
 has, and how many segments of fresh facts there are. The rest of the state is that of
 `kernels_changes`."""
 
@@ -73,7 +74,7 @@ many matches a call returns."""
 SETTINGS = 5
 
 SLOT, COUNTER = range(2)
-"""A line of rules: which queries, or -1, and the counter of their derivations, or -1."""
+"""A line of rules: which queries, and the counter of their derivations; -1 if none."""
 
 INTO, CHANGED, CHANGED_ABSENT = range(3)
 """Status bits: of the set that grows, and of the two changes that queries read."""
@@ -163,11 +164,8 @@ def _apply_first(
 ) -> int:
     """Apply the rules for the beginning to a change; their heads become candidates.
 
-    Args:
-        lost: facts that are read as a positive change.
-        gained: facts that are read as a negative change.
-
-    The rest is as in `saturate`. Returns how the call ends, or `_DONE`.
+    `lost` is read as a positive change, `gained` as a negative one; the rest is as in
+    `saturate`. Returns how the call ends, or `_DONE`.
     """
     relations = wiring[0]
     rows = lists[1][IN_CHANGED]

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from evermat.engines.embedded.kernels import int64, kernel
 from evermat.engines.embedded.kernels_changes import (
+    CHANGED,
     DONE,
     FRESH,
     GAVE_UP,
     HALF,
     HAS_FRESH,
     IN_OLD_COUNTS,
+    IN_ROWS,
     LISTS,
     NUMBER_LISTS,
     PATIENCE,
     STATE_SIZE,
+    derive,
+    group_rows,
+    mark_keys,
     part,
 )
 from evermat.engines.embedded.kernels_names import (
@@ -36,7 +43,6 @@ from evermat.engines.embedded.kernels_names import (
     SEEN_BY,
     TRAITS,
 )
-from evermat.engines.embedded.kernels_proofs import derive_from
 from evermat.engines.embedded.raw import (
     flag_lines_at,
     ids_at,
@@ -49,7 +55,8 @@ from evermat.engines.embedded.raw import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
+    from evermat.engines.embedded.kernels_changes import Given, Lists, Wired
+    from evermat.engines.embedded.layout import Numbers
 
 DOUBTFUL, EXPLORED, IMAGED, WHOLE, CROWDED, SEEN, WITHDRAWN = range(7, BIT_COUNT)
 """Status bits beside those of `kernels_changes`. Facts are *crowded* if two given facts
@@ -119,6 +126,34 @@ def is_derivable(key: np.uint64, task: int) -> bool:
 def traits_of(key: np.uint64, task: int) -> int:
     """What `kernels_names` knows about the relation of a fact."""
     return read_number(read_number(task, TRAITS), int64(key >> HALF))
+
+
+@part
+def derive_from(
+    source: int,
+    size: int,
+    slot: int,
+    seen: int,
+    wiring: Wired,
+    lists: Lists,
+    given: Given,
+    state: Numbers,
+) -> int:
+    """Run queries of a slot that read the facts of a list as changed ones.
+
+    Returns how many facts were found, or -1: there was no room.
+    """
+    relations = wiring[0]
+    keys, numbers = lists[0], lists[1]
+    changed = given[0][CHANGED]
+    starts = np.empty(relations.size + 1, np.int64)
+    nothing = np.zeros(relations.size + 1, np.int64)
+    group_rows(keys[source], size, 0, starts, numbers[IN_ROWS])
+    mark_keys(relations, keys[source], size, changed, 0, 0)
+    rows, visible = numbers[IN_ROWS], given[1][seen]
+    found = derive(slot, rows, starts, nothing, visible, wiring, lists, state)
+    mark_keys(relations, keys[source], size, 0, changed, 0)
+    return found
 
 
 @kernel("int64(int64, int64, int64, int64, int64)")

@@ -1,20 +1,20 @@
 """Saturates small sets of facts in compiled code, and larger ones in batches.
 
 A round of few facts takes far less time than the operators around it, so rounds are run
-by one call of compiled code (`kernels_fixpoint`) as long as they are small. A round that
-is not is applied by the operators of the engine, and what it derives may be few facts
-again. Whatever runs a round, it leaves behind the same facts and counts.
+by one call of compiled code (`kernels_fixpoint`) as long as they are small. A round
+that is not is applied by the operators of the engine, and what it derives may be few
+facts again. Whatever runs a round, it leaves behind the same facts and counts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from evermat.algebra import apply_round, apply_rules, apply_step
+from evermat.algebra import Role, Rounds, apply_round, apply_rules, apply_step
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.bits import Marker
 from evermat.engines.embedded.codes import mark_visible
@@ -32,6 +32,7 @@ from evermat.engines.embedded.kernels_changes import (
     LOGGED,
     MATCHES,
     STATE_SIZE,
+    mark_keys,
 )
 from evermat.engines.embedded.kernels_fixpoint import (
     ADMITTED,
@@ -47,6 +48,7 @@ from evermat.engines.embedded.kernels_fixpoint import (
     ROUNDS,
     SATURATED,
     SEGMENTS,
+    TOO_LARGE,
     saturate,
 )
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         Facts,
         QuerySet,
         Saturation,
+        SettledFacts,
         Views,
     )
     from evermat.algebra.saturation import OnRounds
@@ -95,6 +98,10 @@ MOST_KNOWN = 1 << 10
 _HALF = np.uint64(32)
 
 
+CountedRules = tuple["QuerySet", int]
+"""Rules, and the number of the counter of their derivations, or -1."""
+
+
 @dataclass(slots=True)
 class Room:
     """Lists that are used again by every call; see `kernels_fixpoint`."""
@@ -121,11 +128,29 @@ class Form:
     """
 
     triggers: Triggers
-    first: range
+    first: Sequence[int]
     step: int
     rules: Numbers
     settings: Numbers
     table: Callable[[tuple[int, int, int]], Flags]
+
+
+class Change(NamedTuple):
+    """What rules for the beginning read as changed.
+
+    Attributes:
+        facts: the change.
+        read: those of its relations that matter to the rules.
+    """
+
+    facts: Settled
+    read: frozenset[str]
+
+    def size(self) -> int:
+        """How many facts matter."""
+        if len(self.read) == len(self.facts.names()):
+            return self.facts.size()
+        return sum(n for name, n in self.facts.sizes().items() if name in self.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +161,13 @@ class Beginning:
         small: rules that read a change, which is the same for all of them.
         views: what these read.
         large: the others.
+        changes: the positive and the negative change.
     """
 
     small: tuple[Application, ...]
     views: Views | None
     large: tuple[Application, ...]
+    changes: tuple[Change, Change]
 
     @classmethod
     def of(cls, applications: Sequence[Application]) -> Beginning:
@@ -155,20 +182,31 @@ class Beginning:
                 small.append(each)
             else:
                 large.append(each)
-        return cls(tuple(small), views, tuple(large))
-
-    def deltas(self) -> tuple[Settled, Settled]:
-        """The positive and the negative change."""
-        if self.views is None:
-            return Settled({}), Settled({})
-        positive, negative = self.views.delta_positive, self.views.delta_negative
-        return (
-            Settled({}) if positive is None else cast("Settled", positive),
-            Settled({}) if negative is None else cast("Settled", negative),
+        if views is None:
+            return cls((), None, tuple(large), (NO_CHANGE, NO_CHANGE))
+        changes = (
+            _change(small, Role.CHANGED, views.delta_positive),
+            _change(small, Role.CHANGED_ABSENT, views.delta_negative),
         )
+        return cls(tuple(small), views, tuple(large), changes)
 
 
-NOTHING = Beginning((), None, ())
+def _change(
+    small: Sequence[Application], role: Role, delta: SettledFacts | None
+) -> Change:
+    """What rules read of a change."""
+    if delta is None or delta.is_empty():
+        return NO_CHANGE
+    facts = cast("Settled", delta)
+    read: set[str] = set()
+    for each in small:
+        read |= each.queries.changes.get(role, frozenset())
+    return Change(facts, frozenset(facts.names()) & read)
+
+
+NO_CHANGE = Change(Settled({}), frozenset())
+
+NOTHING = Beginning((), None, (), (NO_CHANGE, NO_CHANGE))
 
 
 class Saturator:
@@ -177,7 +215,7 @@ class Saturator:
     def __init__(self, engine: EmbeddedEngine) -> None:
         self._engine = engine
         self._room = Room()
-        self._triggers: dict[tuple[object, ...], Triggers] = {}
+        self._triggers: dict[CountedRules | None, Triggers] = {}
         self._forms: dict[tuple[object, ...], Form] = {}
         self._tables: dict[tuple[object, ...], Flags] = {}
         self._known_codes: dict[Facts, Code | None] = {}
@@ -196,14 +234,15 @@ class Saturator:
         known = self._engine.store.relations.keys()
         for stratum in strata.strata:
             nonrecursive, recursive = stratum.nonrecursive, stratum.recursive
-            rules = [(nonrecursive.delta, NONRECURSIVE)]
-            if recursive.rules:
-                rules.append((recursive.delta, RECURSIVE))
-            triggers = self._triggers_of(rules, len(rules) - 1 if rules[1:] else -1)
-            for slot, (queries, _) in enumerate(rules):
-                for change in queries.by_change:
+            rules: list[CountedRules] = [(nonrecursive.delta, NONRECURSIVE)]
+            step = (recursive.delta, RECURSIVE) if recursive.rules else None
+            if step is not None:
+                rules.append(step)
+            triggers = self._triggers_of(rules, step)
+            for each in rules:
+                for change in each[0].by_change:
                     if change is not None and change[1] in known:
-                        triggers.reach([slot], [change[1]])
+                        triggers.reach([triggers.slot(each)], [change[1]])
             triggers.describe()
             triggers.make_directories()
 
@@ -233,7 +272,7 @@ class Saturator:
             candidates = cast("Settled", left)
             beginning = NOTHING
 
-    def _rounds(self, task: Saturation, beginning: Beginning) -> Rounds | None:
+    def _rounds(self, task: Saturation, beginning: Beginning) -> CompiledRounds | None:
         """What runs compiled rounds; None if views or rules are not for that."""
         codes = self._codes(task, beginning)
         step = task.step
@@ -251,25 +290,23 @@ class Saturator:
         form = self._forms.get(key)
         if form is None or not form.triggers.is_apt():
             form = self._forms[key] = self._new_form(task, rules, codes)
-        return Rounds(self._engine, task, beginning, form, self._room)
+        return CompiledRounds(self._engine, task, beginning, form, self._room)
 
     def _new_form(
         self,
         task: Saturation,
-        first: list[tuple[QuerySet, int]],
+        first: list[CountedRules],
         codes: Sequence[Code],
     ) -> Form:
         if len(self._forms) >= MOST_KNOWN:
             self._forms.clear()
-        rules = list(first)
-        lines = [(slot, which) for slot, (_, which) in enumerate(first)]
-        step = -1
+        step = None
         if task.step is not None:
-            recurring = task.step.queries, _which(task.step.counters)
-            if recurring not in rules:
-                rules.append(recurring)
-            step = rules.index(recurring)
-        lines.append((step, rules[step][1] if step >= 0 else -1))
+            step = task.step.queries, _which(task.step.counters)
+        triggers = self._triggers_of(first, step)
+        slots = [triggers.slot(rules) for rules in first]
+        lines = [(slot, which) for slot, (_, which) in zip(slots, first, strict=True)]
+        last = (-1, -1) if step is None else (triggers.slot(step), step[1])
         settings = (
             -1 if task.is_deletion else 1,
             _which(task.zero),
@@ -278,26 +315,27 @@ class Saturator:
             PAUSE_AFTER,
         )
         return Form(
-            self._triggers_of(rules, step),
-            range(len(first)),
-            step,
-            np.array(lines, np.int64),
+            triggers,
+            slots,
+            last[0],
+            np.array([*lines, last], np.int64),
             np.array(settings, np.int64),
             lambda bits: self._table(codes, bits),
         )
 
     def _triggers_of(
-        self, rules: Sequence[tuple[QuerySet, int]], step: int
+        self, rules: Sequence[CountedRules], step: CountedRules | None
     ) -> Triggers:
-        key = (*rules, step)
+        """What the rules of a stratum are set off by: the same for all its tasks."""
+        every = [*rules, step] if step is not None else [*rules]
+        key = every[-1] if every else None
         known = self._triggers.get(key)
         if known is None or not known.is_apt():
             if len(self._triggers) >= MOST_KNOWN:
                 self._triggers.clear()
-            query_sets, counters = zip(*rules, strict=True) if rules else ((), ())
-            plans = self._engine.plans
-            known = Triggers(plans, query_sets, counters, step)
-            self._triggers[key] = known
+            known = self._triggers[key] = Triggers(self._engine.plans, step)
+        for each in every:
+            known.add_rules(each)
         return known
 
     def _codes(self, task: Saturation, beginning: Beginning) -> list[Code] | None:
@@ -340,8 +378,8 @@ class Saturator:
         return known
 
 
-class Rounds:
-    """Rounds of one saturation that are run in compiled code."""
+class CompiledRounds:
+    """CompiledRounds of one saturation that are run in compiled code."""
 
     def __init__(
         self,
@@ -354,7 +392,7 @@ class Rounds:
         self._engine = engine
         self._task = task
         self._small = beginning.small
-        self._deltas = beginning.deltas()
+        self._changes = beginning.changes
         self._form = form
         self._triggers = form.triggers
         self._room = room
@@ -364,11 +402,11 @@ class Rounds:
     def can_take(self, candidates: Settled) -> bool:
         """Whether all rules that a round can reach have programs."""
         triggers, form = self._triggers, self._form
-        if not self._engine.store.sets.has_bits(2):
+        has_room = candidates.size() <= self._room.keys.shape[1]
+        if not has_room or not self._engine.store.sets.has_bits(2):
             return False
-        for delta in self._deltas:
-            if not triggers.reach(form.first, delta.names()):
-                return False
+        if not all(triggers.reach(form.first, read) for _, read in self._changes):
+            return False
         names = candidates.names()
         if form.step >= 0:
             return triggers.reach((form.step,), names)
@@ -387,26 +425,29 @@ class Rounds:
         try:
             ends = self._run(candidates, bits, on_rounds)
         except BaseException:
-            self._wipe(sum(bits))
+            self._wipe(bits)
             raise
         finally:
             sets.give_back(*bits)
         if ends == SATURATED:
             return None
         if ends == BELOW_ZERO:
-            raise below_zero("a relation")
+            raise below_zero(", ".join(self._names_below_zero()))
         return self._run_large_round()
 
     def _run(self, candidates: Settled, bits: list[int], on_rounds: OnRounds) -> int:
         engine, triggers, state = self._engine, self._triggers, self._state
         triggers.describe()
-        keys = self._keys(candidates)
+        keys = keys_of(candidates, engine.store, triggers)
         self._room.keys[IN_CANDIDATES, : keys.size] = keys
         state[CANDIDATES] = keys.size
-        changes = self._keys(self._deltas[0]), self._keys(self._deltas[1])
+        store = engine.store
+        lost, gained = (
+            keys_of(facts, store, triggers, read) for facts, read in self._changes
+        )
         into = cast("Growing", self._task.into).bit
         all_bits = np.array([into, *bits], np.int64)
-        table = self._form.table((into, *bits))
+        table = self._form.table((into, bits[0], bits[1]))
         greatest: Numbers = np.empty((2, len(triggers.names)), np.int64)
         room = self._room
         lists = (room.keys, room.numbers, room.fresh, room.chunks, greatest)
@@ -417,7 +458,7 @@ class Rounds:
                 ends = saturate(
                     triggers.arrays,
                     lists,
-                    changes,
+                    (lost, gained),
                     all_bits,
                     table,
                     self._form.rules,
@@ -429,7 +470,7 @@ class Rounds:
             finally:
                 self._take_over(greatest)
             triggers.note_growth()
-            self._tell(before, on_rounds)
+            self._tell(before, on_rounds, was_too_large=ends == TOO_LARGE)
             if ends == HAS_FRESH:
                 self._give_rows()
             elif ends != PAUSED:
@@ -441,8 +482,22 @@ class Rounds:
         engine.matches += int(state[MATCHES])
         return int(ends)
 
-    def _tell(self, before: Numbers, on_rounds: OnRounds) -> None:
-        """Tell what was done by a call."""
+    def _names_below_zero(self) -> list[str]:
+        """The relations of facts that were not counted as often as they went."""
+        relations = self._engine.store.relations
+        return sorted(
+            {
+                name
+                for counter in self._engine.store.counters
+                for name, rows, _ in counter.overwritten()
+                if (relations[name].counted(counter.which, rows) < 0).any()
+            }
+        )
+
+    def _tell(
+        self, before: Numbers, on_rounds: OnRounds, *, was_too_large: bool
+    ) -> None:
+        """Tell what was done by a call; a large round still lacks its rules."""
         state, monitor = self._state, self._engine.monitor
         rounds, admitted = int(state[ROUNDS]), int(state[IN_ALL])
         state[ROUNDS] = state[IN_ALL] = 0
@@ -451,8 +506,12 @@ class Rounds:
             for program in np.flatnonzero(matched).tolist():
                 label = self._triggers.programs[program].label
                 monitor.working(label, int(matched[program]))
-        if rounds:
-            on_rounds(rounds, admitted)
+        large = int(state[DELTA]) if was_too_large else 0
+        if rounds > (large > 0):
+            done = rounds - (large > 0)
+            on_rounds(Rounds(done, admitted - large, are_compiled=True))
+        if large:
+            on_rounds(Rounds(1, large))
 
     def _run_large_round(self) -> Settled:
         """Apply rules that were too much for compiled code; the next candidates."""
@@ -461,15 +520,13 @@ class Rounds:
         if not waiting:
             delta = self._facts(self._room.keys[IN_DELTA, : state[DELTA]])
             return cast("Settled", apply_step(engine, task, delta))
+        # Several rules may have derived a fact, and it may be among the seeds.
         candidates: Facts = self._facts(
-            self._room.keys[IN_CANDIDATES, : state[CANDIDATES]]
+            np.unique(self._room.keys[IN_CANDIDATES, : state[CANDIDATES]])
         )
         for each in waiting:
             candidates |= apply_rules(engine, task, each)
         return engine.settle(candidates)
-
-    def _keys(self, facts: Settled) -> Keys:
-        return keys_of(facts, self._engine.store, self._triggers)
 
     def _facts(self, keys: Keys) -> Settled:
         return facts_of(keys, self._triggers)
@@ -478,27 +535,31 @@ class Rounds:
 
     def _take_over(self, greatest: Numbers) -> None:
         """Tell the set that grows, counters and relations what a call has changed."""
-        state, room = self._state, self._room
+        state = self._state
+        if state[LOGGED]:
+            self._take_over_counts(greatest)
+            state[LOGGED] = state[CHUNKS] = 0
         entered = int(state[ADMITTED])
         if entered:
-            facts = self._facts(room.keys[IN_ADMITTED, :entered])
+            facts = self._facts(self._room.keys[IN_ADMITTED, :entered])
             cast("Growing", self._task.into).take_over(facts)
             state[ADMITTED] = 0
-        if not state[LOGGED]:
-            return
+
+    def _take_over_counts(self, greatest: Numbers) -> None:
+        """Tell counters what was overwritten, and relations whose facts are counted."""
+        names = self._triggers.names
         relations = self._engine.store.relations
-        for which in (NONRECURSIVE, RECURSIVE):
-            for number in np.flatnonzero(greatest[which] >= 0).tolist():
-                relation = relations[self._triggers.names[number]]
-                relation.note_counted(which, NO_ROWS, int(greatest[which, number]))
-        log = _Log(self._triggers.names, room, state)
+        log = _Log(names, self._room, self._state)
         for which, counter in enumerate(self._engine.store.counters):
-            if which in log.counters:
-                counter.note(partial(log.of, which))
-                if self._triggers.has_raised():
-                    for name, rows, _ in log.of(which):
-                        relations[name].note_raised(rows)
-        state[LOGGED] = state[CHUNKS] = 0
+            if which not in log.counters:
+                continue
+            counter.note(partial(log.of, which))
+            for number in np.flatnonzero(greatest[which] >= 0).tolist():
+                relation = relations[names[number]]
+                relation.note_counted(which, NO_ROWS, int(greatest[which, number]))
+            if self._triggers.has_raised():
+                for name, rows, _ in log.of(which):
+                    relations[name].note_raised(rows)
 
     def _give_rows(self) -> None:
         """Give rows to facts that have none, count them, and make them candidates."""
@@ -506,6 +567,7 @@ class Rounds:
         fresh = self._room.fresh
         candidates = self._room.keys[IN_CANDIDATES]
         counters = self._engine.store.counters
+        is_deletion = self._task.is_deletion
         grown = []
         start = 0
         for end, which in self._segments[: state[SEGMENTS]].tolist():
@@ -516,7 +578,8 @@ class Rounds:
                 relation = triggers.numbered.relations[number]
                 if which >= 0:
                     counted = RowCounts({relation.name: (rows, counts)})
-                    counters[which].add(counted)
+                    count = counters[which]
+                    (count.subtract if is_deletion else count.add)(counted)
                 first, last = state[CANDIDATES], state[CANDIDATES] + rows.size
                 candidates[first:last] = rows
                 candidates[first:last] |= np.uint64(number << 32)
@@ -526,10 +589,16 @@ class Rounds:
         state[FRESH] = state[SEGMENTS] = 0
         triggers.describe_grown(grown)
 
-    def _wipe(self, bits: int) -> None:
+    def _wipe(self, bits: list[int]) -> None:
         """Clear status bits that a call has left anywhere, after an error."""
+        mask = np.uint16(~sum(bits) & 0xFFFF)
         for relation in self._triggers.numbered.relations:
-            relation.status[: relation.count] &= np.uint16(~bits & 0xFFFF)
+            relation.status[: relation.count] &= mask
+        # These are in the set that grows, which does not know of them.
+        admitted = int(self._state[ADMITTED])
+        into = cast("Growing", self._task.into).bit
+        keys = self._room.keys[IN_ADMITTED]
+        mark_keys(self._triggers.arrays[0], keys, admitted, 0, into, 0)
 
 
 class _Log:
@@ -566,7 +635,8 @@ class _Log:
 
 
 def _size(candidates: Settled, beginning: Beginning) -> int:
-    return sum(facts.size() for facts in (candidates, *beginning.deltas()))
+    one, other = beginning.changes
+    return candidates.size() + one.size() + other.size()
 
 
 def _which(counters: Counters | None) -> int:

@@ -15,7 +15,7 @@ from evermat.algebra import Role
 from evermat.engines.embedded.fresh_rows import Numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from evermat.algebra import QuerySet
     from evermat.engine_abilities import PlannedStrata
@@ -82,6 +82,8 @@ class Wires:
         self._holders: list[int] = []
         self._uses: dict[Relation, dict[Index, None]] = {}
         self._sizes: dict[Relation, int] = {}
+        self._is_laid_out = False
+        """Whether `arrays` has all that is known."""
         self._apt_at = -1
         """When relations were found to be as large as plans have it."""
         self._many = MANY_SEARCHES
@@ -112,7 +114,7 @@ class Wires:
         self._time = self._plans.time
 
     def growth(self) -> Numbers:
-        """What compiled code needs to give rows to facts; see `kernels_updates`."""
+        """What compiled code needs to give rows to facts; see `kernels_fixpoint`."""
         known, time = self._growth
         relations = self.numbered.relations
         if len(known) < len(relations):
@@ -160,6 +162,7 @@ class Wires:
 
     def _number(self, name: str, holder: int) -> None:
         """Give a relation the next number."""
+        self._is_laid_out = False
         self.numbers[name] = len(self.names)
         self.names.append(name)
         self._holders.append(holder)
@@ -178,6 +181,7 @@ class Wires:
 
     def _connect(self, name: str, slot: int, programs: Iterable[Program]) -> None:
         """Have a change of a relation set off programs of a slot."""
+        self._is_laid_out = False
         first = len(self.programs)
         for program in programs:
             self.programs.append(program)
@@ -188,6 +192,7 @@ class Wires:
 
     def _lay_out(self, slots: int, recursive: list[int]) -> None:
         """Put it all in arrays."""
+        self._is_laid_out = True
         known = self._plans.relations
         relations = [known[name] for name in self.names]
         self.numbered = Numbered.of(relations)
@@ -212,31 +217,38 @@ class Wires:
 class Triggers(Wires):
     """Which programs of some sets of queries a change of a relation sets off.
 
-    Only what changes have reached so far has plans and programs, and is numbered.
+    Only what changes have reached so far has plans and programs, and is numbered. The
+    rules of a step, if there are any, are in slot 0.
 
     Args:
         plans: plans and programs of queries.
-        query_sets: queries that read a change, each set in a slot of its own.
-        counters: for each of them the counter of its derivations, or -1.
-        recurring: the slot of the queries that read what all of them derive, or -1.
+        step: the rules that read what all of them derive, if there are any.
     """
 
-    def __init__(
-        self,
-        plans: Plans,
-        query_sets: Sequence[QuerySet],
-        counters: Sequence[int],
-        recurring: int,
-    ) -> None:
+    def __init__(self, plans: Plans, step: tuple[QuerySet, int] | None) -> None:
         super().__init__(plans)
-        self._query_sets = query_sets
-        self._counters = counters
-        self._recurring = recurring
-        self._reached: list[set[str]] = [set() for _ in query_sets]
+        self._rules: list[tuple[QuerySet, int]] = []
+        """For each slot queries that read a change, and the counter of what they
+        derive, or -1."""
+        self._reached: list[set[str]] = []
         """For each slot the relations whose change has been reached."""
+        self._step = step
         self._barred: set[tuple[int, str]] = set()
         """What reaches queries that have no program."""
+        if step is not None:
+            self.add_rules(step)
         self._lay_out_slots()
+
+    def add_rules(self, rules: tuple[QuerySet, int]) -> None:
+        """Have a slot for rules."""
+        if rules not in self._rules:
+            self._rules.append(rules)
+            self._reached.append(set())
+            self._is_laid_out = False
+
+    def slot(self, rules: tuple[QuerySet, int]) -> int:
+        """The slot of rules."""
+        return self._rules.index(rules)
 
     def reach(self, slots: Iterable[int], names: Collection[str]) -> bool:
         """Have numbers for all that a change of some relations can reach.
@@ -262,9 +274,16 @@ class Triggers(Wires):
 
     def describe(self) -> None:
         """Have all numbers up to date: layouts of relations and indexes, too."""
-        if self.arrays[0].size < len(self.names):
+        if not self._is_laid_out:
             self._lay_out_slots()
         super().describe()
+
+    def entries(self, slot: int) -> list[tuple[int, int, int]]:
+        """The positive changes that queries of a slot read, and their programs.
+
+        Each is the number of a relation, the first program, and the end.
+        """
+        return self._entries.get(2 * slot, [])
 
     def has_raised(self) -> bool:
         """Whether relations want to know whose counts were raised."""
@@ -286,9 +305,10 @@ class Triggers(Wires):
             for sign, some in enumerate(programs):
                 if some:
                     self._connect(each, 2 * place + sign, some)
-            if self._counters[place] >= 0:
+            which = self._rules[place][1]
+            if which >= 0:
                 for program in chain.from_iterable(programs):
-                    relations[program.target].counter(self._counters[place])
+                    relations[program.target].counter(which)
         return True
 
     def _programs(
@@ -303,7 +323,7 @@ class Triggers(Wires):
                 continue
             if here in self._barred:
                 return None
-            by_change = self._query_sets[here[0]].by_change
+            by_change = self._rules[here[0]][0].by_change
             found[here] = []
             for role in SIGNS:
                 programs = []
@@ -312,13 +332,13 @@ class Triggers(Wires):
                     if program is None:
                         return None
                     programs.append(program)
-                    if self._recurring >= 0:
-                        waiting.append((self._recurring, program.target))
+                    if self._step is not None:
+                        waiting.append((0, program.target))
                 found[here].append(programs)
         return found
 
     def _lay_out_slots(self) -> None:
-        self._lay_out(2 * len(self._query_sets), [0])
+        self._lay_out(2 * len(self._rules), [0])
 
 
 def _growth_of(relation: Relation) -> tuple[int, int, int]:

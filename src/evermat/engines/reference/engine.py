@@ -12,6 +12,7 @@ import pyarrow as pa
 from evermat.algebra import (
     STORED_NUMBERS,
     EngineUseError,
+    ProvesInLevels,
     SaturatesInRounds,
     require_bounded,
 )
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from evermat.engines.reference.sets import Fact, Row
 
 
-class ReferenceEngine(SaturatesInRounds, EqualityOperators):
+class ReferenceEngine(SaturatesInRounds, ProvesInLevels, EqualityOperators):
     """Python sets and dictionaries; see `evermat.algebra.Engine` for the methods."""
 
     name = "reference"

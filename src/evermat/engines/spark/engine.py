@@ -15,6 +15,7 @@ import pyarrow as pa
 from evermat.algebra import (
     STORED_NUMBERS,
     EngineUseError,
+    ProvesInLevels,
     Region,
     SaturatesInRounds,
     require_bounded,
@@ -96,7 +97,7 @@ class _Saved:
     counters: tuple[Numbers, Numbers]
 
 
-class SparkEngine(SaturatesInRounds, RuleOperators, EqualityOperators):
+class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOperators):
     """Relations as data frames of ids, spread from the first fact on.
 
     Args:

@@ -1,0 +1,384 @@
+"""Searches for proofs in compiled code, depth first; see `kernels_backward`.
+
+A search that needs rules without a program, modules, or more room than there is, is
+made by levels instead (`evermat.algebra.proving`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from evermat.algebra import Role, Rounds
+from evermat.engines.embedded.bits import Marker
+from evermat.engines.embedded.codes import mark_visible
+from evermat.engines.embedded.fact_keys import facts_of, keys_of
+from evermat.engines.embedded.kernels_backward import (
+    ARE_CHECKED,
+    ARE_DELAYED,
+    ARE_PROVED,
+    CHECKED_ALL,
+    FRAME_SIZE,
+    IN_CHECKED,
+    IN_DELAYED,
+    IN_PROVED,
+    INTERRUPTIBLE,
+    RECURSIVE,
+    ROUNDS,
+    SEARCHED,
+    STACK_FULL,
+    VALUES,
+    check,
+)
+from evermat.engines.embedded.kernels_changes import MATCHES, STATE_SIZE, mark_keys
+from evermat.engines.embedded.kernels_fixpoint import LISTS, NUMBER_LISTS
+from evermat.engines.embedded.kernels_steps import MOST_STEPS
+from evermat.engines.embedded.plan import Probe, Test
+from evermat.engines.embedded.wiring import Triggers
+from evermat.interrupts import check as check_interrupts
+
+if TYPE_CHECKING:
+    from evermat.algebra import Facts, ProofSearch, ProofWork, QuerySet
+    from evermat.algebra.saturation import OnRounds
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
+    from evermat.engines.embedded.bits import Growing
+    from evermat.engines.embedded.counters import CounterColumn
+    from evermat.engines.embedded.engine import EmbeddedEngine
+    from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.programs import Program
+    from evermat.engines.embedded.settled import Settled
+
+MOST_FACTS = 1 << 20
+"""How many facts there is room for in a list. Memory that is not used is not taken."""
+
+MOST_BATCH = 1 << 16
+"""How many facts may be asked about at once."""
+
+MOST_ROWS = 1 << 17
+"""How many rows may be looked at for what follows from newly proved facts."""
+
+PAUSE_AFTER = 1 << 18
+"""After so many matches a call returns, so that it can be interrupted."""
+
+SHALLOW = 64
+DEEPEST = 1 << 17
+"""How many frames there is room for at first, and at most."""
+
+MOST_KNOWN = 1 << 10
+"""How many sets of rules are remembered."""
+
+_NO_RULES = -1
+
+
+@dataclass(slots=True)
+class Room:
+    """Lists and a stack that are used again by every call; see `kernels_backward`."""
+
+    keys: Keys = field(default_factory=lambda: np.empty((LISTS, MOST_FACTS), np.uint64))
+    numbers: Rows = field(
+        default_factory=lambda: np.empty((NUMBER_LISTS, MOST_FACTS), np.int32)
+    )
+    fresh: Ids = field(default_factory=lambda: np.empty(MOST_FACTS, np.uint32))
+    stack: Numbers = field(
+        default_factory=lambda: np.empty((SHALLOW, FRAME_SIZE), np.int64)
+    )
+    values: Ids = field(default_factory=lambda: np.empty((SHALLOW, VALUES), np.uint32))
+
+    def lists(self) -> tuple[Keys, Rows, Ids, Numbers, Numbers]:
+        """As kernels take them; nothing is counted."""
+        nothing: Numbers = np.empty((0, 0), np.int64)
+        return self.keys, self.numbers, self.fresh, nothing, nothing
+
+    def deepen(self) -> bool:
+        """Make room for more frames; whether there may be more."""
+        depth = len(self.stack)
+        if depth >= DEEPEST:
+            return False
+        self.stack = np.concatenate([self.stack, np.empty_like(self.stack)])
+        self.values = np.concatenate([self.values, np.empty_like(self.values)])
+        return True
+
+
+class SearchedRules:
+    """The rules of a stratum as a search runs them.
+
+    Attributes:
+        triggers: their programs.
+        ranges, bodies: see `kernels_backward.check`.
+    """
+
+    def __init__(
+        self, engine: EmbeddedEngine, search: ProofSearch, own: QuerySet | None
+    ) -> None:
+        rules = search.rules
+        assert rules is not None  # noqa: S101  asked for by the caller
+        self._engine = engine
+        self._slots: list[QuerySet | None] = [rules.delta, rules.rederive, own]
+        self.triggers = Triggers(engine.plans, (rules.delta, _NO_RULES))
+        self.is_whole = self._reach()
+        self.ranges: Numbers = np.empty((0, 2), np.int64)
+        self.bodies: Numbers = np.empty((0, 0), np.int64)
+        self._size = -1
+
+    def _reach(self) -> bool:
+        """Reach all programs, if all rules have them."""
+        triggers = self.triggers
+        known = self._engine.store.relations.keys()
+        heads: set[str] = set()
+        for queries in self._slots[RECURSIVE:]:
+            if queries is None:
+                continue
+            if any(
+                change is None or change[0] is not Role.CHANGED
+                for change in queries.by_change
+            ):
+                return False
+            triggers.add_rules((queries, _NO_RULES))
+            names = queries.changes.get(Role.CHANGED, frozenset())
+            for query in queries.queries:
+                self._engine.declare(query.head.relation, len(query.head.operands))
+            slot = triggers.slot((queries, _NO_RULES))
+            if not triggers.reach([slot], sorted(names)):
+                return False
+            heads |= names
+        for program in list(triggers.programs):
+            heads.update(_bodies(program).values())
+        return triggers.reach([0], sorted(heads & known))
+
+    def can_take(self, facts: Settled) -> bool:
+        """Whether rules for all that may follow from facts have programs."""
+        return self.triggers.reach([0], facts.names())
+
+    def describe(self) -> None:
+        """Have all numbers up to date."""
+        triggers = self.triggers
+        for program in triggers.programs:
+            triggers.number(_bodies(program).values())
+        triggers.describe()
+        if self._size == len(triggers.programs) + len(triggers.names):
+            return
+        self._size = len(triggers.programs) + len(triggers.names)
+        self.ranges = np.zeros((3 * len(triggers.names), 2), np.int64)
+        for at, queries in enumerate(self._slots):
+            if queries is None:
+                continue
+            slot = triggers.slot((queries, _NO_RULES))
+            for number, first, last in triggers.entries(slot):
+                self.ranges[at * len(triggers.names) + number] = first, last
+        self.bodies = np.full((len(triggers.programs), MOST_STEPS + 1), -1, np.int64)
+        for number, program in enumerate(triggers.programs):
+            for at, name in _bodies(program).items():
+                self.bodies[number, at] = triggers.numbers[name]
+
+
+def _bodies(program: Program) -> dict[int, str]:
+    """The steps of a program that find body facts of the stratum: their relations."""
+    found = {}
+    for at, step in enumerate(program.plan.steps):
+        match step:
+            case Probe(pattern=pattern) | Test(pattern=pattern, present=True):
+                if pattern.local:
+                    found[at] = pattern.relation
+            case _:
+                pass
+    return found
+
+
+class Prover:
+    """Searches with the rules of an engine."""
+
+    def __init__(self, engine: EmbeddedEngine) -> None:
+        self._engine = engine
+        self._room: Room | None = None
+        self._rules: dict[tuple[QuerySet, QuerySet | None], SearchedRules] = {}
+        self._tables: dict[tuple[object, ...], Flags] = {}
+
+    def forget(self) -> None:
+        """Look at rules anew: relations may be others, or no more."""
+        self._rules.clear()
+
+    def prove(
+        self,
+        search: ProofSearch,
+        facts: Settled,
+        work: ProofWork,
+        on_rounds: OnRounds,
+    ) -> Settled | None:
+        """The facts without a derivation; None if the search is to be made by levels.
+
+        In that case nothing has changed.
+        """
+        engine = self._engine
+        sets = engine.store.sets
+        if (
+            search.rules is None
+            or search.modules
+            or search.region is not None
+            or facts.size() > MOST_BATCH
+            or not sets.has_bits(1)
+        ):
+            return None
+        rules = self._searched(search)
+        if not rules.is_whole or not rules.can_take(facts):
+            return None
+        rules.describe()
+        with Marker(sets) as marker:
+            (changed,) = sets.take_bits(1)
+            try:
+                tables = self._table(search, changed, marker)
+                if tables is None:
+                    return None
+                one = _OneSearch(engine, search, rules, self._take_room(), changed)
+                found = one.run(facts, tables, on_rounds)
+            finally:
+                sets.give_back(changed)
+        state = one.state
+        engine.matches += int(state[MATCHES] + state[SEARCHED])
+        work.forward += int(state[MATCHES])
+        work.backward += int(state[SEARCHED])
+        if found:
+            work.proved += int(state[ARE_PROVED])
+            return engine.settle(facts - search.proved)
+        return None
+
+    def _take_room(self) -> Room:
+        if self._room is None:
+            self._room = Room()
+        return self._room
+
+    def _searched(self, search: ProofSearch) -> SearchedRules:
+        rules = search.rules
+        assert rules is not None  # noqa: S101  asked for by the caller
+        own = None if search.support.counter is not None else search.support.rules
+        key = rules.delta, own
+        known = self._rules.get(key)
+        if known is None or not known.triggers.is_apt():
+            if len(self._rules) >= MOST_KNOWN:
+                self._rules.clear()
+            known = self._rules[key] = SearchedRules(self._engine, search, own)
+        return known
+
+    def _table(self, search: ProofSearch, changed: int, marker: Marker) -> Flags | None:
+        """For each status what may see it; None if statuses do not tell."""
+        sets, table = self._engine.store.sets, self._engine.at_once.table
+        explicit = search.support.explicit
+        views: list[Facts] = [search.positive, search.negative]
+        if search.support.counter is None and explicit is not None:
+            views.append(explicit)
+        codes = [sets.common_code(view, marker) for view in views]
+        if None in codes:
+            return None
+        proved = cast("Growing", search.proved).bit
+        key = (*codes, changed, proved)
+        known = self._tables.get(key)
+        if known is None:
+            positive, negative, *given = [code for code in codes if code is not None]
+            nothing = np.zeros(1 << 16, np.uint8)
+            known = self._tables[key] = np.stack(
+                [
+                    table(positive, negative, 0, 0),
+                    table(positive, negative, changed, 0, proved),
+                    mark_visible({1: given[0]}) if given else nothing,
+                ]
+            )
+        return known
+
+
+class _OneSearch:
+    """A search that is carried out.
+
+    Attributes:
+        state: where it is; see `kernels_backward`.
+    """
+
+    def __init__(
+        self,
+        engine: EmbeddedEngine,
+        search: ProofSearch,
+        rules: SearchedRules,
+        room: Room,
+        changed: int,
+    ) -> None:
+        self._engine = engine
+        self._search = search
+        self._rules = rules
+        self._room = room
+        self._sets = [
+            cast("Growing", each)
+            for each in (search.checked, search.proved, search.delayed)
+        ]
+        self._bits = np.array([*(each.bit for each in self._sets), changed], np.int64)
+        self.state: Numbers = np.zeros(STATE_SIZE, np.int64)
+
+    def run(self, facts: Settled, tables: Flags, on_rounds: OnRounds) -> bool:
+        """Whether all facts could be looked into; if not, all is as it was."""
+        state = self.state
+        try:
+            if self._run(facts, tables) != CHECKED_ALL:
+                self._take_back()
+                return False
+            counts = state[[ARE_CHECKED, ARE_PROVED, ARE_DELAYED]].tolist()
+            found = [*map(self._listed, _LISTED, counts)]
+        except BaseException:
+            self._take_back()
+            raise
+        for growing, some in zip(self._sets, found, strict=True):
+            growing.take_over(some)
+        if state[ROUNDS]:
+            rounds, proved = int(state[ROUNDS]), int(state[ARE_PROVED])
+            on_rounds(Rounds(rounds, proved, are_compiled=True))
+        return True
+
+    def _run(self, facts: Settled, tables: Flags) -> int:
+        triggers, room = self._rules.triggers, self._room
+        monitor, state = self._engine.monitor, self.state
+        keys = keys_of(facts, self._engine.store, triggers)
+        counter = self._search.support.counter
+        which = -1 if counter is None else cast("CounterColumn", counter).which
+        settings = np.array([which, MOST_ROWS, PAUSE_AFTER, DEEPEST], np.int64)
+        while True:
+            before = triggers.work[:, 1].copy()
+            ends = check(
+                triggers.arrays,
+                room.lists(),
+                keys,
+                self._bits,
+                tables,
+                self._rules.ranges,
+                self._rules.bodies,
+                room.stack,
+                room.values,
+                settings,
+                state,
+            )
+            if monitor is not None:
+                matched = triggers.work[:, 1] - before
+                for program in np.flatnonzero(matched).tolist():
+                    label = triggers.programs[program].label
+                    monitor.working(label, int(matched[program]))
+            if ends == STACK_FULL and room.deepen():
+                continue
+            if ends != INTERRUPTIBLE:
+                break
+            check_interrupts()
+        triggers.note_work()
+        return int(ends)
+
+    def _listed(self, which: int, count: int) -> Settled:
+        return facts_of(self._room.keys[which, :count], self._rules.triggers)
+
+    def _take_back(self) -> None:
+        """Have none of the three sets changed.
+
+        What is proved holds, so it could be kept; but then what follows from it would
+        have to be found, too.
+        """
+        relations = self._rules.triggers.arrays[0]
+        counts = self.state[[ARE_CHECKED, ARE_PROVED, ARE_DELAYED]].tolist()
+        for bit, which, count in zip(self._bits, _LISTED, counts, strict=False):
+            mark_keys(relations, self._room.keys[which], count, 0, int(bit), 0)
+
+
+_LISTED = (IN_CHECKED, IN_PROVED, IN_DELAYED)
