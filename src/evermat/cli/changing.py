@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from evermat.cli.jobs import Job, Loaded
     from evermat.cli.output import Cell, Output
     from evermat.cli.updates import UpdateFile
+    from evermat.maintenance.updates import Report
 
 
 def apply_updates(
@@ -85,6 +87,9 @@ def _show_change(
     output.heading(title)
     why = f" ({report.reason})" if report.reason else ""
     output.say(f"{report.algorithm}{why} in {seconds(report.seconds)}")
+    work = _strata_of(report)
+    if work:
+        output.say(f"strata: {work}")
     output.table(["predicate", "added", "removed"], sizes(change.sizes))
     if not show:
         return
@@ -96,6 +101,17 @@ def _show_change(
                 output.say(f"  {sign} {printer.atom(fact)}")
             if len(result) > show:
                 output.say(f"  {sign} … {len(result) - show:,} more of {name}")
+
+
+def _strata_of(report: Report) -> str:
+    """How many strata were brought up to date in which way."""
+    ways = Counter(
+        (stratum.algorithm, stratum.path) for stratum in report.strata if stratum.rounds
+    )
+    return ", ".join(
+        f"{number} by {algorithm or report.algorithm} ({path})"
+        for (algorithm, path), number in sorted(ways.items())
+    )
 
 
 def _report_row(name: str, change: Change) -> list[Cell]:
@@ -122,7 +138,13 @@ def _change_document(title: str, change: Change, show: int) -> dict[str, object]
             name: {"added": came, "removed": left}
             for name, (came, left) in change.sizes.items()
         },
-        "report": asdict(change.report),
+        "report": asdict(change.report)
+        | {
+            "strata": [
+                asdict(stratum) | {"path": stratum.path}
+                for stratum in change.report.strata
+            ]
+        },
     }
     if show:
         document["rows"] = {

@@ -16,12 +16,12 @@ from evermat.maintenance import (
     fixpoint_update,
     modular,
 )
+from evermat.maintenance.run import Modular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from evermat.maintenance.run import Algorithm, Run
-    from evermat.maintenance.strata import Stratum
 
 AUTO = "auto"
 REMATERIALISE = "remat"
@@ -46,47 +46,62 @@ class Description:
     paper: str
 
 
+_OVERDELETING = Modular(modular.maintain, "dred-c + modules")
+_SEARCHING = Modular(modular.maintain_searching, "bf-c + modules")
+
+
 @dataclass(frozen=True, slots=True)
 class Incremental:
     """An algorithm that works on a `Run`.
 
     Attributes:
+        name: what users write.
         maintain: the algorithm.
         needs_counters: whether it reads counts.
         finish: brings the counts in line that the algorithm does not keep itself.
         modular: how strata with modules are brought up to date.
     """
 
+    name: str
+
     maintain: Algorithm
     needs_counters: bool
     finish: Callable[[Run], None]
-    modular: Callable[[Run, Stratum], None] = modular.maintain
+    modular: Modular = _OVERDELETING
 
 
 INCREMENTAL: Mapping[str, Incremental] = {
     "counting": Incremental(
-        counting.maintain, needs_counters=True, finish=counters.leave_alone
+        "counting", counting.maintain, needs_counters=True, finish=counters.leave_alone
     ),
     "dred": Incremental(
-        dred.maintain, needs_counters=False, finish=counters.bring_in_line
+        "dred", dred.maintain, needs_counters=False, finish=counters.bring_in_line
     ),
     "dred-c": Incremental(
-        dred_counting.maintain, needs_counters=True, finish=counters.leave_alone
+        "dred-c",
+        dred_counting.maintain,
+        needs_counters=True,
+        finish=counters.leave_alone,
     ),
     "bf": Incremental(
+        "bf",
         backward_forward.maintain,
         needs_counters=False,
         finish=counters.bring_in_line,
-        modular=modular.maintain_searching,
+        modular=_SEARCHING,
     ),
     "bf-c": Incremental(
+        "bf-c",
         backward_forward_counting.maintain,
         needs_counters=True,
         finish=counters.bring_recursive_in_line,
-        modular=modular.maintain_searching,
+        modular=_SEARCHING,
     ),
     "fp": Incremental(
-        fixpoint_update.maintain, needs_counters=False, finish=counters.bring_in_line
+        "fp",
+        fixpoint_update.maintain,
+        needs_counters=False,
+        finish=counters.bring_in_line,
     ),
 }
 

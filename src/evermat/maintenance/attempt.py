@@ -184,6 +184,7 @@ def maintain(
     if job.change.added:
         strata = strata_of(job.new.plans, frozenset(job.change.added))
     run = Run(engine, strata, update, undermined, watch, algorithm.modular)
+    run.algorithm = algorithm.name
     job.bookkeeping.maintain(algorithm, run)
     return Maintained(job, update, run)
 

@@ -131,7 +131,9 @@ class EqualityUpdate:
         self.job = job
         self.before = self.after = before
         nothing = engine.no_facts()
-        self.run = Run(engine, _NO_STRATA, Update(nothing, nothing), nothing, watch)
+        update = Update(nothing, nothing)
+        self.run = Run(engine, _NO_STRATA, update, nothing, watch)
+        self.run.algorithm = "bf"
         self.given = GivenFacts(engine, job.deletions, job.insertions)
         relations = engine.relations()
         self.setting = Setting(
@@ -145,7 +147,7 @@ class EqualityUpdate:
         )
         self.marks: Marks | None = None
         self._about_moved: SettledFacts | None = None
-        self.run.report = StratumReport(1)
+        self.run.report = StratumReport(1, algorithm="bf")
         self.run.reports.append(self.run.report)
 
     # -- the component of equality
@@ -175,6 +177,8 @@ class EqualityUpdate:
         self._change_implied(done.not_implied, done.implied)
         report = StratumReport(
             1,
+            algorithm="bf",
+            compiled_rounds=done.rounds,
             rounds=done.rounds,
             forward_instances=done.forward_instances,
             backward_instances=done.backward_instances,

@@ -106,7 +106,7 @@ def _take_turns(
     engine: Engine, stratum: ModularPlan, watch: Watch, apply: Apply, follow: Follow
 ) -> StratumReport:
     """One stratum with modules (l. 9 to 15)."""
-    growth = Growth(engine, stratum, watch)
+    growth = Growth(engine, stratum, watch, "remat + modules")
     facts = engine.materialised
     once, again = engine.nonrecursive_counts, engine.recursive_counts
     growth.extend(engine.settle(apply(stratum.nonrecursive.full, once, None) - facts))

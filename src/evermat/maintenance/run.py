@@ -68,6 +68,13 @@ class Changes(NamedTuple):
         return not self.lost_from and not self.gained_by
 
 
+class Modular(NamedTuple):
+    """An algorithm for strata with modules, and its name."""
+
+    maintain: Callable[[Run, Stratum], None]
+    title: str
+
+
 class Run:
     """One attempt to bring the materialisation up to date, inside a transaction.
 
@@ -82,9 +89,11 @@ class Run:
         update: Update,
         undermined: SettledFacts,
         watch: Watch,
-        modular: Callable[[Run, Stratum], None] | None = None,
+        modular: Modular | None = None,
     ) -> None:
         self.engine = engine
+        self.algorithm = ""
+        """What brings strata without modules up to date, for the report."""
         self.modular = modular
         """What brings strata with modules up to date."""
         self.strata = strata
@@ -246,6 +255,7 @@ class Run:
 
         with self._timed("check"):
             unproved = self.engine.prove(search, facts, work, note)
+        report.compiled_searches += work.are_compiled
         report.proved += work.proved
         report.forward_instances += work.forward
         report.backward_instances += work.backward
@@ -305,8 +315,10 @@ class Run:
             stratum = self.strata.strata[position]
             self._begin_report(stratum.index)
             if stratum.modules and self.modular is not None:
-                self.modular(self, stratum)
+                self.report.algorithm = self.modular.title
+                self.modular.maintain(self, stratum)
             else:
+                self.report.algorithm = self.algorithm
                 yield stratum
 
     def _changed_relations(self) -> frozenset[str]:

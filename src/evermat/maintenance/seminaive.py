@@ -112,10 +112,16 @@ def _at_once(
 class Growth:
     """The growth of one stratum: adds facts to the engine and keeps the report."""
 
-    def __init__(self, engine: Engine, stratum: StratumPlan, watch: Watch) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        stratum: StratumPlan,
+        watch: Watch,
+        title: str = "remat",
+    ) -> None:
         self.engine = engine
         self.watch = watch
-        self.report = StratumReport(stratum.index + 1)
+        self.report = StratumReport(stratum.index + 1, algorithm=title)
         self.start = perf_counter()
         self.matches = engine.matches
         watch.stratum = stratum.index + 1

@@ -60,6 +60,9 @@ class StratumReport:
 
     Attributes:
         index: the number of the stratum, from 1; 0 stands for facts of no stratum.
+        algorithm: what brought it up to date, by name; `dred-c + modules` and the like
+            where modules took part, whatever was asked for. Facts of no stratum need
+            none.
         rounds: how many times rules were applied to new facts.
         forward_instances: rule instances matched from body to head.
         backward_instances: rule instances matched from head to body. Where facts are
@@ -70,6 +73,7 @@ class StratumReport:
         proved: facts for which a surviving derivation was found before deleting.
         inserted: facts that were added, rederived ones included.
         compiled_rounds: how many of the rounds compiled code ran from one to the next.
+        compiled_searches: how many searches for proofs compiled code made.
         seconds: time by phase.
     """
 
@@ -82,16 +86,21 @@ class StratumReport:
     proved: int = 0
     inserted: int = 0
     compiled_rounds: int = 0
+    compiled_searches: int = 0
+    algorithm: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
-        """Whether rounds were `compiled`, or `batched`: operator by operator."""
-        if not self.rounds:
-            return ""
-        if not self.compiled_rounds:
-            return "batched"
-        return "compiled" if self.compiled_rounds == self.rounds else "mixed"
+        """How it was done: `compiled`, or `batched`, operator by operator; or `mixed`.
+
+        Empty if there was nothing to do.
+        """
+        is_compiled = self.compiled_rounds > 0 or self.compiled_searches > 0
+        is_batched = self.rounds > self.compiled_rounds
+        if is_compiled:
+            return "mixed" if is_batched else "compiled"
+        return "batched" if is_batched else ""
 
 
 @dataclass(frozen=True, slots=True)
