@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import evermat
 from evermat.algebra import Region, Views
+from evermat.algebra.compile import compile_rules
 from evermat.lang.syntax import Variable
-from evermat.rule_plans import compile_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

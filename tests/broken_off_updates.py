@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import evermat
-from evermat.turns import TornError
+from evermat.kb.locking import TornError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 PACKAGE = str(Path(evermat.__file__).parent)
 
-GUARDS = ("interrupts.py", "turns.py", "out_of_memory.py", "errors.py", "api.py")
+GUARDS = ("interrupts.py", "kb/locking.py", "out_of_memory.py", "errors.py", "api.py")
 """Files whose lines do not lack memory: they need none, or tell of the lack."""
 
 Contents = dict[str, Any]

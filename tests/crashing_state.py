@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import evermat
 import evermat.api
 import evermat.engines.embedded.engine
+import evermat.kb.persistence
 import evermat.lake
-import evermat.persistence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.engines import make_engine
-from evermat.engines.embedded import at_once, backward, engine, flat, saturation
+from evermat.engines.embedded import backward, engine, flat, saturation, small_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,9 @@ IN_TURN = "embedded-in-turn"
 
 def treat_small_like_large(patch: pytest.MonkeyPatch) -> None:
     """Have the embedded engine treat small changes like large ones."""
-    patch.setattr(at_once, "MOST_CHANGED", -1)
-    patch.setattr(at_once, "MOST_FROM_SCRATCH", -1)
-    patch.setattr(at_once, "MOST_FACTS", -1)
+    patch.setattr(small_batch, "MOST_CHANGED", -1)
+    patch.setattr(small_batch, "MOST_FROM_SCRATCH", -1)
+    patch.setattr(small_batch, "MOST_FACTS", -1)
     patch.setattr(saturation, "MOST_SEEDS", -1)
     patch.setattr(backward, "MOST_BATCH", -1)
     patch.setattr(flat, "SEVERAL", 1 << 30)

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 
 import oracle
 from engine_facts import facts_in, facts_of, rows_of, tables
-from evermat.engine_abilities import UnequalValuesError
-from evermat.equality_change import expanded_outcome
+from evermat.algebra.abilities import UnequalValuesError
+from evermat.kb.equality_materialisation import EqualityMaterialisation
 from evermat.lang.equality import OWL_SAME_AS, axioms
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.parser import parse_program
 from evermat.lang.syntax import SAME_AS, TRIPLE, Rule
-from evermat.maintenance.equality_materialisation import EqualityMaterialisation
-from evermat.maintenance.equality_state import given_among
+from evermat.maintenance.equality.state import given_among
+from evermat.results.equality_changes import expanded_outcome
 from evermat.values import IRI, Constant, constant
 from strategies import Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from evermat.engine_abilities import EqualityEngine
+    from evermat.algebra.abilities import EqualityEngine
     from evermat.maintenance.updates import Outcome
     from oracle import Fact
 

@@ -35,7 +35,7 @@ import number_scenarios
 import shared_supports
 import skeletons
 from engine_ways import IN_TURN, new_engine, working
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.lang.syntax import Atom, Program, Term
@@ -48,7 +48,7 @@ from tracked import ALGORITHMS, Tracked, model_of, run_through
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from evermat.engine_abilities import EqualityEngine
+    from evermat.algebra.abilities import EqualityEngine
     from evermat.lang.syntax import Rule
     from oracle import Fact
 

@@ -24,21 +24,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evermat.api import KnowledgeBase
-from evermat.catalogue import Catalogue
 from evermat.cli.facts import FactReader
 from evermat.cli.updates import read_update
 from evermat.errors import EvermatError
-from evermat.fact_files import read_fact_file
+from evermat.kb.fact_files import read_fact_file
+from evermat.kb.program_files import read_program
+from evermat.lang.catalogue import Catalogue
 from evermat.lang.checks import check_program
 from evermat.lang.formatter import format_source
 from evermat.lang.normalise import normalise
 from evermat.lang.strata import stratify
-from evermat.maintenance.watch import Budget
+from evermat.maintenance.limits import Budget
 from evermat.pipeline import read_config
 from evermat.pipeline.config import RDF_FORMATS, Column, FactMap, Limit, Source
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.program import read_pipeline_program
-from evermat.program_files import read_program
 from evermat.rdf import read_ontology
 from mutated_input import Input, mutated_file, mutated_program
 
@@ -129,7 +129,7 @@ class Watched:
                 is_ready, waited = True, time.monotonic()
                 used = processor_seconds(worker.pid)
                 *lines, heard = (heard + piece).split(b"\n")
-                if any([self._heard(line.decode().split()) for line in lines]):
+                if any(self._heard(line.decode().split()) for line in lines):
                     return
             else:
                 worker.kill()

@@ -19,8 +19,7 @@ class Mutant:
     """A mistake somebody could make.
 
     Attributes:
-        module: where, below `evermat.maintenance`; or else, if it has a dot, below
-            `evermat.engines`, or `evermat.algebra` where it begins with that.
+        module: where.
         old, new: the text that is replaced, which occurs exactly once, and by what.
         algorithm: the algorithm that goes wrong.
     """
@@ -34,10 +33,7 @@ class Mutant:
 
 def plant(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the changed source text in place of the module's functions and methods."""
-    name = mutant.module
-    if not name.startswith("algebra."):
-        name = f"engines.{name}" if "." in name else f"maintenance.{name}"
-    module = importlib.import_module(f"evermat.{name}")
+    module = importlib.import_module(mutant.module)
     source = inspect.getsource(module)
     assert source.count(mutant.old) == 1, "the code has changed: adapt the mutant"
     changed: dict[str, object] = {"__name__": module.__name__}

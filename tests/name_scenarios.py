@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import evermat
 import oracle
 from equality_scenarios import is_contradictory
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
+from evermat.kb.queries import body_atoms
 from evermat.lang.equality import EqualityError, axioms
 from evermat.lang.parser import parse_program, parse_query
 from evermat.lang.syntax import (
@@ -26,7 +27,6 @@ from evermat.lang.syntax import (
     atom_variables,
     expression_variables,
 )
-from evermat.questions import body_atoms
 from evermat.values import constant
 
 if TYPE_CHECKING:

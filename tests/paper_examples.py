@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from engine_facts import make_facts, rows_of, tables
+from evermat.kb.materialisation import Materialisation
 from evermat.lang.parser import parse_rules
-from evermat.maintenance.materialisation import Materialisation
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.algebra import Engine, Snapshot
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.limits import Budget, Progress
     from evermat.maintenance.updates import Outcome
-    from evermat.maintenance.watch import Budget, Progress
 
 Rows = Iterable[tuple[object, ...]]
 Change = Mapping[str, Rows] | str | None

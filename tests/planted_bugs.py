@@ -15,7 +15,7 @@ import numpy as np
 
 from evermat import functions
 from evermat.algebra import Role
-from evermat.engines.embedded import at_once, expressions
+from evermat.engines.embedded import expressions, small_batch
 from evermat.engines.embedded.bits import Growing
 from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.engine import EmbeddedEngine
@@ -273,7 +273,7 @@ BUGS: dict[str, Bug] = {
         CompiledRounds, "_take_over", _losing_compiled_decrements(RECURSIVE)
     ),
     "a negated change is skipped beside a positive one": Bug(
-        at_once, "_deltas", _skipping_negated
+        small_batch, "_deltas", _skipping_negated
     ),
     "counters of compiled rounds are not undone": Bug(
         CounterColumn, "restore", _forgetting_counters

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Literal
 import oracle
 from engine_facts import rows_of
 from evermat import KnowledgeBase
+from evermat.explain import heights
 from evermat.functions import FUNCTIONS
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.parser import parse_rules
 from evermat.lang.syntax import Call, Term, Variable
-from evermat.maintenance import proof_heights
 from evermat.values import Constant, Kind, constant
 from strategies import Scenario, Update
 from tracked import model_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from evermat.explanation import Derivation, Explanation
+    from evermat.explain.explanation import Derivation, Explanation
     from evermat.lang.syntax import Atom, Expression, Rule
     from oracle import Fact, Model
 
@@ -246,5 +246,5 @@ def go(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
             return -1 if next(turns) % 2 else inf
         return -1 if way == "forwards" else inf
 
-    monkeypatch.setattr(proof_heights, "_FEW", -1)
-    monkeypatch.setattr(proof_heights._Forwards, "expected", property(expected))  # noqa: SLF001
+    monkeypatch.setattr(heights, "_FEW", -1)
+    monkeypatch.setattr(heights._Forwards, "expected", property(expected))  # noqa: SLF001

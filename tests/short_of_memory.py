@@ -18,9 +18,9 @@ from collections import Counter
 from typing import Any
 
 import evermat
-from evermat.maintenance.watch import resident_memory
-from evermat.out_of_memory import OutOfMemoryError
-from evermat.turns import TornError
+from evermat.kb.locking import TornError
+from evermat.kb.out_of_memory import OutOfMemoryError
+from evermat.maintenance.limits import resident_memory
 
 RULES = """
     pair(?x, ?y) :- left(?x), right(?y) .

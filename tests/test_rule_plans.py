@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.algebra import Apply, Column, Compute, Require, Role
+from evermat.algebra.compile import compile_rules, plan_strata
 from evermat.engines import UnknownEngineError, make_engine
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_rules
 from evermat.lang.strata import stratify
-from evermat.rule_plans import compile_rules, plan_strata
 from evermat.values import IRI, Constant, constant
 
 if TYPE_CHECKING:
     from evermat.algebra import Query, QuerySet
-    from evermat.rule_plans import RuleSet, StratumPlan
+    from evermat.algebra.compile import RuleSet, StratumPlan
 
 PREFIX = "@prefix : <http://e.org/> .\n"
 

@@ -10,7 +10,8 @@ import pytest
 
 import oracle
 from engine_facts import facts_in, facts_of, stored_counts, tables
-from evermat.evaluation_errors import EvaluationError
+from evermat.algebra.evaluation_errors import EvaluationError
+from evermat.kb.materialisation import Materialisation
 from evermat.lang.normalise import is_auxiliary
 from evermat.lang.syntax import (
     Atom,
@@ -21,7 +22,6 @@ from evermat.lang.syntax import (
     Term,
     Variable,
 )
-from evermat.maintenance.materialisation import Materialisation
 from evermat.values import constant
 from strategies import Update
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, Snapshot
     from evermat.lang.syntax import BodyElement
+    from evermat.maintenance.limits import Budget, Progress, Step
     from evermat.maintenance.updates import Outcome
-    from evermat.maintenance.watch import Budget, Progress, Step
     from oracle import Fact, Model
     from strategies import Scenario
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evermat.api import KnowledgeBase
-    from evermat.change import Change
     from evermat.errors import EvermatError
-    from evermat.explanation import Explanation
+    from evermat.explain.explanation import Explanation
+    from evermat.kb.transaction import Transaction
     from evermat.lang.parser import parse_program
     from evermat.lang.syntax import (
         Atom,
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
         predicate,
         variables,
     )
+    from evermat.maintenance.limits import Budget, BudgetExceededError, Step
     from evermat.maintenance.modules import register_module
-    from evermat.maintenance.watch import Budget, BudgetExceededError, Step
-    from evermat.result import Result
-    from evermat.transaction import Transaction
+    from evermat.results.change import Change
+    from evermat.results.result import Result
     from evermat.values import IRI, BlankNode, LangString, TypedLiteral, Value
 
 __version__ = "0.1.0"
@@ -69,18 +69,18 @@ __all__ = [
 
 _HOMES = {
     "evermat.api": ("KnowledgeBase",),
-    "evermat.change": ("Change",),
+    "evermat.results.change": ("Change",),
     "evermat.errors": ("EvermatError",),
-    "evermat.explanation": ("Explanation",),
+    "evermat.explain.explanation": ("Explanation",),
     "evermat.lang.parser": ("parse_program",),
     "evermat.lang.syntax": (
         *("Atom", "Negation", "Program", "Rule", "Variable"),
         *("predicate", "variables"),
     ),
     "evermat.maintenance.modules": ("register_module",),
-    "evermat.maintenance.watch": ("Budget", "BudgetExceededError", "Step"),
-    "evermat.result": ("Result",),
-    "evermat.transaction": ("Transaction",),
+    "evermat.maintenance.limits": ("Budget", "BudgetExceededError", "Step"),
+    "evermat.results.result": ("Result",),
+    "evermat.kb.transaction": ("Transaction",),
     "evermat.values": ("IRI", "BlankNode", "LangString", "TypedLiteral", "Value"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -1,8 +1,8 @@
 """The knowledge base: rules, the facts they were given, and all that follows.
 
-It holds no algorithm: changes are made by `evermat.keeper`, and what holds is read by
-`evermat.reading`. What it adds is that callers from several threads take turns, and
-that nothing gets between the steps of an open transaction.
+It holds no algorithm: changes are made by `evermat.kb.session`, and what holds is read
+by `evermat.kb.reading`. What it adds is that callers from several threads take turns,
+and that nothing gets between the steps of an open transaction.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, TypedDict
 
-from evermat.allowed_paths import allowing
-from evermat.change import UncopiableError, check_sort
+from evermat.algebra.abilities import place_of
 from evermat.columns import table_of_rows
-from evermat.engine_abilities import place_of
 from evermat.engines import ENGINES, UnknownEngineError, make_engine
-from evermat.equality_modes import check_equality
-from evermat.explaining import read_fact
-from evermat.explaining_plans import plans_text
-from evermat.fact_tables import row_in_order
-from evermat.keeper import Keeper, Manner
-from evermat.lang.syntax import TRIPLE, Program
-from evermat.maintenance.watch import Budget
-from evermat.questions import read_question
-from evermat.rdf import read_rdf
-from evermat.reading import Asked
-from evermat.result import Result, require_package
-from evermat.rule_inputs import listed
-from evermat.subscriptions import Subscriptions
-from evermat.transaction import Slot, Transaction
-from evermat.turns import TornError, in_turn
-from evermat.undoing import Undoing, inverse
-from evermat.update_requests import (
+from evermat.explain.plans import plans_text
+from evermat.kb.equality_modes import check_equality
+from evermat.kb.explanations import read_fact
+from evermat.kb.fact_tables import row_in_order
+from evermat.kb.locking import TornError, in_turn
+from evermat.kb.queries import read_question
+from evermat.kb.reading import Asked
+from evermat.kb.requests import (
     Request,
     RequestError,
     by_predicate,
     require_text,
 )
+from evermat.kb.rule_inputs import listed
+from evermat.kb.session import Keeper, Manner
+from evermat.kb.subscriptions import Subscriptions
+from evermat.kb.transaction import Slot, Transaction
+from evermat.kb.undo import Undoing, inverse
+from evermat.lang.syntax import TRIPLE, Program
+from evermat.maintenance.limits import Budget
+from evermat.rdf import read_rdf
+from evermat.results.change import UncopiableError, check_sort
+from evermat.results.result import Result, require_package
+from evermat.runtime.allowed_paths import allowing
 from evermat.values import constant
 from evermat.wording import counted
 
@@ -50,17 +50,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.algebra import Engine
-    from evermat.catalogue import Catalogue
-    from evermat.change import Change, Sort
-    from evermat.equality_modes import Equality
-    from evermat.explanation import Explanation
+    from evermat.explain.explanation import Explanation
+    from evermat.kb.equality_modes import Equality
+    from evermat.kb.persistence import Persistence
+    from evermat.kb.reading import Reader
+    from evermat.kb.rule_inputs import RuleInput
+    from evermat.kb.subscriptions import Subscription
     from evermat.lake.state import LakeState
+    from evermat.lang.catalogue import Catalogue
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.watch import Progress
-    from evermat.persistence import Persistence
-    from evermat.reading import Reader
-    from evermat.rule_inputs import RuleInput
-    from evermat.subscriptions import Subscription
+    from evermat.maintenance.limits import Progress
+    from evermat.results.change import Change, Sort
     from evermat.values import Constant
 
 
@@ -755,7 +755,7 @@ def _persistence(
 
 def _persistence_module() -> ModuleType:
     """What keeps states; it needs a library that not everybody has."""
-    from evermat import persistence  # noqa: PLC0415  see above
+    from evermat.kb import persistence  # noqa: PLC0415  see above
 
     return persistence
 

@@ -17,18 +17,18 @@ import oracle
 import strategies
 from engine_facts import interned, make_facts, numbers_of, tables
 from evermat.algebra import QuerySet, Views
+from evermat.algebra.compile import compile_rules
 from evermat.engines import make_engine
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_rules
-from evermat.rule_plans import compile_rules
 from evermat.values import constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from evermat.algebra import Engine, Facts, GrowingFacts
+    from evermat.algebra.compile import RuleSet
     from evermat.lang.syntax import Rule
-    from evermat.rule_plans import RuleSet
     from oracle import Fact
 
 # Expressions over the stored, deleted and added facts. Python's sets have the same

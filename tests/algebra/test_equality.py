@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from engine_facts import facts_of, interned, rows_of
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.columns import table_of_rows
-from evermat.engine_abilities import UnequalValuesError
 from evermat.values import Kind, constant
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine
-    from evermat.engine_abilities import EqualityEngine, Representatives
+    from evermat.algebra.abilities import EqualityEngine, Representatives
     from oracle import Fact
 
 VALUES = frozenset(Kind) - {Kind.STRING}

@@ -19,9 +19,9 @@ from evermat.algebra import (
     prove,
     saturate,
 )
+from evermat.algebra.compile import compile_rules
 from evermat.engines import make_engine
 from evermat.lang.parser import parse_rules
-from evermat.rule_plans import compile_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ import pytest
 
 from engine_facts import facts_of, interned, make_facts, stored_counts, tables
 from evermat.algebra import Application, Saturation, Views, saturate
+from evermat.algebra.compile import compile_rules
 from evermat.engines import make_engine
 from evermat.lang.parser import parse_rules
-from evermat.rule_plans import compile_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable

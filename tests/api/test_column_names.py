@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from evermat import KnowledgeBase, Program
-from evermat.catalogue import ArityClashError
 from evermat.columns import ColumnNamesError, SwappedColumnsWarning
 from evermat.columns.names import order_of, say_nothing
+from evermat.lang.catalogue import ArityClashError
 from evermat.lang.syntax import Declaration
 
 if TYPE_CHECKING:

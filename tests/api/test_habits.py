@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from evermat import EvermatError, KnowledgeBase
-from evermat.undoing import NothingToUndoError
+from evermat.kb.undo import NothingToUndoError
 
 REACH = """
     reach(?from, ?to) :- edge(?from, ?to) .
@@ -234,7 +234,7 @@ def test_a_failed_update_leaves_the_one_before_to_be_undone(kb: KnowledgeBase) -
 def test_large_updates_are_not_remembered(
     kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.undoing.MOST_FACTS", 1)
+    monkeypatch.setattr("evermat.kb.undo.MOST_FACTS", 1)
     kb.insert("edge", [("d", "e"), ("e", "f")])
     with pytest.raises(NothingToUndoError, match="too large"):
         kb.undo()

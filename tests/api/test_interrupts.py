@@ -16,12 +16,12 @@ import pytest
 
 import evermat
 from broken_off_updates import Trial, play_lines, play_moments, scenarios
-from evermat import interrupts
 from evermat.engines.embedded.cores import together
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.out_of_memory import OutOfMemoryError
-from evermat.transaction import TransactionError
-from evermat.turns import TornError
+from evermat.kb.locking import TornError
+from evermat.kb.out_of_memory import OutOfMemoryError
+from evermat.kb.transaction import TransactionError
+from evermat.runtime import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

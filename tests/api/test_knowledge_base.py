@@ -20,16 +20,16 @@ from evermat import (
     LangString,
     TypedLiteral,
 )
-from evermat.catalogue import ArityClashError, UnknownPredicateError
 from evermat.engines import make_engine
-from evermat.fact_tables import FactTypeError
-from evermat.reading import NoCountersError
-from evermat.update_requests import RequestError
+from evermat.kb.fact_tables import FactTypeError
+from evermat.kb.reading import NoCountersError
+from evermat.kb.requests import RequestError
+from evermat.lang.catalogue import ArityClashError, UnknownPredicateError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evermat.maintenance.watch import Step
+    from evermat.maintenance.limits import Step
 
 REACH = """
     reach(?x, ?y) :- edge(?x, ?y) .

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from evermat import Budget, EvermatError, KnowledgeBase
-from evermat.change import UncopiableError
 from evermat.columns import MissingValueError
+from evermat.results.change import UncopiableError
 from evermat.values import XSD, Constant, Kind, ValueConversionError, constant
 
 if TYPE_CHECKING:

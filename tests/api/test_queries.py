@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evermat import EvermatError, KnowledgeBase
-from evermat.catalogue import ArityClashError, UnknownPredicateError
+from evermat.lang.catalogue import ArityClashError, UnknownPredicateError
 
 FACTS = {
     "edge": [("a", "b"), ("b", "c"), ("c", "c")],

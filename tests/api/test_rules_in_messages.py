@@ -9,13 +9,13 @@ import pytest
 
 from evermat import Budget, EvermatError, KnowledgeBase
 from evermat.errors import UnknownPrefixError
-from evermat.program_files import read_program
+from evermat.kb.program_files import read_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from evermat.program_files import Syntax
+    from evermat.kb.program_files import Syntax
 
 GROWING = "p(?x, ?y + 1) :- p(?x, ?y), r(_, ?x), not s(?x, _) ."
 START = 'p("a", 1) . r("b", "a") .'

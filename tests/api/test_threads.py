@@ -9,7 +9,7 @@ from time import sleep
 import pytest
 
 import evermat
-from evermat.transaction import TransactionError
+from evermat.kb.transaction import TransactionError
 
 NODES = 20
 RULES = """

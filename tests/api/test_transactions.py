@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evermat import EvermatError, KnowledgeBase
-from evermat.transaction import TransactionError
+from evermat.kb.transaction import TransactionError
 
 RULES = "p(?x) :- q(?x), not r(?x) ."
 

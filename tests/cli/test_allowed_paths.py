@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat import lake
-from evermat.allowed_paths import PathNotAllowedError
 from evermat.api import KnowledgeBase
 from evermat.errors import EvermatError
+from evermat.kb.program_files import read_program, write_sinks
 from evermat.lake.errors import StateError
 from evermat.pipeline.config import FactMap, Output, Source, output_place
 from evermat.pipeline.intake import LocalIntake
-from evermat.program_files import read_program, write_sinks
 from evermat.redaction import (
     SecretsInUse,
     keep_secret,
@@ -23,6 +22,7 @@ from evermat.redaction import (
     redacted,
     without_secrets,
 )
+from evermat.runtime.allowed_paths import PathNotAllowedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,13 +13,13 @@ import pytest
 import evermat
 from engine_facts import facts_of, interned, make_facts, tables
 from evermat.algebra import EngineUseError, Views
+from evermat.algebra.compile import compile_rules
 from evermat.columns import ArityMismatchError
-from evermat.engines.embedded import at_once, flat
 from evermat.engines.embedded import engine as engine_module
+from evermat.engines.embedded import flat, small_batch
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_rules
-from evermat.rule_plans import compile_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +54,8 @@ ALGORITHMS = ("dred", "dred-c", "bf", "bf-c", "fp")
 def changes(*, at_most: int, relations: int = 1) -> Iterator[None]:
     """Have changes of that many facts, of so many relations, worked on at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(at_once, "MOST_CHANGED", at_most)
-        patch.setattr(at_once, "MOST_FROM_SCRATCH", at_most)
+        patch.setattr(small_batch, "MOST_CHANGED", at_most)
+        patch.setattr(small_batch, "MOST_FROM_SCRATCH", at_most)
         patch.setattr(flat, "SEVERAL", relations)
         yield
 
@@ -106,7 +106,7 @@ def test_a_call_that_finds_too_much_gives_up(
     with in_turn():
         expected = story(0, "dred-c")
     for size in (1, 40, 70):
-        monkeypatch.setattr(at_once, limit, size)
+        monkeypatch.setattr(small_batch, limit, size)
         assert story(0, "dred-c") == expected
 
 

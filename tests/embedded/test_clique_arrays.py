@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.engines.embedded.dictionary import Dictionary
 from evermat.engines.embedded.representatives import Cliques
 from evermat.values import Kind
@@ -28,21 +28,21 @@ Sets = tuple[frozenset[int], ...]
 MUTANTS = (
     Mutant(
         "a spare keeps the rings of what it was",
-        "embedded.clique_arrays",
+        "evermat.engines.embedded.clique_arrays",
         "other.links, other.ring, other.others",
         "other.links, self.ring, other.others",
         "bf",
     ),
     Mutant(
         "a spare is taken for a copy of something else",
-        "embedded.clique_arrays",
+        "evermat.engines.embedded.clique_arrays",
         "            else:\n                continue\n",
         "            else:\n                places = self.touched\n",
         "bf",
     ),
     Mutant(
         "arrays become a spare while somebody reads them",
-        "embedded.representatives",
+        "evermat.engines.embedded.representatives",
         "            self._held = self._held.twin(size)\n",
         "            self._held.spares.append(self._held.arrays)\n"
         "            self._held = self._held.twin(size)\n",
@@ -50,7 +50,7 @@ MUTANTS = (
     ),
     Mutant(
         "a blank spare keeps what was equal",
-        "embedded.clique_arrays",
+        "evermat.engines.embedded.clique_arrays",
         "        kernels_cliques.copy_places(\n",
         "        if other.links.size: kernels_cliques.copy_places(\n",
         "bf",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded import saturation, wiring
+from evermat.engines.embedded import saturation, triggers
 from evermat.engines.embedded.engine import EmbeddedEngine
 from mutants import Mutant, plant
 from paper_examples import Example
@@ -98,70 +98,70 @@ def test_algorithms_as_from_scratch(algorithm: str, compiled: list[bool]) -> Non
 MUTANTS = (
     Mutant(
         "inline rows are looked up by what nobody knows",
-        "embedded.plan",
+        "evermat.engines.embedded.plan",
         "at for at, column in enumerate(inline.columns) if column.index in self.bound",
         "at for at, _ in enumerate(inline.columns)",
         "dred-c",
     ),
     Mutant(
         "few inline rows are taken and none of their values kept",
-        "embedded.plan",
+        "evermat.engines.embedded.plan",
         "needed |= {column.index for column in inline.columns}",
         "needed -= {column.index for column in inline.columns}",
         "dred-c",
     ),
     Mutant(
         "facts with a count are admitted",
-        "embedded.saturation",
+        "evermat.engines.embedded.saturation",
         "            _which(task.zero),\n            int(",
         "            -1,\n            int(",
         "dred-c",
     ),
     Mutant(
         "facts that fall in the same round are hidden from each other",
-        "embedded.saturation",
+        "evermat.engines.embedded.saturation",
         "            int(task.enters_first),\n",
         "            1,\n",
         "dred-c",
     ),
     Mutant(
         "the set that grows is not told what was admitted",
-        "embedded.saturation",
+        "evermat.engines.embedded.saturation",
         'cast("Growing", self._task.into).take_over(facts)',
         "pass",
         "dred-c",
     ),
     Mutant(
         "facts that get rows are no candidates",
-        "embedded.saturation",
+        "evermat.engines.embedded.saturation",
         "                state[CANDIDATES] = last\n",
         "",
         "dred-c",
     ),
     Mutant(
         "rules that are reached later are not laid out",
-        "embedded.wiring",
+        "evermat.engines.embedded.triggers",
         "        self._is_laid_out = False\n        first =",
         "        first =",
         "dred-c",
     ),
     Mutant(
         "facts that get rows on the way are put into one index only",
-        "embedded.wiring",
+        "evermat.engines.embedded.triggers",
         "    return count, other, count\n",
         "    return count, 0, count\n",
         "dred-c",
     ),
     Mutant(
         "relations are not told of rows that facts got on the way",
-        "embedded.wiring",
+        "evermat.engines.embedded.triggers",
         "                relation.note_appended(line[0], has_other=line[1] != 0)\n",
         "                pass\n",
         "dred",
     ),
     Mutant(
         "facts that came back are left in the set of those that went",
-        "embedded.engine",
+        "evermat.engines.embedded.engine",
         "self.store.show(come, zeros=bits)",
         "self.store.show(come)",
         "dred-c",
@@ -299,8 +299,8 @@ def test_rules_without_a_program(compiled: list[bool]) -> None:
 def test_plans_are_made_beforehand_for_many_facts(
     monkeypatch: pytest.MonkeyPatch, compiled: list[bool]
 ) -> None:
-    monkeypatch.setattr(wiring, "FACTS_PER_RULE", 0)
-    monkeypatch.setattr(wiring, "MOST_DERIVED", 100)
+    monkeypatch.setattr(triggers, "FACTS_PER_RULE", 0)
+    monkeypatch.setattr(triggers, "MOST_DERIVED", 100)
     reached = numbered(monkeypatch)
     some = example({(1, 2), (2, 3)})
     assert set(reached) >= {"edge", "node", *DERIVED}
@@ -313,8 +313,8 @@ def test_plans_are_made_beforehand_for_many_facts(
 def test_no_plans_are_made_beforehand_where_most_facts_are_derived(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wiring, "FACTS_PER_RULE", 0)
-    monkeypatch.setattr(wiring, "MOST_DERIVED", 1)
+    monkeypatch.setattr(triggers, "FACTS_PER_RULE", 0)
+    monkeypatch.setattr(triggers, "MOST_DERIVED", 1)
     reached = numbered(monkeypatch)
     example({(1, 2), (2, 3)})
     assert not reached
@@ -323,13 +323,13 @@ def test_no_plans_are_made_beforehand_where_most_facts_are_derived(
 def numbered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The relations that triggers reach, as they are."""
     reached: list[str] = []
-    number = wiring.Triggers._number  # noqa: SLF001  what is asked about
+    number = triggers.Triggers._number  # noqa: SLF001  what is asked about
 
-    def spy(self: wiring.Triggers, name: str, holder: int) -> None:
+    def spy(self: triggers.Triggers, name: str, holder: int) -> None:
         reached.append(name)
         number(self, name, holder)
 
-    monkeypatch.setattr(wiring.Triggers, "_number", spy)
+    monkeypatch.setattr(triggers.Triggers, "_number", spy)
     return reached
 
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.engines.embedded import cores, kernels_rows
+from evermat.engines.embedded import cores
 from evermat.engines.embedded.fresh_rows import Numbered, give_rows
 from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded.kernels import rows as kernels_rows
 from evermat.engines.embedded.relation import MATERIALISED, NONRECURSIVE, Relation
 from evermat.engines.embedded.store import missing_rows
 

@@ -12,7 +12,7 @@ import pytest
 import evermat
 from evermat.algebra import EngineUseError
 from evermat.engines.embedded import engine as engine_module
-from evermat.engines.embedded import evaluate, heads, stages
+from evermat.engines.embedded import evaluation, heads, operators
 from evermat.engines.embedded.engine import EmbeddedEngine
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def test_agree_whatever_the_size_of_batches(
     seed: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = facts_of("reference", seed)
-    monkeypatch.setattr(stages, "BATCH", batch)
-    monkeypatch.setattr(stages, "SCAN", batch)
-    monkeypatch.setattr(evaluate, "ALONE", batch)
+    monkeypatch.setattr(operators, "BATCH", batch)
+    monkeypatch.setattr(operators, "SCAN", batch)
+    monkeypatch.setattr(evaluation, "ALONE", batch)
     monkeypatch.setattr(heads, "COMPACT_AT", 4 * batch)
     assert facts_of("embedded", seed) == expected
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.algebra import Apply, Column
+from evermat.algebra.evaluation_errors import EvaluationError
 from evermat.engines.embedded.dictionary import Dictionary
 from evermat.engines.embedded.expressions import Calculator
-from evermat.evaluation_errors import EvaluationError
 from evermat.functions import FunctionError, evaluate
 from evermat.values import Constant, Kind, Value, constant
 

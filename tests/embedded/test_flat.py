@@ -63,14 +63,14 @@ def test_law_rows_of_many_relations_are_united_as_sets_are(
 MUTANTS = [
     Mutant(
         "rows of the other side are forgotten",
-        "embedded.flat",
+        "evermat.engines.embedded.flat",
         "places[name] = (places[name][0], at)",
         "places[name] = (places[name][0], -1)",
         "",
     ),
     Mutant(
         "a bit that rows have already is taken for a mark",
-        "embedded.sets",
+        "evermat.engines.embedded.sets",
         "return Settled(one.united(other, bit))",
         "return Settled(one.united(other, 0))",
         "",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.engines.embedded import at_once, backward, saturation
+from evermat.engines.embedded import backward, saturation, small_batch
 from evermat.engines.embedded.engine import EmbeddedEngine
 from folded_scenarios import scenario_of
 from mutants import Mutant, fails, plant
@@ -58,7 +58,10 @@ class Three:
         compiled = self.every[0].apply(update, algorithm).report
         batched = self._apart(1, update, algorithm, {saturation: "MOST_SEEDS"})
         in_turn = self._apart(
-            2, update, algorithm, {saturation: "MOST_SEEDS", at_once: "MOST_CHANGED"}
+            2,
+            update,
+            algorithm,
+            {saturation: "MOST_SEEDS", small_batch: "MOST_CHANGED"},
         )
         assert work_in(compiled) == work_in(batched) == work_in(in_turn)
         assert all(stratum.path != "compiled" for stratum in batched.strata)
@@ -98,7 +101,7 @@ def test_what_is_matched_backwards() -> None:
         via(?x, 2) :- path(?x, 4, ?y), lonely(?y) .
     """
     told = []
-    for most in (at_once.MOST_CHANGED, -1):
+    for most in (small_batch.MOST_CHANGED, -1):
         some = Example(
             EmbeddedEngine(),
             rules,
@@ -107,7 +110,7 @@ def test_what_is_matched_backwards() -> None:
             lonely=[(y,) for y in range(4)],
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(at_once, "MOST_CHANGED", most)
+            patch.setattr(small_batch, "MOST_CHANGED", most)
             outcome = some.update(delete={"path": [(0, 3, 0)]}, algorithm="bf")
         assert some.rows("via") == {(0, 1)}
         told.append(outcome.report.backward_instances)
@@ -117,14 +120,14 @@ def test_what_is_matched_backwards() -> None:
 MUTANTS = (
     Mutant(
         "a variable that occurs twice is not compared",
-        "embedded.programs",
+        "evermat.engines.embedded.bytecode",
         "if isinstance(operand, Column) and slot not in binds:",
         "if isinstance(operand, Column):",
         "bf",
     ),
     Mutant(
         "wide keys are taken at their word",
-        "embedded.programs",
+        "evermat.engines.embedded.bytecode",
         "if len(key) == len(slots):",
         "if key:",
         "bf",

@@ -117,28 +117,28 @@ def test_edge_more_facts_are_found_than_there_was_room_for() -> None:
 MUTANTS = (
     Mutant(
         "facts without a row are taken to stand for themselves",
-        "embedded.images",
+        "evermat.engines.embedded.small_rewriting",
         "        if count == UNKNOWN:\n            return None\n",
         "        if count == UNKNOWN:\n            return facts\n",
         "bf",
     ),
     Mutant(
         "all relations are looked through, whatever the region",
-        "embedded.images",
+        "evermat.engines.embedded.small_rewriting",
         "if relation.count and (wanted is None or name in wanted)",
         "if relation.count",
         "bf",
     ),
     Mutant(
         "only the first columns are looked up",
-        "embedded.images",
+        "evermat.engines.embedded.small_rewriting",
         "for column in range(relation.arity)",
         "for column in range(min(1, relation.arity))",
         "bf",
     ),
     Mutant(
         "what is equal under one name is equal under all of them",
-        "embedded.images",
+        "evermat.engines.embedded.small_rewriting",
         "return Settled(together.kept(kernel, cliques.links, visible))",
         "return Settled(together.kept(kernel, cliques.ring, visible))",
         "bf",

@@ -81,16 +81,16 @@ def test_keys_follow_from_contents(
 
     try:
         before = keys()
-        os.utime(copy / "kernels_wide.py", (1, 1))
+        os.utime(copy / "kernels/wide.py", (1, 1))
         assert keys() == before
-        assert changed_by("kernels_wide.py") == {"kernels_wide", "all"}
-        assert {"kernels_programs", "kernels_wide", "all"} <= changed_by("kernels.py")
-        assert "kernels_wide" not in changed_by("kernels_lookups.py")
-        assert "kernels_programs" in changed_by("layout.py")
+        assert changed_by("kernels/wide.py") == {"wide", "all"}
+        assert {"interpreter", "wide", "all"} <= changed_by("kernels/keys.py")
+        assert "wide" not in changed_by("kernels/lookups.py")
+        assert "interpreter" in changed_by("kernels/layout.py")
         assert changed_by("compiler.py") == set(before)
         assert changed_by("engine.py") == set()
         # Constants that kernels are compiled with, from a module without kernels.
-        assert "kernels_marks" in changed_by("relation.py")
+        assert "equality_marks" in changed_by("relation.py")
     finally:
         monkeypatch.undo()
         keys()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from evermat.engines.embedded import kernels, kernels_closure
+from evermat.engines.embedded.kernels import closures as kernels_closures
+from evermat.engines.embedded.kernels import keys as kernels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 KEYS = np.array([3, 1, 2], np.uint64)
 SPARE = np.empty_like(KEYS)
 sort_keys: Any = kernels.sort_keys
-group: Any = kernels_closure.group
+group: Any = kernels_closures.group
 
 
 def rows(*items: int) -> Any:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.heads import Heads
 from evermat.engines.embedded.index import Index, Run, make_keys
+from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.sorting import sort_pairs
 from evermat.engines.embedded.wide import Counted, count_wide
 

@@ -156,21 +156,21 @@ def test_fitted_arrays_hold_little_for_nothing() -> None:
 MUTANTS = (
     Mutant(
         "memory is given to two arrays",
-        "embedded.large_arrays",
+        "evermat.engines.embedded.large_arrays",
         "                self._kept.remove(best)\n",
         "",
         "",
     ),
     Mutant(
         "memory is kept while a part of an array is in use",
-        "embedded.large_arrays",
+        "evermat.engines.embedded.large_arrays",
         "weakref.finalize(array, kept.keep, memory).atexit = False",
         "kept.keep(memory)",
         "",
     ),
     Mutant(
         "arrays are given less than they ask for",
-        "embedded.large_arrays",
+        "evermat.engines.embedded.large_arrays",
         "size <= len(kept.memory) <= WASTE * size",
         "len(kept.memory) <= WASTE * size",
         "",

@@ -7,9 +7,9 @@ import pytest
 
 import evermat
 from evermat.engines.embedded.index import SPREAD
-from evermat.engines.embedded.kernels_lookups import find_rows
-from evermat.engines.embedded.kernels_steps import BLOCK
-from evermat.engines.embedded.layout import address
+from evermat.engines.embedded.kernels.instructions import BLOCK
+from evermat.engines.embedded.kernels.layout import address
+from evermat.engines.embedded.kernels.lookups import find_rows
 from evermat.engines.embedded.relation import Relation
 
 

@@ -96,28 +96,28 @@ def test_nothing_is_lost_if_there_is_no_memory_to_merge(
 MUTANTS = (
     Mutant(
         "a core writes over what the next has not read",
-        "embedded.merging",
+        "evermat.engines.embedded.merging",
         "min(s.mine.start + s.theirs.start, s.mine.stop)",
         "s.mine.start",
         "",
     ),
     Mutant(
         "keys that come before all on the left are lost",
-        "embedded.merging",
+        "evermat.engines.embedded.merging",
         "        keys[both.start : both.start + rest] = right.keys[others][:rest]\n",
         "",
         "",
     ),
     Mutant(
         "rows that come before all on the left are lost",
-        "embedded.merging",
+        "evermat.engines.embedded.merging",
         "        rows[both.start : both.start + rest] = right.rows[others][:rest]\n",
         "",
         "",
     ),
     Mutant(
         "runs grow beyond their room",
-        "embedded.merging",
+        "evermat.engines.embedded.merging",
         "right.keys.size <= left.keys_with_room.size",
         "right.keys.size <= 1 + left.keys_with_room.size",
         "",

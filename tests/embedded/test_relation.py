@@ -83,7 +83,7 @@ def test_equal_hashes_of_different_facts_are_told_apart(
     def same_hash(_columns: np.ndarray, hashes: np.ndarray) -> None:
         hashes[:] = 42
 
-    monkeypatch.setattr("evermat.engines.embedded.kernels.hash_columns", same_hash)
+    monkeypatch.setattr("evermat.engines.embedded.kernels.keys.hash_columns", same_hash)
     relation = Relation("p", 3)
     facts = [(1, 2, 3), (3, 2, 1), (1, 2, 3), (2, 2, 2)]
     intern_rows(relation, table_of(facts, 3))

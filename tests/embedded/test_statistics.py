@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from evermat import IRI, KnowledgeBase
-from evermat.engines.embedded import evaluate
+from evermat.algebra.compile import compile_rules
+from evermat.engines.embedded import evaluation
 from evermat.engines.embedded.plan import describe, make_plan
 from evermat.engines.embedded.statistics import SAMPLE, Statistics
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_rules
-from evermat.rule_plans import compile_rules
 
 FREQUENT, RARE = 1, 2
 MANY = 64 * SAMPLE
@@ -95,8 +95,8 @@ def test_what_few_classes_have_is_shared_by_cores(
     facts = {"triple": _members(classes=3, size=5_000)}
     alone = KnowledgeBase(PREFIXES + AXIOMS)
     alone.load(facts)
-    monkeypatch.setattr(evaluate, "ALONE", 100)
-    monkeypatch.setattr(evaluate, "SHARE", 300)
+    monkeypatch.setattr(evaluation, "ALONE", 100)
+    monkeypatch.setattr(evaluation, "SHARE", 300)
     shared = KnowledgeBase(PREFIXES + AXIOMS)
     shared.load(facts)
     assert set(shared.facts("triple")) == set(alone.facts("triple"))

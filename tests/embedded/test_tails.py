@@ -10,7 +10,7 @@ import pytest
 
 from evermat.engines.embedded import index
 from evermat.engines.embedded.fresh_rows import Numbered, give_rows
-from evermat.engines.embedded.kernels_lookups import find_row, key_of
+from evermat.engines.embedded.kernels.lookups import find_row, key_of
 from evermat.engines.embedded.relation import Relation
 from mutants import Mutant, fails, plant
 
@@ -126,21 +126,21 @@ def test_united_runs_are_told_to_all_who_read_them() -> None:
 MUTANTS = (
     Mutant(
         "a directory of other keys is kept",
-        "embedded.index",
+        "evermat.engines.embedded.index",
         "        self._directory = NO_ROWS\n        self._line = None\n",
         "        self._line = None\n",
         "",
     ),
     Mutant(
         "the index by the second column is forgotten",
-        "embedded.relation",
+        "evermat.engines.embedded.relation",
         "            self._indexes[1, 0].note_added(size, count)",
         "            self._indexes[1, 0].covered = count",
         "",
     ),
     Mutant(
         "how often facts are there is told in another order",
-        "embedded.relation",
+        "evermat.engines.embedded.relation",
         "np.int32), counts[:size]",
         "np.int32), counts[:size][::-1]",
         "",

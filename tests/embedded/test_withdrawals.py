@@ -9,10 +9,13 @@ import pytest
 
 import equality_skeletons
 from equality_scenarios import NAMES, Scenario, TrackedEquality, scenario_of
-from evermat.engine_abilities import UnequalValuesError
-from evermat.engines.embedded import kernels_doubts, withdrawals
+from evermat.algebra.abilities import UnequalValuesError
+from evermat.engines.embedded import equality_deletion
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.engines.embedded.withdrawals import Withdrawals
+from evermat.engines.embedded.equality_deletion import Withdrawals
+from evermat.engines.embedded.kernels import (
+    equality_deletion as kernels_equality_deletion,
+)
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.lang.parser import parse_rules
@@ -23,7 +26,7 @@ from strategies import Update
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evermat.engine_abilities import Withdrawal
+    from evermat.algebra.abilities import Withdrawal
 
 REFUSED = (EqualityError, StratificationError, UnequalValuesError)
 
@@ -106,7 +109,7 @@ def test_the_random_stories_reach_every_part(done: list[Withdrawal | None]) -> N
 def test_facts_about_split_cliques_may_be_too_many(
     monkeypatch: pytest.MonkeyPatch, done: list[Withdrawal | None]
 ) -> None:
-    monkeypatch.setattr(withdrawals, "PATIENCE_FOR_ALL", 24)
+    monkeypatch.setattr(equality_deletion, "PATIENCE_FOR_ALL", 24)
     for seed in range(12):
         play(seed)
     assert any(each is not None and each.about_moved is None for each in done)
@@ -126,7 +129,7 @@ def test_what_is_given_up_leaves_no_trace(
     monkeypatch: pytest.MonkeyPatch,
     done: list[Withdrawal | None],
 ) -> None:
-    monkeypatch.setattr(withdrawals, limit, value)
+    monkeypatch.setattr(equality_deletion, limit, value)
     for seed in range(5):
         play(seed)
     assert None in done
@@ -136,14 +139,14 @@ def test_what_was_too_much_is_not_tried_again_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tries: list[int] = []
-    search = kernels_doubts.search_doubts
+    search = kernels_equality_deletion.search_doubts
 
     def noted(task: int) -> int:
         tries.append(task)
         return search(task)
 
-    monkeypatch.setattr(withdrawals, "search_doubts", noted)
-    monkeypatch.setattr(withdrawals, "PATIENCE_FOR_ALL", -1)
+    monkeypatch.setattr(equality_deletion, "search_doubts", noted)
+    monkeypatch.setattr(equality_deletion, "PATIENCE_FOR_ALL", -1)
     tracked = _merged()
     for fact in sorted(tracked.explicit, key=repr)[:3]:
         tracked.apply(Update(delete=frozenset({fact})), "bf")
@@ -194,7 +197,7 @@ def test_an_error_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) ->
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(withdrawals, name, fail)
+        patch.setattr(equality_deletion, name, fail)
         with pytest.raises(MemoryError):
             tracked.apply(_SPLIT, "bf")
     require_no_marks(tracked)
@@ -205,63 +208,63 @@ def test_an_error_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) ->
 MUTANTS = (
     Mutant(
         "cliques stay what they were",
-        "embedded.withdrawals",
+        "evermat.engines.embedded.equality_deletion",
         "            after.assign(cliques.members(nodes)[1], proved)\n",
         "",
         "bf",
     ),
     Mutant(
         "names are looked up in the component only",
-        "embedded.withdrawals",
+        "evermat.engines.embedded.equality_deletion",
         "            self.wires.look_everywhere(task)\n",
         "",
         "bf",
     ),
     Mutant(
         "facts that nothing proves may prove others",
-        "embedded.withdrawals",
+        "evermat.engines.embedded.equality_deletion",
         "for seen in (remaining, possible, bits[PROVED])",
         "for seen in (remaining, possible, possible)",
         "bf",
     ),
     Mutant(
         "what was deleted still counts where rules go on from it",
-        "embedded.withdrawals",
+        "evermat.engines.embedded.equality_deletion",
         'remaining: Code = ("-", MATERIALISED, deleted)',
         "remaining: Code = deleted",
         "bf",
     ),
     Mutant(
         "nobody asks what facts may follow from",
-        "embedded.component",
+        "evermat.engines.embedded.equality_component",
         "BACKWARD: rules.checking.backward,",
         "BACKWARD: rules.checking_alone.rederive,",
         "bf",
     ),
     Mutant(
         "derived facts are taken for told ones",
-        "embedded.component",
+        "evermat.engines.embedded.equality_component",
         "derivable = name in rules.derivable.relations",
         "derivable = False",
         "bf",
     ),
     Mutant(
         "facts that follow from one given fact are overlooked",
-        "embedded.component",
+        "evermat.engines.embedded.equality_component",
         "CHECKING_ALONE: rules.checking_alone.delta,",
         "CHECKING_ALONE: rules.checking_alone.rederive,",
         "bf",
     ),
     Mutant(
         "facts about cliques that fall apart are overlooked",
-        "embedded.withdrawals",
+        "evermat.engines.embedded.equality_deletion",
         "else self._facts(IN_ABOUT)",
         "else self._facts(IN_GIVEN)",
         "bf",
     ),
     Mutant(
         "nobody takes note of implied facts",
-        "equality_update",
+        "evermat.maintenance.equality.update",
         "        self._change_implied(done.not_implied, done.implied)\n",
         "",
         "bf",

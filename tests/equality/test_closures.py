@@ -9,7 +9,7 @@ import pytest
 import evermat
 
 if TYPE_CHECKING:
-    from evermat.change import Change
+    from evermat.results.change import Change
 
 RULES = """
     @prefix : <http://e.org/> .

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal, cast
 import pytest
 
 import evermat
-from evermat.catalogue import ArityClashError
-from evermat.engine_abilities import UnequalValuesError
-from evermat.equality_modes import NoRewritingError, UnknownEqualityError
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.errors import StratificationError
+from evermat.kb.equality_modes import NoRewritingError, UnknownEqualityError
+from evermat.lang.catalogue import ArityClashError
 from evermat.lang.equality import EqualityError
 from evermat.maintenance.algorithms import AlgorithmError
 from evermat.values import IRI

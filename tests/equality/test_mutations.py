@@ -15,18 +15,19 @@ from equality_scenarios import play, scenario_of
 from evermat.engines import make_engine
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
-from evermat.maintenance import equality_rules, modular_materialise
-from evermat.maintenance.equality import Deletion
-from evermat.maintenance.equality_insertion import Insertion
-from evermat.maintenance.equality_state import GivenFacts
-from evermat.maintenance.equality_told import ToldFacts
-from evermat.maintenance.equality_update import EqualityUpdate
+from evermat.maintenance import modular_materialise
+from evermat.maintenance.equality import rules
+from evermat.maintenance.equality.deletion import Deletion
+from evermat.maintenance.equality.explicit import ToldFacts
+from evermat.maintenance.equality.insertion import Insertion
+from evermat.maintenance.equality.state import GivenFacts
+from evermat.maintenance.equality.update import EqualityUpdate
 from planting import Mutant, plant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.engine_abilities import EqualityEngine
+    from evermat.algebra.abilities import EqualityEngine
 
 EXAMPLES = 70
 """Scenarios of each sort that are tried; most mutants fall within the first thirty."""
@@ -131,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "rules whose constants were merged before are not applied again",
-        "equality_rules",
+        "evermat.maintenance.equality.rules",
         "if rule in self._component and old.get(rule, rule) != new.get(rule, rule)",
         "if rule in self._component and rule not in old",
         "bf",
@@ -179,7 +180,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rule with one atom is thought to need two facts",
-        equality_rules._takes_two,
+        rules._takes_two,
         lambda one, other, places: any(
             one in place and other in place for place in places
         ),

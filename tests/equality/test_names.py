@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from name_scenarios import QUERIES, Tracked, story_of

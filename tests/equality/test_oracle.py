@@ -9,7 +9,7 @@ import pytest
 
 import equality_skeletons
 from equality_scenarios import TrackedEquality, play, scenario_of
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.engines import make_engine
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
@@ -18,7 +18,7 @@ from strategies import Update
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.engine_abilities import EqualityEngine
+    from evermat.algebra.abilities import EqualityEngine
 
 
 def _maker(name: str) -> Callable[[], EqualityEngine]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evermat import KnowledgeBase
-from evermat.catalogue import ArityClashError, UnknownPredicateError
 from evermat.errors import EvermatError
-from evermat.maintenance.explain import SearchLimitError
+from evermat.explain.proofs import SearchLimitError
+from evermat.lang.catalogue import ArityClashError, UnknownPredicateError
 
 RULES = (
     "reach(?x, ?y) :- edge(?x, ?y) . reach(?x, ?z) :- reach(?x, ?y), reach(?y, ?z) ."

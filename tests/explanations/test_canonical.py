@@ -18,7 +18,7 @@ from skeletons import scenario as hard_scenario
 from strategies import scenarios
 
 if TYPE_CHECKING:
-    from evermat.explanation import Explanation
+    from evermat.explain.explanation import Explanation
     from strategies import Scenario
 
 WAYS: tuple[Way, ...] = ("as usual", "backwards", "forwards", "in turns")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from evermat import KnowledgeBase, explaining_contradictions
-from evermat.engine_abilities import UnequalValuesError
+from evermat import KnowledgeBase
+from evermat.algebra.abilities import UnequalValuesError
+from evermat.kb import contradiction_proofs
 from evermat.lang.equality import EqualityError
 from evermat.lang.parser import parse_rules
 from evermat.lang.syntax import SAME_AS
-from evermat.maintenance import contradictions
-from evermat.maintenance.explain_equality import plain_axioms
+from evermat.maintenance.equality import contradictions
+from evermat.maintenance.equality.proofs import plain_axioms
 from evermat.values import constant
 from proof_checker import carry_out, check_derivation, facts_of
 from strategies import Update
@@ -22,7 +23,7 @@ from strategies import Update
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from evermat.explanation import Explanation
+    from evermat.explain.explanation import Explanation
     from oracle import Fact
 
 FAMILY = """
@@ -109,7 +110,7 @@ def test_a_long_proof_is_cut(engine_name: str) -> None:
     with pytest.raises(UnequalValuesError) as caught:
         kb.insert("r", list(pairwise(chain)))
     lines = str(caught.value).splitlines()
-    assert len(lines) == 3 + explaining_contradictions.MOST_LINES + 1
+    assert len(lines) == 3 + contradiction_proofs.MOST_LINES + 1
     assert "more lines" in lines[-3]
     given = [
         fact for fact in explanation_of(caught.value).facts if fact.relation == "r"
@@ -124,7 +125,7 @@ def test_facts_of_one_step_are_told_where_there_is_no_proof(
     if part == "search":
         monkeypatch.setattr(contradictions, "MOST_LEVELS", 1)
     else:
-        monkeypatch.setattr(explaining_contradictions, "MOST_INSTANCES", 1)
+        monkeypatch.setattr(contradiction_proofs, "MOST_INSTANCES", 1)
     kb = family(engine_name)
     with pytest.raises(UnequalValuesError, match="because age") as caught:
         kb.insert("twin", [("jo", "anna")])

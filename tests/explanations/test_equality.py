@@ -9,16 +9,16 @@ import pytest
 from engine_facts import rows_of
 from equality_scenarios import scenario_of
 from evermat import KnowledgeBase
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
+from evermat.kb.reading import NoExplanationError
 from evermat.lang.equality import OWL_SAME_AS, EqualityError
 from evermat.lang.syntax import SAME_AS, TRIPLE
-from evermat.maintenance.explain_equality import plain_axioms
-from evermat.reading import NoExplanationError
+from evermat.maintenance.equality.proofs import plain_axioms
 from proof_checker import by_predicate, carry_out, check_derivation, facts_of
 
 if TYPE_CHECKING:
-    from evermat.equality_modes import Equality
-    from evermat.explanation import Explanation
+    from evermat.explain.explanation import Explanation
+    from evermat.kb.equality_modes import Equality
     from evermat.lang.syntax import Rule
     from oracle import Fact
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from closure_scenarios import closure_scenario
-from evermat.maintenance.explain import Ordered, Prover, _Behind
-from evermat.maintenance.proof_heights import Search
+from evermat.explain.heights import Search
+from evermat.explain.proofs import Ordered, Prover, _Behind
 from planting import Mutant, plant
 from proof_checker import go, paths, play
 from skeletons import scenario as hard_scenario

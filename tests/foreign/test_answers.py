@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat import KnowledgeBase
-from evermat.program_files import SkippedRowsWarning, read_program, write_sinks
+from evermat.kb.program_files import SkippedRowsWarning, read_program, write_sinks
 from foreign.expected_answers import (
     DATA,
     Case,

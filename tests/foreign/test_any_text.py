@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.errors import ProgramError
-from evermat.lang.foreign.dlog import read_dlog
-from evermat.lang.foreign.nemo import read_nemo
-from evermat.lang.foreign.souffle import read_souffle
+from evermat.lang.dialects.dlog import read_dlog
+from evermat.lang.dialects.nemo import read_nemo
+from evermat.lang.dialects.souffle import read_souffle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat import IRI, KnowledgeBase
-from evermat.lang.foreign.dlog import read_dlog
+from evermat.kb.program_files import read_program
+from evermat.lang.dialects.dlog import read_dlog
 from evermat.lang.syntax import TRIPLE, Atom, Program, Term
-from evermat.program_files import read_program
 from foreign.expected_answers import DATA
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from evermat.errors import ProgramError
-from evermat.program_files import Syntax, UnknownSyntaxError, read_program
+from evermat.kb.program_files import Syntax, UnknownSyntaxError, read_program
 
 PROGRAMS = sorted(
     path

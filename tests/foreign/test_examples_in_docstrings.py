@@ -12,11 +12,11 @@ import pytest
     "module",
     [
         "evermat.io.nemo_tables",
-        "evermat.lang.foreign.dlog",
-        "evermat.lang.foreign.nemo",
-        "evermat.lang.foreign.nemo_files",
-        "evermat.lang.foreign.souffle",
-        "evermat.program_files",
+        "evermat.lang.dialects.dlog",
+        "evermat.lang.dialects.nemo",
+        "evermat.lang.dialects.nemo_files",
+        "evermat.lang.dialects.souffle",
+        "evermat.kb.program_files",
     ],
 )
 def test_docstrings(module: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from evermat import IRI, BlankNode, KnowledgeBase, LangString
 from evermat.errors import ConstantExpressionError, ProgramError
-from evermat.lang.foreign.nemo import read_nemo
+from evermat.lang.dialects.nemo import read_nemo
 from evermat.values import TypedLiteral, Value
 
 

@@ -21,20 +21,20 @@ from evermat.columns import (
     term_table,
 )
 from evermat.errors import ParseError
-from evermat.fact_files import read_fact_file
 from evermat.io.column_types import ValueFormatError
 from evermat.io.files import FileMissingError, FileOptionError, data_file
 from evermat.io.nemo_tables import nemo_cells, read_cell, read_cells, read_nemo_table
 from evermat.io.places import MalformedFileError
-from evermat.lang.syntax import DataSource, Program
-from evermat.program_files import (
+from evermat.kb.fact_files import read_fact_file
+from evermat.kb.program_files import (
     SkippedRowsWarning,
     load_sources,
     read_program,
     recognised,
     write_sinks,
 )
-from evermat.rule_inputs import RuleFileError
+from evermat.kb.rule_inputs import RuleFileError
+from evermat.lang.syntax import DataSource, Program
 from evermat.values import (
     XSD,
     BlankNode,
@@ -50,7 +50,7 @@ from evermat.values import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evermat.program_files import Syntax
+    from evermat.kb.program_files import Syntax
 
 RULE = "p(?x) :- q(?x) ."
 

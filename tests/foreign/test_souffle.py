@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evermat import KnowledgeBase
-from evermat.lang.foreign.souffle import read_souffle
-from evermat.program_files import read_program
+from evermat.kb.program_files import read_program
+from evermat.lang.dialects.souffle import read_souffle
 
 
 def answers(text: str, predicate: str = "out") -> list[tuple[object, ...]]:

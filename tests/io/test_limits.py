@@ -13,8 +13,15 @@ import pyarrow.parquet as arrow_parquet
 import pytest
 
 from evermat.errors import EvermatError, ParseError
-from evermat.fact_files import read_fact_file
-from evermat.input_limits import (
+from evermat.io.arrow_messages import announced_bytes
+from evermat.io.toml_text import read_toml
+from evermat.kb.fact_files import read_fact_file
+from evermat.kb.program_files import read_program
+from evermat.lang.parser import parse_program
+from evermat.pipeline.config import FactMap, Source
+from evermat.pipeline.intake import LocalIntake
+from evermat.rdf import read_ontology
+from evermat.runtime.input_limits import (
     AxiomSizeError,
     LimitSettingError,
     NestingError,
@@ -22,13 +29,6 @@ from evermat.input_limits import (
     UnpackedSizeError,
     WidthError,
 )
-from evermat.io.arrow_messages import announced_bytes
-from evermat.io.toml_text import read_toml
-from evermat.lang.parser import parse_program
-from evermat.pipeline.config import FactMap, Source
-from evermat.pipeline.intake import LocalIntake
-from evermat.program_files import read_program
-from evermat.rdf import read_ontology
 
 if TYPE_CHECKING:
     from collections.abc import Callable

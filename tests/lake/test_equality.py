@@ -9,7 +9,7 @@ import pytest
 
 import evermat
 from evermat import lake
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.lake.errors import ReadOnlyStateError, StateConflictError
 from evermat.lake.layout import CLIQUES, FACTS
 from evermat.lake.table import StateTable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evermat import KnowledgeBase
-    from evermat.change import Change
+    from evermat.results.change import Change
 
 RULES = """
     ?x ≈ ?y :- email(?x, ?a), email(?y, ?a) .

@@ -13,6 +13,7 @@ import evermat
 from evermat import lake
 from evermat.engines.reference.store import Store
 from evermat.errors import EvermatError
+from evermat.kb.locking import TornError
 from evermat.lake.errors import (
     BatchError,
     MissingVersionError,
@@ -26,7 +27,6 @@ from evermat.lake.merging import SEVERAL
 from evermat.lake.state import open_state
 from evermat.lake.table import StateTable
 from evermat.maintenance.compiled_rules import no_modules
-from evermat.turns import TornError
 from lake.states import EDGES, RULES, contents, made, opened
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evermat import KnowledgeBase
-    from evermat.equality_modes import Equality
+    from evermat.kb.equality_modes import Equality
 
 
 def from_scratch(kb: KnowledgeBase) -> dict[str, Any]:
@@ -438,7 +438,7 @@ def test_state_of_modules_that_are_not_there(tmp_path: Path) -> None:
     kb = evermat.KnowledgeBase(RULES, state=tmp_path)
     kb.insert("edge", EDGES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evermat.maintenance.materialisation.find_modules", no_modules)
+        patch.setattr("evermat.kb.materialisation.find_modules", no_modules)
         with pytest.raises(StateSettingsError, match="reach"):
             opened(tmp_path)
 

@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 import number_scenarios
 import shared_supports
 from evermat.engines import make_engine
-from evermat.maintenance import materialisation, watch
-from evermat.maintenance.choose import Choice, Situation
-from evermat.maintenance.watch import Forecast, Patience
+from evermat.kb import materialisation
+from evermat.maintenance import limits
+from evermat.maintenance.cost_model import Choice, Situation
+from evermat.maintenance.limits import Forecast, Patience
 from scaled_scenarios import scaled
 from skeletons import scenario as hard_scenario
 from strategies import Scenario, scenarios
 from tracked import ALGORITHMS, WITHOUT_COUNTERS, Tracked, play
 
 if TYPE_CHECKING:
-    from evermat.maintenance.history import History
+    from evermat.maintenance.statistics import History
 
 
 @pytest.mark.parametrize("seed", range(0, 120, 10))
@@ -69,7 +70,7 @@ def test_oracle_deletions_begin_with_a_part(
         return Choice("dred-c", "", Patience(1e9, 1e9, forecast=forecast))
 
     monkeypatch.setattr(materialisation, "choose", doubtful)
-    monkeypatch.setattr(watch, "_TELLING", 1)
+    monkeypatch.setattr(limits, "_TELLING", 1)
     for number in range(seed, seed + 10):
         play(hard_scenario(number), ["auto"], partial(make_engine, engine_name))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evermat.algebra import Engine
-    from evermat.maintenance.watch import Step
+    from evermat.maintenance.limits import Step
 
 RULES = """
     reach(?x, ?y) :- edge(?x, ?y) .

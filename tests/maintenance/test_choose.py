@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.engine_abilities import can_divide
-from evermat.maintenance import materialisation
-from evermat.maintenance import watch as watch_module
-from evermat.maintenance.choose import (
+from evermat.algebra.abilities import can_divide
+from evermat.kb import materialisation
+from evermat.maintenance import limits as watch_module
+from evermat.maintenance.cost_model import (
     Choice,
     Situation,
     choose,
     deletion_prices,
     reason_to_give_up,
 )
-from evermat.maintenance.history import History, learnt
+from evermat.maintenance.limits import Forecast, OutOfPatience, Patience, Watch
+from evermat.maintenance.statistics import History, learnt
 from evermat.maintenance.updates import Report, StratumReport
-from evermat.maintenance.watch import Forecast, OutOfPatience, Patience, Watch
 from paper_examples import REACHABILITY, Example, values
 
 if TYPE_CHECKING:

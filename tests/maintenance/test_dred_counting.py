@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pytest
 
     from evermat.algebra import Engine
-    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.context import Changes, Run
     from evermat.maintenance.strata import Stratum
 
 

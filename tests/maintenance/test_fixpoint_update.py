@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Engine, SettledFacts
-    from evermat.maintenance.run import Run
+    from evermat.maintenance.context import Run
+    from evermat.maintenance.limits import Step
     from evermat.maintenance.strata import Stratum
-    from evermat.maintenance.watch import Step
 
 UNSURE = ["ef", "bf", "af", "eg", "eh", "bg", "bh", "ag", "ah"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat import KnowledgeBase
-from evermat.engines.embedded.remembered_ids import (
+from evermat.engines.embedded.id_cache import (
     FEW_CONSTANTS,
     MOST_SEQUENCES,
     RememberedIds,

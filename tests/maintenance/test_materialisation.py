@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine_facts import make_facts, tables
-from evermat.engine_abilities import has_fixpoints
+from evermat.algebra.abilities import has_fixpoints
 from evermat.errors import EvermatError
+from evermat.kb.materialisation import Materialisation
 from evermat.lang.parser import parse_rules
 from evermat.maintenance.algorithms import DESCRIPTIONS, NAMES, AlgorithmError
-from evermat.maintenance.materialisation import Materialisation
+from evermat.maintenance.limits import Budget, BudgetExceededError
 from evermat.maintenance.requests import UnknownRelationError
-from evermat.maintenance.watch import Budget, BudgetExceededError
 from paper_examples import PATH_LENGTHS, REACHABILITY, Example, values
 from tracked import ALGORITHMS
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine
-    from evermat.maintenance.watch import Step
+    from evermat.maintenance.limits import Step
 
 every = pytest.mark.parametrize("algorithm", ALGORITHMS)
 

@@ -23,9 +23,9 @@ from evermat.maintenance import (
     dred_counting,
     fixpoint_update,
     requests,
-    rule_updates,
+    rule_changes,
 )
-from evermat.maintenance.run import Run
+from evermat.maintenance.context import Run
 from planting import Mutant, plant
 from skeletons import half_checked, scenario
 from tracked import Tracked
@@ -142,8 +142,9 @@ MUTANTS = (
             engine, task, application
         ),
         lambda apply_rules, engine, task, application: (
-            (apply_rules(engine, task, application), engine.no_facts())[1]
-        ),
+            apply_rules(engine, task, application),
+            engine.no_facts(),
+        )[1],
         algorithm="dred",
     ),
     Mutant(
@@ -301,14 +302,14 @@ MUTANTS = (
     ),
     Mutant(
         "facts of removed rules stay",
-        rule_updates.undermine_counting,
+        rule_changes.undermine_counting,
         lambda counts: counts.facts,
         lambda engine: engine.no_facts(),
         algorithm="dred-c",
     ),
     Mutant(
         "rules that change sides keep their counts where they were",
-        rule_updates.reclassify,
+        rule_changes.reclassify,
         lambda target: target.add,
         lambda source: source.add,
         algorithm="dred-c",

@@ -13,8 +13,8 @@ import pytest
 
 from engine_facts import facts_of
 from evermat.engines import make_engine
+from evermat.kb.materialisation import Materialisation
 from evermat.lang.parser import parse_rules
-from evermat.maintenance.materialisation import Materialisation
 from evermat.rdf import read_rdf
 
 if TYPE_CHECKING:

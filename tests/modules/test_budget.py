@@ -7,7 +7,7 @@ import pytest
 import evermat
 from evermat.algebra import Closure, ClosureKind, Column, Pattern
 from evermat.engines import make_engine
-from evermat.maintenance.watch import Watch
+from evermat.maintenance.limits import Watch
 
 SEEN = "seen(?y) :- r(0, ?y) ."
 CLOSURE = "r(?x, ?z) :- r(?x, ?y), r(?y, ?z) ." + SEEN
@@ -98,7 +98,7 @@ def test_limits_hold_while_a_held_closure_is_written(
     )
     kb.insert("r", STEPS)
     with monkeypatch.context() as patch:
-        patch.setattr("evermat.maintenance.watch.resident_memory", lambda: 1 << 60)
+        patch.setattr("evermat.maintenance.limits.resident_memory", lambda: 1 << 60)
         with pytest.raises(evermat.BudgetExceededError, match="closure of r"):
             kb.update(add_rules=SEEN, algorithm="dred-c")
     assert kb.count("r") == 55

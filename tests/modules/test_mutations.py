@@ -15,9 +15,9 @@ import pytest
 from closure_scenarios import closure_scenario, lost_loops, lost_start, second_paths
 from evermat.engines import make_engine
 from evermat.engines.embedded import closure_index, closure_indexes, closure_search
-from evermat.maintenance import holding, modular, modular_materialise
+from evermat.maintenance import lazy_closures, modular, modular_materialise
 from evermat.maintenance.closures import ClosureModule
-from evermat.maintenance.holding import HeldFacts
+from evermat.maintenance.lazy_closures import HeldFacts
 from planting import Mutant, plant
 from tracked import Tracked
 
@@ -154,7 +154,7 @@ MUTANTS = (
     ),
     Mutant(
         "changes of held closures are not reported",
-        holding.capture,
+        lazy_closures.capture,
         lambda was, now, changes, _reads: (
             was == now and changes is not None and (not _reads(was, changes))
         ),
@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     Mutant(
         "held closures report what left as what came",
-        holding.with_held_changes,
+        lazy_closures.with_held_changes,
         lambda both: both.new.minus(both.old),
         lambda both: both.old.minus(both.new),
         algorithm="dred-c",

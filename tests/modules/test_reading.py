@@ -10,7 +10,7 @@ import evermat
 from evermat.maintenance.counting import RecursiveProgramError
 
 if TYPE_CHECKING:
-    from evermat.result import Result
+    from evermat.results.result import Result
 
 PROGRAMS = {
     "transitive": "r(?x, ?z) :- r(?x, ?y), r(?y, ?z) . r(?x, ?y) :- e(?x, ?y) .",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest import mock
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -15,6 +15,9 @@ from evermat.pipeline import files, triples
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.problems import SourceError
 from pipelines import configured
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SOURCES = {
     "csv": 'predicate = "p"\nheader = false\ncolumns = { a = "string", b = "integer" }',

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat import KnowledgeBase
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.rdf.namespaces import RDF as RDF_NAMES
 from evermat.rdf.namespaces import RDFS as RDFS_NAMES
 from evermat.rdf.ontology import read_ontology

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from evermat import KnowledgeBase
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.columns import constants
-from evermat.engine_abilities import UnequalValuesError
 from evermat.lang import parse_program
 from evermat.rdf import read_rdf
 from evermat.rdf.namespaces import OWL

@@ -66,14 +66,14 @@ def test_agree_the_cluster_closes_as_the_driver_does(
 
     expected = answers(make_engine("reference"))
     assert answers(spark) == expected
-    monkeypatch.setattr("evermat.engines.spark.closure_starts.ON_DRIVER", 0)
+    monkeypatch.setattr("evermat.engines.spark.closure_snapshots.ON_DRIVER", 0)
     assert answers(spark) == expected
 
 
 def test_closures_too_large_to_be_written_by_the_driver_go_to_the_cluster(
     spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.engines.spark.closing.MOST_PAIRS", 3)
+    monkeypatch.setattr("evermat.engines.spark.closures.MOST_PAIRS", 3)
     spark.declare("e", 2)
     facts = interned(spark, make_facts(e=[(1, 2), (2, 3), (3, 4)]))
     closed = spark.close(Closure(ClosureKind.TRANSITIVE, EDGES), facts)

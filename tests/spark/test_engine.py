@@ -27,11 +27,11 @@ from evermat.algebra import (
     Role,
     Views,
 )
+from evermat.algebra.evaluation_errors import EvaluationError
 from evermat.engines import make_engine
 from evermat.engines.spark.heaps import FEW_LEVELS
+from evermat.engines.spark.journal import HOLDS, Difference, rows_part
 from evermat.engines.spark.rows import block_rows
-from evermat.engines.spark.stored import HOLDS, Difference, rows_part
-from evermat.evaluation_errors import EvaluationError
 from evermat.values import IRI, constant
 
 if TYPE_CHECKING:

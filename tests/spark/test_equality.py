@@ -9,7 +9,7 @@ import pytest
 
 import evermat
 from engine_facts import facts_of, interned, make_facts, tables
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.engines import make_engine
 from evermat.values import Kind, constant
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import evermat
+from evermat.algebra.compile import plan_strata
 from evermat.engines import make_engine
 from evermat.engines.spark.decomposition import decompose
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_program
 from evermat.lang.strata import stratify
-from evermat.rule_plans import plan_strata
 
 if TYPE_CHECKING:
     from evermat.engines.spark.decomposition import Decomposition

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from evermat import IRI, EvermatError, KnowledgeBase, Result
-from evermat.change import Change
+from evermat.results.change import Change
 
 RULES = """
     @prefix : <http://e.org/> .

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from evermat.bench.plans import Options
     from evermat.bench.problem import Problem
-    from evermat.equality_modes import Equality
+    from evermat.kb.equality_modes import Equality
 
 _WARM = 0.01
 _LONG = 5.0

@@ -32,7 +32,7 @@ def run(arguments: list[str]) -> int:
     """Run the command with these arguments, and return the exit code."""
     from evermat.cli.app import app
     from evermat.errors import EvermatError
-    from evermat.maintenance.watch import BudgetExceededError
+    from evermat.maintenance.limits import BudgetExceededError
 
     try:
         with warnings.catch_warnings():

@@ -343,9 +343,9 @@ def check(
     evermat check rules.dl
     evermat check --strict rules/*.dl
     """
-    from evermat.allowed_paths import allowing
     from evermat.cli.checking import check_files
     from evermat.cli.output import Output
+    from evermat.runtime.allowed_paths import allowing
 
     output = Output(is_json=json)
     with allowing(allow_path or []):

@@ -15,11 +15,11 @@ from evermat.lang.syntax import Atom, Term
 
 if TYPE_CHECKING:
     from evermat.api import KnowledgeBase
-    from evermat.change import Change
     from evermat.cli.jobs import Job, Loaded
     from evermat.cli.output import Cell, Output
     from evermat.cli.updates import UpdateFile
     from evermat.maintenance.updates import Report
+    from evermat.results.change import Change
 
 
 def apply_updates(

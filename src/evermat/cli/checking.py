@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypedDict
 from evermat.cli.problems import problem_document
 from evermat.cli.programs import Syntax, read_program
 from evermat.errors import EvermatError
+from evermat.kb.rule_inputs import reading
 from evermat.lang.checks import check_program
-from evermat.rule_inputs import reading
 from evermat.wording import counted
 
 if TYPE_CHECKING:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from evermat.allowed_paths import allowing
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
+from evermat.runtime.allowed_paths import allowing
 
 if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
     from evermat.cli.jobs import Job
-    from evermat.explanation import Derivation, Explanation
+    from evermat.explain.explanation import Derivation, Explanation
 
 
 class Form(Enum):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from evermat.catalogue import GivenNames, near_names
 from evermat.errors import EvermatError
-from evermat.fact_files import read_fact_file
-from evermat.fact_tables import together
 from evermat.io.files import (
     FileMissingError,
     UnknownFormatError,
     data_file,
 )
+from evermat.kb.fact_files import read_fact_file
+from evermat.kb.fact_tables import together
+from evermat.lang.catalogue import GivenNames, near_names
 from evermat.lang.syntax import TRIPLE
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.catalogue import Catalogue
     from evermat.io.files import DataFile
+    from evermat.lang.catalogue import Catalogue
     from evermat.lang.syntax import Rule
 
 

@@ -9,20 +9,20 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from evermat.api import KnowledgeBase
-from evermat.catalogue import Catalogue
 from evermat.cli.doubts import warn_of_doubts
 from evermat.cli.facts import FactReader, UnusedFactsWarning
 from evermat.cli.output import seconds
 from evermat.cli.programs import Syntax, read_program, says_what_to_read
 from evermat.cli.progress import ProgressLine
-from evermat.fact_tables import together
 from evermat.io.files import require_folder
+from evermat.kb.fact_tables import together
+from evermat.kb.program_files import require_sinks
+from evermat.kb.rule_inputs import read_rules
+from evermat.lang.catalogue import Catalogue
 from evermat.lang.normalise import rule_key
 from evermat.lang.parser import parse_query
 from evermat.lang.syntax import Declaration, Program
 from evermat.maintenance.rule_book import single_heads
-from evermat.program_files import require_sinks
-from evermat.rule_inputs import read_rules
 from evermat.wording import counted
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from evermat.cli.output import Output
     from evermat.lang.syntax import Atom, Rule
-    from evermat.maintenance.watch import Budget
+    from evermat.maintenance.limits import Budget
 
 
 @dataclass(frozen=True, slots=True)

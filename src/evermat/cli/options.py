@@ -11,7 +11,7 @@ from evermat.cli.programs import Syntax
 from evermat.cli.sizes import parse_size
 
 if TYPE_CHECKING:
-    from evermat.maintenance.watch import Budget
+    from evermat.maintenance.limits import Budget
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 """How help is asked for, and how wide it is."""
@@ -153,7 +153,7 @@ def budget_of(
     rounds: int | None, facts: int | None, seconds: float | None, memory: str | None
 ) -> Budget:
     """The limits that were given."""
-    from evermat.maintenance.watch import Budget
+    from evermat.maintenance.limits import Budget
 
     return Budget(
         rounds, facts, seconds, None if memory is None else parse_size(memory)

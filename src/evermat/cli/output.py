@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.result import Result
+    from evermat.results.result import Result
     from evermat.values import Constant
 
 Cell = str | int | float

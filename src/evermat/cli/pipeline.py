@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.status import Status as Spinner
 
     from evermat.cli.output import Cell, Output
-    from evermat.maintenance.watch import Step as Round
+    from evermat.maintenance.limits import Step as Round
     from evermat.pipeline.config import Config
     from evermat.pipeline.runs import Finished
     from evermat.pipeline.steps import Step

@@ -6,8 +6,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from evermat.program_files import recognised
-from evermat.rule_inputs import read_rule_file, reading
+from evermat.kb.program_files import recognised
+from evermat.kb.rule_inputs import read_rule_file, reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

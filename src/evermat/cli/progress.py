@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.status import Status
 
-    from evermat.maintenance.watch import Step
+    from evermat.maintenance.limits import Step
 
 _INTERVAL = 0.1
 """Seconds between two redraws; rounds can be much shorter."""

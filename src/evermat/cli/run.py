@@ -9,13 +9,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.allowed_paths import allowing
 from evermat.cli.changing import apply_updates, tell_version
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
 from evermat.io.files import data_file, require_place
 from evermat.io.writing import require_writable
-from evermat.program_files import write_sinks
+from evermat.kb.program_files import write_sinks
+from evermat.runtime.allowed_paths import allowing
 from evermat.wording import counted
 
 if TYPE_CHECKING:

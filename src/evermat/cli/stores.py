@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from evermat.allowed_paths import allowing
 from evermat.cli.changing import apply_updates
 from evermat.cli.jobs import load, warn_of_unused
 from evermat.cli.updates import UpdateFile
 from evermat.lang.printer import Printer
+from evermat.runtime.allowed_paths import allowing
 from evermat.wording import counted
 
 if TYPE_CHECKING:

@@ -29,17 +29,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from evermat.allowed_paths import require_allowed
 from evermat.errors import EvermatError, Label, Source, Span
 from evermat.io.files import FileMissingError
 from evermat.io.places import decoded
 from evermat.io.toml_text import read_toml
+from evermat.runtime.allowed_paths import require_allowed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evermat.cli.facts import FactReader
-    from evermat.rule_inputs import RuleInput
+    from evermat.kb.rule_inputs import RuleInput
 
 _SECTIONS = {"title", "algorithm", "insert", "delete", "replace", "rules"}
 _RULE_KEYS = {"add", "remove", "add_file", "remove_file"}

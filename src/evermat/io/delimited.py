@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from evermat.columns import column_names, folded, rows_without_columns
-from evermat.input_limits import WidthError, input_limits
 from evermat.io.column_types import (
     UnknownColumnError,
     ValueFormatError,
@@ -34,6 +33,7 @@ from evermat.io.places import (
     label_between,
     records,
 )
+from evermat.runtime.input_limits import WidthError, input_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

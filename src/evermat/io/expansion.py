@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.input_limits import ALWAYS_WRITTEN, is_moderate, require_unpacked
+from evermat.runtime.input_limits import ALWAYS_WRITTEN, is_moderate, require_unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

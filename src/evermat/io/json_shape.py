@@ -11,13 +11,13 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from evermat.input_limits import (
+from evermat.io.delimited import require_width
+from evermat.runtime.input_limits import (
     ALWAYS_ALLOWED,
     NestingError,
     UnpackedSizeError,
     input_limits,
 )
-from evermat.io.delimited import require_width
 
 if TYPE_CHECKING:
     import pyarrow as pa

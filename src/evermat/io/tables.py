@@ -21,7 +21,6 @@ from evermat.columns import (
     term_table,
 )
 from evermat.errors import EvermatError
-from evermat.input_limits import require_unpacked
 from evermat.io.arrow_messages import announced_bytes
 from evermat.io.column_types import typed, types_by_column
 from evermat.io.delimited import (
@@ -37,6 +36,7 @@ from evermat.io.expansion import require_moderate_parquet, require_moderate_tabl
 from evermat.io.files import FileMissingError, UnknownFormatError, data_file
 from evermat.io.json_shape import require_plain_json
 from evermat.io.places import MalformedFileError, decoded, label_at
+from evermat.runtime.input_limits import require_unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

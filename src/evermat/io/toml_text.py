@@ -6,7 +6,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from evermat.input_limits import NestingError, input_limits
+from evermat.runtime.input_limits import NestingError, input_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

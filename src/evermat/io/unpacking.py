@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from evermat.input_limits import require_unpacked
+from evermat.runtime.input_limits import require_unpacked
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evermat.result import MissingPackageError
+from evermat.results.result import MissingPackageError
 
 try:
     import deltalake

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine, StoredChange
     from evermat.engines.spark.dictionary import Dictionary
     from evermat.engines.spark.engine import SparkEngine
-    from evermat.engines.spark.stored import Difference
+    from evermat.engines.spark.journal import Difference
     from evermat.engines.spark.task_files import WrittenFile
     from evermat.lake.table import StateTable
 
@@ -183,7 +183,7 @@ def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
 
 def restore(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> int:
     """Have Spark read all facts; return the number of rule instances."""
-    from evermat.engines.spark.stored import take_up_frame  # noqa: PLC0415  not always
+    from evermat.engines.spark.journal import take_up_frame  # noqa: PLC0415  not always
 
     if not is_spark(engine):
         message = "only a Spark engine is restored by Spark"

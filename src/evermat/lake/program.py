@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from evermat.catalogue import Catalogue, Predicate
 from evermat.lake.errors import StateError
+from evermat.lang.catalogue import Catalogue, Predicate
 from evermat.lang.parser import parse_rules
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
 from evermat.engines import make_engine
-from evermat.equality_change import Gone, Side
 from evermat.lake.layout import arguments, width_of
 from evermat.lake.merging import stacked_facts, summed_facts
 from evermat.lake.rows import decoded, split_by_relation
+from evermat.results.equality_changes import Gone, Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from evermat.engine_abilities import EqualityEngine, Representatives
+    from evermat.algebra.abilities import EqualityEngine, Representatives
     from evermat.engines.spark.dictionary import Dictionary
 
     Read = Callable[[], pa.Table]

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evermat.algebra import Engine, StoredChange
-    from evermat.catalogue import Catalogue
     from evermat.lake.data_files import DataFile
     from evermat.lake.program import Settings
+    from evermat.lang.catalogue import Catalogue
     from evermat.maintenance.driver import Entry, NewCliques, NewRules
 
 Batch = tuple[str, int]

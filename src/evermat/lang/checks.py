@@ -23,7 +23,6 @@ from evermat.errors import (
     raise_all,
 )
 from evermat.functions import FUNCTIONS
-from evermat.garbage import collection_paused
 from evermat.lang import other_notations
 from evermat.lang.normalise import normalise
 from evermat.lang.remarks import remarks
@@ -41,6 +40,7 @@ from evermat.lang.syntax import (
     Rule,
 )
 from evermat.lang.type_checks import TypeCheck
+from evermat.runtime.garbage import collection_paused
 from evermat.wording import counted
 
 if TYPE_CHECKING:

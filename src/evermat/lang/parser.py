@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from evermat.allowed_paths import PathNotAllowedError, require_allowed
 from evermat.errors import (
     EvermatError,
     IncludeError,
@@ -21,8 +20,6 @@ from evermat.errors import (
     Source,
     raise_all,
 )
-from evermat.garbage import collection_paused
-from evermat.input_limits import ProgramSizeError, input_limits, require_unpacked
 from evermat.lang.checks import find_errors
 from evermat.lang.directives import DIRECTIVES, Directives
 from evermat.lang.other_notations import query_of_another_language
@@ -30,6 +27,13 @@ from evermat.lang.statements import StatementReader
 from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import Program, Rule
 from evermat.lang.terms import Namespace
+from evermat.runtime.allowed_paths import PathNotAllowedError, require_allowed
+from evermat.runtime.garbage import collection_paused
+from evermat.runtime.input_limits import (
+    ProgramSizeError,
+    input_limits,
+    require_unpacked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,6 @@ from evermat.errors import (
     UnknownPrefixError,
 )
 from evermat.functions import ARITHMETIC, COMPARISONS, FUNCTIONS
-from evermat.input_limits import ProgramSizeError, input_limits
 from evermat.lang import other_notations
 from evermat.lang.lexer import Token, tokenise
 from evermat.lang.suggestions import did_you_mean
@@ -30,6 +29,7 @@ from evermat.lang.terms import (
     string_content,
     unescape,
 )
+from evermat.runtime.input_limits import ProgramSizeError, input_limits
 from evermat.values import Constant, Kind, language_string, literal
 
 if TYPE_CHECKING:

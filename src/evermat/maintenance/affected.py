@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Counters, Counts, QuerySet, SettledFacts
-    from evermat.maintenance.run import Changes, Run
-    from evermat.rule_plans import RuleSet
+    from evermat.algebra.compile import RuleSet
+    from evermat.maintenance.context import Changes, Run
 
 
 def lost(run: Run, rules: RuleSet, changes: Changes) -> Iterator[SettledFacts]:

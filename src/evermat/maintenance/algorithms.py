@@ -16,12 +16,12 @@ from evermat.maintenance import (
     fixpoint_update,
     modular,
 )
-from evermat.maintenance.run import Modular
+from evermat.maintenance.context import Modular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from evermat.maintenance.run import Algorithm, Run
+    from evermat.maintenance.context import Algorithm, Run
 
 AUTO = "auto"
 REMATERIALISE = "remat"

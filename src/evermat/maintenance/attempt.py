@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
-from evermat.maintenance.choose import Choice
 from evermat.maintenance.compiled_rules import strata_of
-from evermat.maintenance.holding import Sight, capture, with_held_changes
+from evermat.maintenance.context import Run
+from evermat.maintenance.cost_model import Choice
+from evermat.maintenance.lazy_closures import Sight, capture, with_held_changes
+from evermat.maintenance.limits import Watch
 from evermat.maintenance.rematerialise import copy_given
-from evermat.maintenance.run import Run
 from evermat.maintenance.updates import Outcome, Report
-from evermat.maintenance.watch import Watch
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine, Snapshot
     from evermat.maintenance.algorithms import Incremental
     from evermat.maintenance.bookkeeping import Bookkeeping
     from evermat.maintenance.compiled_rules import CompiledRules
-    from evermat.maintenance.holding import Captures
+    from evermat.maintenance.lazy_closures import Captures
     from evermat.maintenance.rule_book import RuleChange
     from evermat.maintenance.updates import Ignored, StratumReport, Update
 

@@ -23,16 +23,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evermat.algebra import OwnSupport, ProofSearch
+from evermat.algebra.compile import derive
 from evermat.maintenance.affected import lost
 from evermat.maintenance.derivations import holding
 from evermat.maintenance.dred import gains
 from evermat.maintenance.modules import Stage
-from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, SettledFacts
+    from evermat.maintenance.context import Run
     from evermat.maintenance.modules import Module
-    from evermat.maintenance.run import Run
     from evermat.maintenance.strata import Stratum
 
 

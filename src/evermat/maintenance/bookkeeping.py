@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from evermat.maintenance.counters import count_given
 from evermat.maintenance.modular_materialise import materialise_modular
-from evermat.maintenance.rule_updates import reclassify, undermine, undermine_counting
+from evermat.maintenance.rule_changes import reclassify, undermine, undermine_counting
 from evermat.maintenance.seminaive import materialise
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine, SettledFacts
     from evermat.maintenance.algorithms import Incremental
     from evermat.maintenance.compiled_rules import CompiledRules, ModularPlan
+    from evermat.maintenance.context import Run
+    from evermat.maintenance.limits import Watch
     from evermat.maintenance.rule_book import RuleChange
-    from evermat.maintenance.run import Run
     from evermat.maintenance.updates import StratumReport, Update
-    from evermat.maintenance.watch import Watch
 
 
 class Bookkeeping(Protocol):

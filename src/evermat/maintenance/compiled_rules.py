@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from evermat.algebra import Region
-from evermat.garbage import collection_paused
+from evermat.algebra.compile import StratumPlan, compile_rules, plan_strata
 from evermat.lang.strata import stratify
 from evermat.lang.syntax import Term
 from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.strata import Strata, Stratum
-from evermat.rule_plans import StratumPlan, compile_rules, plan_strata
+from evermat.runtime.garbage import collection_paused
 from evermat.values import Constant
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     )
 
     from evermat.algebra import Operand, Pattern
+    from evermat.algebra.compile import RuleSet
     from evermat.lang.syntax import Atom, Rule
     from evermat.maintenance.modules import Module
     from evermat.maintenance.rule_book import RuleBook
-    from evermat.rule_plans import RuleSet
 
 
 @dataclass(frozen=True, eq=False)

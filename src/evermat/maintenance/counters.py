@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Counters, Engine
-    from evermat.maintenance.run import Run
+    from evermat.algebra.compile import RuleSet
+    from evermat.maintenance.context import Run
     from evermat.maintenance.strata import Stratum
     from evermat.maintenance.updates import Update
-    from evermat.rule_plans import RuleSet
 
 
 def count_given(engine: Engine, update: Update) -> None:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evermat.algebra import SettledFacts
+    from evermat.algebra.compile import StratumPlan
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.context import Changes, Run
     from evermat.maintenance.strata import Stratum
-    from evermat.rule_plans import StratumPlan
 
 _SHOWN = 5
 """How many recursive rules an error lists."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Views
-from evermat.engine_abilities import can_prove
+from evermat.algebra.abilities import can_prove
 
 if TYPE_CHECKING:
     from evermat.algebra import SettledFacts
-    from evermat.maintenance.run import Run
-    from evermat.rule_plans import RuleSet
+    from evermat.algebra.compile import RuleSet
+    from evermat.maintenance.context import Run
 
 
 def holding(run: Run, facts: SettledFacts, *rule_sets: RuleSet) -> SettledFacts:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Application, SettledFacts
-    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.context import Changes, Run
     from evermat.maintenance.strata import Stratum
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from evermat.algebra import Engine, EngineUseError
 from evermat.maintenance.algorithms import AUTO, REMATERIALISE
-from evermat.maintenance.history import History
 from evermat.maintenance.requests import Request
+from evermat.maintenance.statistics import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.algebra import StoredChange
+    from evermat.algebra.compile import StratumPlan
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.limits import Budget, Progress
     from evermat.maintenance.rule_book import RuleBook
     from evermat.maintenance.updates import Outcome
-    from evermat.maintenance.watch import Budget, Progress
-    from evermat.rule_plans import StratumPlan
 
 
 AnEngine = TypeVar("AnEngine", bound=Engine)

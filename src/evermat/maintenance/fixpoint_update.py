@@ -26,14 +26,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Application, Saturation, Views
+from evermat.algebra.compile import derive
 from evermat.maintenance.dred import gains, losses
-from evermat.rule_plans import derive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import SettledFacts
-    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.context import Changes, Run
     from evermat.maintenance.strata import Stratum
 
 _SMALL = 16

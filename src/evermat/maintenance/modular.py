@@ -28,17 +28,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evermat.algebra.compile import derive_counts
 from evermat.maintenance.affected import gained_counts, lost_counts
 from evermat.maintenance.backward_forward import Search
 from evermat.maintenance.backward_forward_counting import counted_support
 from evermat.maintenance.modules import Stage, from_others
-from evermat.rule_plans import derive_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evermat.algebra import Counts, Facts, SettledFacts
-    from evermat.maintenance.run import Changes, Run
+    from evermat.maintenance.context import Changes, Run
     from evermat.maintenance.strata import Stratum
 
 

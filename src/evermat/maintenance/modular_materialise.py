@@ -13,18 +13,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evermat.algebra.compile import derive, derive_counts
 from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.modules import Stage, from_others
 from evermat.maintenance.seminaive import Growth, materialise, materialise_counting
-from evermat.rule_plans import derive, derive_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from evermat.algebra import Counters, Engine, QuerySet, SettledFacts
     from evermat.maintenance.compiled_rules import ModularPlan
+    from evermat.maintenance.limits import Watch
     from evermat.maintenance.updates import StratumReport
-    from evermat.maintenance.watch import Watch
 
     Apply = Callable[[QuerySet, Counters, SettledFacts | None], SettledFacts]
     """What queries derive, with the help of new facts if they are given."""

@@ -20,9 +20,9 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+from evermat.algebra.compile import variables_of
 from evermat.columns import constants, table_of_rows
 from evermat.lang.syntax import Term
-from evermat.rule_plans import variables_of
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.algebra import Engine, Facts
-    from evermat.maintenance.watch import Watch
+    from evermat.maintenance.limits import Watch
 
 
 def copy_given(engine: Engine, watch: Watch, *, without: Facts, also: Facts) -> Engine:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.algebra import Views
-from evermat.engine_abilities import reads_many
+from evermat.algebra.abilities import reads_many
+from evermat.algebra.compile import compile_rules
 from evermat.errors import EvermatError
 from evermat.lang.syntax import Atom, Rule, Variable
 from evermat.maintenance.updates import Ignored, Update
-from evermat.rule_plans import compile_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

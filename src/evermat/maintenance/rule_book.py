@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
-from evermat.garbage import collection_paused
 from evermat.lang.normalise import normal_rules, rule_key
+from evermat.runtime.garbage import collection_paused
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

@@ -18,16 +18,16 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from evermat.engine_abilities import has_fixpoints
+from evermat.algebra.abilities import has_fixpoints
+from evermat.algebra.compile import derive, derive_counts
 from evermat.maintenance.updates import StratumReport
-from evermat.rule_plans import derive, derive_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evermat.algebra import Counters, Counts, Engine, QuerySet, SettledFacts
-    from evermat.maintenance.watch import Watch
-    from evermat.rule_plans import StratumPlan
+    from evermat.algebra.compile import StratumPlan
+    from evermat.maintenance.limits import Watch
 
 
 # ------------------------------------------------------------------ from scratch

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evermat.algebra import Region
+    from evermat.algebra.compile import RuleSet
     from evermat.maintenance.modules import Module
-    from evermat.rule_plans import RuleSet
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +19,7 @@ class Stratum:
 
     An instance of a rule that stays can be lost or gained; a rule that comes has had no
     instances, so that all those it now has are gained. Rules that go are dealt with
-    before the first stratum (`evermat.maintenance.rule_updates`).
+    before the first stratum (`evermat.maintenance.rule_changes`).
 
     Attributes:
         nonrecursive, recursive: rules that stay.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evermat.algebra import SettledFacts, Snapshot
-    from evermat.engine_abilities import Representatives
+    from evermat.algebra.abilities import Representatives
     from evermat.lang.syntax import Rule
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evermat.equality_modes import Equality
+    from evermat.kb.equality_modes import Equality
 
 Format = Literal[
     "parquet", "csv", "tsv", "json", "jdbc", "table", "nt", "nq", "ttl", "trig", "rdf"

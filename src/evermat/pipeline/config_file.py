@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, get_args
 
 from evermat.engines import ENGINES
-from evermat.equality_modes import Equality
 from evermat.errors import raise_all
 from evermat.io.files import COMPRESSIONS, RDF_SUFFIXES, FileMissingError
 from evermat.io.places import decoded
 from evermat.io.toml_text import read_toml
+from evermat.kb.equality_modes import Equality
 from evermat.maintenance.algorithms import NAMES as ALGORITHMS
 from evermat.pipeline.config import (
     DATABASE_FORMATS,

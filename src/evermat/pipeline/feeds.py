@@ -21,7 +21,7 @@ from evermat.pipeline.written_files import remove, write_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evermat.result import Result
+    from evermat.results.result import Result
 
 ADDED, REMOVED = "+", "-"
 _WORDS = ((ADDED, "added"), (REMOVED, "removed"))

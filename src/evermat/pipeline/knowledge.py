@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from evermat.lake import Version
     from evermat.lake.table import StateTable
-    from evermat.maintenance.watch import Progress
+    from evermat.maintenance.limits import Progress
     from evermat.pipeline.config import Config
 
 

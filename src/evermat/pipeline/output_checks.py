@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.catalogue import UnknownPredicateError
+from evermat.kb.queries import body_atoms
+from evermat.lang.catalogue import UnknownPredicateError
 from evermat.lang.parser import parse_query
 from evermat.pipeline.config import output_place
 from evermat.pipeline.feeds import last_version
 from evermat.pipeline.knowledge import version_of
 from evermat.pipeline.problems import plain_output_errors, require_feed_of
-from evermat.questions import body_atoms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

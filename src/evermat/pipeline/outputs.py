@@ -26,7 +26,7 @@ from evermat.pipeline.feeds import (
 )
 from evermat.pipeline.problems import plain_output_errors
 from evermat.pipeline.written_files import replace_folder, write_file
-from evermat.result import Result
+from evermat.results.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.api import KnowledgeBase
-    from evermat.change import Change
     from evermat.pipeline.config import Output
+    from evermat.results.change import Change
     from evermat.values import Value
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evermat.allowed_paths import allowing
-from evermat.catalogue import Catalogue
-from evermat.fact_tables import fact_tables
+from evermat.kb.fact_tables import fact_tables
+from evermat.kb.rule_inputs import read_rules
+from evermat.lang.catalogue import Catalogue
 from evermat.lang.checks import require_valid
 from evermat.lang.syntax import Program
 from evermat.rdf.ontology import read_ontology
-from evermat.rule_inputs import read_rules
+from evermat.runtime.allowed_paths import allowing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
+    from evermat.kb.rule_inputs import RuleInput
     from evermat.pipeline.config import Config
-    from evermat.rule_inputs import RuleInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from evermat.api import KnowledgeBase
-    from evermat.change import Change
     from evermat.pipeline.intake import Taken
     from evermat.pipeline.outputs import Written
     from evermat.pipeline.steps import Step
     from evermat.pipeline.stream import StreamReport
+    from evermat.results.change import Change
 
 OK, FAILED = "ok", "failed"
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.api import KnowledgeBase
-    from evermat.change import Change
     from evermat.lang.syntax import Program, Rule
     from evermat.pipeline.intake import Taken
     from evermat.pipeline.program import PipelineProgram
+    from evermat.results.change import Change
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from threading import Event
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
-from evermat.catalogue import GivenNames
+from evermat.lang.catalogue import GivenNames
 from evermat.lang.syntax import Program
 from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
 from evermat.pipeline.files import is_empty_folder, line_number
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.api import KnowledgeBase
-    from evermat.change import Change
-    from evermat.maintenance.watch import Progress
+    from evermat.maintenance.limits import Progress
     from evermat.pipeline.config import Config, Source
     from evermat.pipeline.intake import Intake, Taken
     from evermat.pipeline.program import PipelineProgram
     from evermat.pipeline.requests import Request
     from evermat.pipeline.steps import Watcher
     from evermat.pipeline.stream import StreamReport
+    from evermat.results.change import Change
 
 Command = Literal["run", "update", "stream"]
 

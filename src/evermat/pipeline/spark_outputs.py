@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.result import Result
+    from evermat.results.result import Result
 
 ROWS_IN_A_FILE = 1_000_000
 

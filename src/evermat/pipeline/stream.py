@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.api import KnowledgeBase
-    from evermat.change import Change
     from evermat.pipeline.stream_events import BadEvent, Events, GoodEvent
+    from evermat.results.change import Change
 
 PARSERS: Mapping[str, Parser] = {
     "json": from_json,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.catalogue import ArityClashError, PredicateNameError
-from evermat.engine_abilities import UnequalValuesError
+from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.evaluation_errors import EvaluationError
 from evermat.engines.spark.dictionary import DigestCollisionError
-from evermat.evaluation_errors import EvaluationError
-from evermat.fact_tables import FactTypeError
 from evermat.functions import FunctionError
+from evermat.kb.fact_tables import FactTypeError
+from evermat.lang.catalogue import ArityClashError, PredicateNameError
 from evermat.pipeline.stream_events import BadEvent, changes_of
 from evermat.values import ValueConversionError
 

@@ -12,7 +12,7 @@ import xml.parsers.expat
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from evermat.input_limits import (
+from evermat.runtime.input_limits import (
     InputLimits,
     NestingError,
     UnpackedSizeError,

@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.columns import constants
 from evermat.errors import EvermatError
-from evermat.input_limits import AxiomSizeError, NestingError, input_limits
 from evermat.lang.components import strong_components
 from evermat.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 from evermat.rdf.namespaces import OWL, RDF, RDFS
 from evermat.rdf.reading import read_rdf
+from evermat.runtime.input_limits import AxiomSizeError, NestingError, input_limits
 from evermat.values import XSD, Constant, Kind
 
 if TYPE_CHECKING:

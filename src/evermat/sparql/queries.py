@@ -14,7 +14,7 @@ from rdflib.term import BNode, Literal, URIRef, Variable
 
 from evermat.columns import TERM, rows_without_columns, table_of_rows, term_table
 from evermat.lang.syntax import TRIPLE
-from evermat.result import Result
+from evermat.results.result import Result
 from evermat.sparql.errors import UnsupportedSparqlError, syntax_error
 from evermat.sparql.evaluation import Evaluation
 from evermat.sparql.patterns import Node

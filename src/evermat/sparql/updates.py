@@ -14,13 +14,13 @@ from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.term import URIRef, Variable
 
 from evermat.columns import TERM, table_of_rows, term_table
+from evermat.kb.requests import Request
 from evermat.lang.syntax import TRIPLE
 from evermat.sparql.errors import UnsupportedSparqlError, syntax_error
 from evermat.sparql.evaluation import Evaluation
 from evermat.sparql.queries import instances
 from evermat.sparql.solutions import Solutions
 from evermat.sparql.terms import constant_of
-from evermat.update_requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Searches for proofs in compiled code, depth first; see `kernels_backward`.
+"""Searches for proofs in compiled code, depth first; see `kernels.backward`.
 
 A search that needs rules without a program, modules, or more room than there is, is
 made by levels instead (`evermat.algebra.proving`).
@@ -13,9 +13,8 @@ import numpy as np
 
 from evermat.algebra import Role, Rounds
 from evermat.engines.embedded.bits import Marker
-from evermat.engines.embedded.codes import mark_visible
 from evermat.engines.embedded.fact_keys import facts_of, keys_of
-from evermat.engines.embedded.kernels_backward import (
+from evermat.engines.embedded.kernels.backward import (
     ARE_CHECKED,
     ARE_DELAYED,
     ARE_PROVED,
@@ -32,22 +31,23 @@ from evermat.engines.embedded.kernels_backward import (
     VALUES,
     check,
 )
-from evermat.engines.embedded.kernels_changes import MATCHES, STATE_SIZE, mark_keys
-from evermat.engines.embedded.kernels_fixpoint import LISTS, NUMBER_LISTS
-from evermat.engines.embedded.kernels_steps import MOST_STEPS
+from evermat.engines.embedded.kernels.changes import MATCHES, STATE_SIZE, mark_keys
+from evermat.engines.embedded.kernels.fixpoint import LISTS, NUMBER_LISTS
+from evermat.engines.embedded.kernels.instructions import MOST_STEPS
 from evermat.engines.embedded.plan import Probe, Test
-from evermat.engines.embedded.wiring import Triggers
-from evermat.interrupts import check as check_interrupts
+from evermat.engines.embedded.triggers import Triggers
+from evermat.engines.embedded.view_masks import mark_visible
+from evermat.runtime.interrupts import check as check_interrupts
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, ProofSearch, ProofWork, QuerySet
     from evermat.algebra.saturation import OnRounds
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.bits import Growing
+    from evermat.engines.embedded.bytecode import Program
     from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.engine import EmbeddedEngine
-    from evermat.engines.embedded.layout import Numbers
-    from evermat.engines.embedded.programs import Program
+    from evermat.engines.embedded.kernels.layout import Numbers
     from evermat.engines.embedded.settled import Settled
 
 MOST_FACTS = 1 << 20
@@ -74,7 +74,7 @@ _NO_RULES = -1
 
 @dataclass(slots=True)
 class Room:
-    """Lists and a stack that are used again by every call; see `kernels_backward`."""
+    """Lists and a stack that are used again by every call; see `kernels.backward`."""
 
     keys: Keys = field(default_factory=lambda: np.empty((LISTS, MOST_FACTS), np.uint64))
     numbers: Rows = field(
@@ -290,7 +290,7 @@ class _OneSearch:
     """A search that is carried out.
 
     Attributes:
-        state: where it is; see `kernels_backward`.
+        state: where it is; see `kernels.backward`.
     """
 
     def __init__(

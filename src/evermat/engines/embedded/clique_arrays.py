@@ -1,6 +1,6 @@
 """The arrays that cliques are kept in, and copies of them that cost little.
 
-See `kernels_cliques` for what they mean. An update that splits or merges cliques needs
+See `kernels.cliques` for what they mean. An update that splits or merges cliques needs
 them as they were and as they will be, and B/F^≈ needs arrays in which nothing is equal.
 Making these anew takes as long as the rest of the work on few cliques, so arrays that
 nobody needs any more are kept as *spares*. It is known in which places a spare differs
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from evermat.engines.embedded import kernels_cliques
-from evermat.engines.embedded.layout import address
+from evermat.engines.embedded.kernels import cliques as kernels_cliques
+from evermat.engines.embedded.kernels.layout import address
 
 if TYPE_CHECKING:
     import numpy.typing as npt

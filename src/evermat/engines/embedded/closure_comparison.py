@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels, kernels_reach
 from evermat.engines.embedded.arrays import NO_KEYS
 from evermat.engines.embedded.closure_graphs import Graph, Numbers, Places, Turn
 from evermat.engines.embedded.closure_pairs import (
@@ -22,6 +21,8 @@ from evermat.engines.embedded.closure_pairs import (
     pairs_of,
 )
 from evermat.engines.embedded.cores import in_shares, in_slices
+from evermat.engines.embedded.kernels import keys as kernels
+from evermat.engines.embedded.kernels import reachability as kernels_reachability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Ids, Keys
-    from evermat.engines.embedded.kernels_reach import Reach, Side
+    from evermat.engines.embedded.kernels.reachability import Reach, Side
 
 PIECE = 1 << 20
 """Pairs that are handed out at a time where they come in lists: they stay in cache."""
@@ -106,7 +107,7 @@ class Comparison:
         sides, ids = self._sides(turn), self._numbers.ids
 
         def count(part: slice) -> int:
-            return kernels_reach.list_pairs(
+            return kernels_reachability.list_pairs(
                 self._sources[part], turn.first, *sides, ids, ids, counts[part], NO_KEYS
             )
 
@@ -170,7 +171,7 @@ class Comparison:
         def write(part: slice) -> None:
             mine = keys[ends[part.start - 1] if part.start else 0 :]
             if mine.size:
-                kernels_reach.list_pairs(
+                kernels_reachability.list_pairs(
                     self._sources[part], turn.first, *sides, *ids, counts[part], mine
                 )
 
@@ -190,7 +191,7 @@ def has_pairs(paths: Paths, pairs: Pairs) -> npt.NDArray[np.bool_]:
     places = Places(np.flatnonzero(wanted), numbers.size)
     side = graph.side(places.of)
     for first, width, (reach,) in places.turns((graph, graph.needed(firsts))):
-        kernels_reach.test_pairs(
+        kernels_reachability.test_pairs(
             firsts, seconds, first, width, places.of, side, reach, marks
         )
     return marks.astype(np.bool_)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evermat.engines.embedded import kernels, kernels_closure, kernels_reach
+from evermat.engines.embedded.kernels import closures as kernels_closures
+from evermat.engines.embedded.kernels import keys as kernels
+from evermat.engines.embedded.kernels import reachability as kernels_reachability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.closure_pairs import Paths
-    from evermat.engines.embedded.kernels_reach import Reach, Side
+    from evermat.engines.embedded.kernels.reachability import Reach, Side
 
 MOST_WORDS = 1 << 24
 """Words in the rows of one turn: 128 MB, and half as much for where they are."""
@@ -47,7 +49,7 @@ class Numbers:
         if span <= DENSE * sum(column.size for column in columns):
             seen = np.zeros(span, np.uint8)
             for column in columns:
-                kernels_closure.mark_ids(column, self._least, seen)
+                kernels_closures.mark_ids(column, self._least, seen)
             self._table = np.cumsum(seen, dtype=np.int32)
             self._table -= 1
             self._table[seen == 0] = -1
@@ -69,7 +71,7 @@ class Numbers:
         """The nodes of ids, -1 for those that the graphs do not have."""
         if self._table is not None:
             nodes: Rows = np.empty(ids.size, np.int32)
-            kernels_closure.look_up(_own(ids), self._least, self._table, nodes)
+            kernels_closures.look_up(_own(ids), self._least, self._table, nodes)
             return nodes
         nodes = np.searchsorted(self.ids, ids).astype(np.int32)
         nodes[nodes == self.ids.size] = 0
@@ -98,7 +100,7 @@ class _Links(NamedTuple):
     def of_keys(cls, keys: Keys, count: int) -> _Links:
         keys = kernels.sort_keys(keys, np.empty_like(keys))
         found = np.empty(keys.size, np.int32)
-        starts = kernels_closure.adjacency(keys, count, found)
+        starts = kernels_closures.adjacency(keys, count, found)
         return cls(starts, found[: starts[-1]])
 
     def and_then(self, others: _Links) -> _Links:
@@ -144,15 +146,17 @@ class Graph:
         count = numbers.size
         sources, targets = (numbers.of(ids) for ids in paths.edges)
         grouped = np.empty(sources.size, np.int32)
-        starts = kernels_closure.group(sources, targets, count, grouped)
+        starts = kernels_closures.group(sources, targets, count, grouped)
         component = self._component = self.row
-        self.count = kernels_closure.components(starts, grouped, component)
+        self.count = kernels_closures.components(starts, grouped, component)
         self._members = np.empty(count, np.int32)
         nodes = np.arange(count, dtype=np.int32)
-        self._heads = kernels_closure.group(component, nodes, self.count, self._members)
+        self._heads = kernels_closures.group(
+            component, nodes, self.count, self._members
+        )
         keys = np.empty(sources.size, np.uint64)
         returns = np.zeros(self.count, np.uint8)
-        used = kernels_closure.links(sources, targets, component, keys, returns)
+        used = kernels_closures.links(sources, targets, component, keys, returns)
         self._links = _Links.of_keys(keys[:used], self.count)
         if paths.seeds is paths.edges:
             # Every node leads where its component does, but not to itself unless
@@ -187,7 +191,7 @@ class Graph:
         marks = np.zeros(self.count, np.uint8)
         rows = self.row[sources]
         marks[rows[rows >= 0]] = 1
-        kernels_closure.mark_forwards(*self._links, marks)
+        kernels_closures.mark_forwards(*self._links, marks)
         return marks
 
     def reach(
@@ -203,7 +207,7 @@ class Graph:
             np.empty(self.count, np.int32),
         )
         nodes = (self._heads, self._members, places)
-        used = kernels_reach.fill_rows(
+        used = kernels_reachability.fill_rows(
             *self._links, needed, *nodes, first, width, reach
         )
         return reach if used >= 0 else None
@@ -212,7 +216,7 @@ class Graph:
         """The nodes with a seed that leads to one of some nodes."""
         marks = np.zeros(self.count, np.uint8)
         marks[self._component[nodes]] = 1
-        kernels_closure.mark_backwards(*self._links, marks)
+        kernels_closures.mark_backwards(*self._links, marks)
         found: npt.NDArray[np.bool_] = marks[self.row] != 0
         found[self.row < 0] = False
         return found
@@ -221,7 +225,7 @@ class Graph:
         """The nodes that one of some nodes can reach along edges, these included."""
         marks = np.zeros(self.count, np.uint8)
         marks[self._component[nodes]] = 1
-        kernels_closure.mark_forwards(*self._links, marks)
+        kernels_closures.mark_forwards(*self._links, marks)
         found: npt.NDArray[np.bool_] = marks[self._component] != 0
         return found
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import ClosureKind, Column
-from evermat.engines.embedded import kernels_bounded
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.kernels import bounded as kernels_bounded
 
 if TYPE_CHECKING:
     from evermat.algebra import Closure, Pattern
     from evermat.engines.embedded.arrays import Flags, Ids, Places, Rows
     from evermat.engines.embedded.fitting import Fitting
-    from evermat.engines.embedded.kernels_bounded import Entries, Lists, Marks
+    from evermat.engines.embedded.kernels.bounded import Entries, Lists, Marks
     from evermat.engines.embedded.relation import Relation
 
 STALE = 1 << 16
@@ -146,7 +146,7 @@ class ClosureIndex:
 
     Attributes:
         seeds, edges: the entries; the same where a closure is transitive.
-        side: the ways that paths go along, see `kernels_bounded`.
+        side: the ways that paths go along, see `kernels.bounded`.
         loops: which ends of a pair are linked to themselves: 1 and 2.
         ids: the constants of the nodes.
     """

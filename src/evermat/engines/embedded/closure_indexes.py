@@ -20,7 +20,7 @@ from evermat.engines.embedded.closure_search import (
 )
 from evermat.engines.embedded.external import terms_of
 from evermat.engines.embedded.fitting import Fitting
-from evermat.engines.embedded.kernels_bounded import (
+from evermat.engines.embedded.kernels.bounded import (
     ANY_COUNT,
     NO_COUNT,
     NONRECURSIVE_COUNT,
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from evermat.algebra import Closure, Facts, Pattern
-    from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.external import Term
-    from evermat.engines.embedded.kernels_bounded import Part
+    from evermat.engines.embedded.kernels.bounded import Part
     from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.sets import Sets
+    from evermat.engines.embedded.view_masks import Code
 
     Terms = tuple[list[Term], list[Term]]
     """The views whose facts belong to the first graph, and to the second."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from evermat.algebra import ClosureKind
-from evermat.engines.embedded import kernels, kernels_rows
 from evermat.engines.embedded.index import make_keys
+from evermat.engines.embedded.kernels import keys as kernels
+from evermat.engines.embedded.kernels import rows as kernels_rows
 
 if TYPE_CHECKING:
     from evermat.algebra import Closure

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import ClosureKind
-from evermat.engines.embedded import kernels, kernels_bounded
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.closure_comparison import Comparison
 from evermat.engines.embedded.closure_index import (
@@ -36,6 +35,8 @@ from evermat.engines.embedded.closure_index import (
     TARGETS,
 )
 from evermat.engines.embedded.closure_pairs import NO_PAIRS, Pairs, joined, paths_of
+from evermat.engines.embedded.kernels import bounded as kernels_bounded
+from evermat.engines.embedded.kernels import keys as kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Closure
     from evermat.engines.embedded.arrays import Keys, Places, Rows
     from evermat.engines.embedded.closure_index import ClosureIndex, EntrySet
-    from evermat.engines.embedded.kernels_bounded import Part
+    from evermat.engines.embedded.kernels.bounded import Part
 
 SHARE = 4
 """A search may look at one entry in so many."""

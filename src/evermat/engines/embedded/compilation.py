@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.engines.embedded.kernel_sources import HERE, PACKAGE, key_of_unit, units
 from evermat.errors import EvermatError
-from evermat.interrupts import check
+from evermat.runtime.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

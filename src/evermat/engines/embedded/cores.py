@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from evermat.engines.embedded.large_arrays import empty, fitted
-from evermat.interrupts import check
+from evermat.runtime.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import TERM, as_terms
-from evermat.engines.embedded import kernels_texts
+from evermat.engines.embedded.kernels import strings as kernels_strings
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Dictionary:
         self._texts = np.empty(1 << 12, np.uint8)
         self._ends = np.zeros(1 << 8, np.int64)
         self._kinds = np.empty(1 << 8, np.uint8)
-        self._slots = np.full(1 << 9, kernels_texts.EMPTY, np.uint64)
+        self._slots = np.full(1 << 9, kernels_strings.EMPTY, np.uint64)
         self._known: dict[Constant, int] = {}
         self._lock = Lock()
 
@@ -178,7 +178,7 @@ class Dictionary:
         with self._lock:
             if mode == _ADD:
                 self._reserve(count, int(ends[-1] - ends[0]))
-            self._count = kernels_texts.intern_texts(
+            self._count = kernels_strings.intern_texts(
                 raw,
                 ends,
                 kinds,
@@ -207,7 +207,7 @@ class Dictionary:
             self._texts = _grown(self._texts, max(used + length, 2 * self._texts.size))
         if 3 * entries > 2 * self._slots.size:
             slots = np.empty(1 << (3 * entries // 2).bit_length(), np.uint64)
-            kernels_texts.rebuild_slots(
+            kernels_strings.rebuild_slots(
                 self._texts, self._ends, self._kinds, self._count, slots
             )
             self._slots = slots

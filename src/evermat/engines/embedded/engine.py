@@ -23,19 +23,20 @@ from evermat.algebra import (
 )
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.at_once import AtOnce
 from evermat.engines.embedded.backward import Prover
 from evermat.engines.embedded.bits import Growing, Stored
-from evermat.engines.embedded.closure import Closer
+from evermat.engines.embedded.closures import Closer
 from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
 from evermat.engines.embedded.equality import EqualityOperators
-from evermat.engines.embedded.evaluate import InlineTables
+from evermat.engines.embedded.equality_deletion import Withdrawals
+from evermat.engines.embedded.evaluation import InlineTables
 from evermat.engines.embedded.heads import (
     find_known,
     intern_rows,
 )
+from evermat.engines.embedded.journal import committed, reinstate, replaced
 from evermat.engines.embedded.memory import keep_freed
-from evermat.engines.embedded.plans import Plans
+from evermat.engines.embedded.plan_cache import Plans
 from evermat.engines.embedded.proving import Proofs
 from evermat.engines.embedded.relation import (
     EXPLICIT,
@@ -46,12 +47,11 @@ from evermat.engines.embedded.relation import (
 from evermat.engines.embedded.rules import RuleOperators
 from evermat.engines.embedded.saturation import Saturator
 from evermat.engines.embedded.settled import RowCounts, Settled
+from evermat.engines.embedded.small_batch import AtOnce
 from evermat.engines.embedded.snapshot import Copy
 from evermat.engines.embedded.store import Store
-from evermat.engines.embedded.stored import committed, reinstate, replaced
-from evermat.engines.embedded.wiring import is_worth_it
-from evermat.engines.embedded.withdrawals import Withdrawals
-from evermat.interrupts import masked, seal
+from evermat.engines.embedded.triggers import is_worth_it
+from evermat.runtime.interrupts import masked, seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -70,13 +70,13 @@ if TYPE_CHECKING:
         ProofWork,
         Saturation,
     )
-    from evermat.algebra.saturation import OnRounds
-    from evermat.engine_abilities import (
+    from evermat.algebra.abilities import (
         ComponentRules,
         PlannedStrata,
         Representatives,
         Withdrawal,
     )
+    from evermat.algebra.saturation import OnRounds
     from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.representatives import Cliques

@@ -1,8 +1,8 @@
 """What the embedded engine does for equality by rewriting.
 
-See `evermat.engine_abilities.EqualityEngine` for the methods. Which constants are equal
-is kept in cliques (`representatives`), and facts are taken to those that stand for them
-by arrays (`rewriting`).
+See `evermat.algebra.abilities.EqualityEngine` for the methods. Which constants are
+equal is kept in cliques (`representatives`), and facts are taken to those that stand
+for them by arrays (`rewriting`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, SettledFacts
-    from evermat.engine_abilities import Representatives
+    from evermat.algebra.abilities import Representatives
     from evermat.engines.embedded.arrays import Ids
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.store import Store

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import Apply, Column
-from evermat.evaluation_errors import EvaluationError, evaluation_error
+from evermat.algebra.evaluation_errors import EvaluationError, evaluation_error
 from evermat.functions import FunctionError, evaluate
 from evermat.values import Constant, Kind
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from evermat.engines.embedded.arrays import NO_KEYS
 from evermat.engines.embedded.flat import Flat
-from evermat.engines.embedded.kernels_changes import join_keys, split_keys
+from evermat.engines.embedded.kernels.changes import join_keys, split_keys
 from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from evermat.engines.embedded.arrays import Keys
     from evermat.engines.embedded.store import Store
-    from evermat.engines.embedded.wiring import Wires
+    from evermat.engines.embedded.triggers import Wires
 
 
 def keys_of(

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels_sets
+from evermat.engines.embedded.kernels import fact_sets as kernels_fact_sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from evermat.engines.embedded.arrays import Flags, Rows
-    from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.kernels.layout import Numbers
     from evermat.engines.embedded.relation import Relation
 
 MOST = 1 << 15
@@ -39,7 +39,7 @@ class Flat:
     Attributes:
         names: the relations.
         rows: those of the first relation, then those of the next one.
-        lines: for each relation its address and its part; see `kernels_sets`. The
+        lines: for each relation its address and its part; see `kernels.fact_sets`. The
             layouts must be up to date when they are used.
     """
 
@@ -63,12 +63,12 @@ class Flat:
         Other bits are cleared as well.
         """
         changed = np.empty(len(self.names), np.int64)
-        kernels_sets.mark(self.lines, self.rows, bit, present, zeros, changed)
+        kernels_fact_sets.mark(self.lines, self.rows, bit, present, zeros, changed)
         return changed
 
     def forget_counts(self) -> None:
         """Make both counts of all rows zero."""
-        kernels_sets.forget_counts(self.lines, self.rows)
+        kernels_fact_sets.forget_counts(self.lines, self.rows)
 
     def change_counts(
         self, which: int, counts: Rows, sign: int
@@ -81,18 +81,18 @@ class Flat:
         """
         old = np.empty(self.rows.size, np.int32)
         last = np.empty(len(self.names), np.int64)
-        least = kernels_sets.change_counts(
+        least = kernels_fact_sets.change_counts(
             self.lines, self.rows, counts, which, sign, old, last
         )
         return old, last.tolist(), least >= 0
 
     def choose(self, visible: Flags, *, present: bool) -> Flat:
         """The rows whose status is visible, or is not."""
-        return self.kept(kernels_sets.choose, visible, present)
+        return self.kept(kernels_fact_sets.choose, visible, present)
 
     def counted(self, which: int, *, positive: bool) -> Flat:
         """The rows whose count is above zero, or is not."""
-        return self.kept(kernels_sets.choose_counted, which, positive)
+        return self.kept(kernels_fact_sets.choose_counted, which, positive)
 
     def kept(self, kernel: Callable[..., int], *what: object) -> Flat:
         """The rows that a kernel chooses by something."""
@@ -110,7 +110,7 @@ class Flat:
             places[name] = (places[name][0], at)
         rows = np.empty(self.rows.size + other.rows.size, np.int32)
         lines = np.empty((len(places), 3), np.int64)
-        size = kernels_sets.unite(
+        size = kernels_fact_sets.unite(
             self.lines,
             self.rows,
             other.lines,
@@ -132,7 +132,7 @@ class Flat:
     def without(self, names: frozenset[str]) -> Flat:
         """The rows of all but some relations."""
         wanted = np.array([name not in names for name in self.names], np.uint8)
-        return self.kept(kernels_sets.choose_lines, wanted)
+        return self.kept(kernels_fact_sets.choose_lines, wanted)
 
     def part(self, rows: Rows, lines: Numbers) -> Flat:
         """Other rows of some of the relations, as kernels give them."""

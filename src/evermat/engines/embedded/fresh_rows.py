@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evermat.engines.embedded import kernels_heads, kernels_rows
 from evermat.engines.embedded.heads import count_keys, new_rows
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
+from evermat.engines.embedded.kernels import heads as kernels_heads
+from evermat.engines.embedded.kernels import rows as kernels_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
-    from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.kernels.layout import Numbers
     from evermat.engines.embedded.relation import Relation
 
 

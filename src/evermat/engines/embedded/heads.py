@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels, kernels_heads
 from evermat.engines.embedded.arrays import NO_FACTS, NO_KEYS, NO_ROWS
 from evermat.engines.embedded.cores import core_count
 from evermat.engines.embedded.in_order import (
@@ -19,6 +18,8 @@ from evermat.engines.embedded.in_order import (
     merged_pair,
 )
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
+from evermat.engines.embedded.kernels import heads as kernels_heads
+from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.large_arrays import fitted
 from evermat.engines.embedded.memory import make_room
 from evermat.engines.embedded.wide import Counted, count_wide

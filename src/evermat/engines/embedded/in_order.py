@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from evermat.engines.embedded import kernels, kernels_heads
 from evermat.engines.embedded.arrays import NO_FACTS, NO_KEYS, NO_ROWS
 from evermat.engines.embedded.cores import in_slices, within
+from evermat.engines.embedded.kernels import heads as kernels_heads
+from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.large_arrays import empty
 from evermat.engines.embedded.wide import Counted
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels
 from evermat.engines.embedded.arrays import NO_KEYS, NO_ROWS
-from evermat.engines.embedded.layout import (
+from evermat.engines.embedded.kernels import keys as kernels
+from evermat.engines.embedded.kernels.layout import (
     ARITY_OF_RUN,
     FIRST_RUN,
     ROOM_OF_LAST,
@@ -51,8 +51,8 @@ MOST_FILTERED = 1 << 16
 """Runs of more keys have no filter, as it would not stay in the cache."""
 
 TAIL = 256
-"""A last run of less than half as many keys has room for so many (`kernels_tails`). It
-needs no directory, and would often need another one."""
+"""A last run of less than half as many keys has room for so many (`kernels.appends`).
+It needs no directory, and would often need another one."""
 
 SPREAD = 4
 """How many buckets a directory has for each key, unless there are fewer ids: most

@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PACKAGE = __name__.rpartition(".")[0]
 WITH_KERNELS = "kernels"
-"""How names of modules with kernels begin, or the folder is called."""
+"""The folder of modules with kernels."""
 
 _TOOLS = ("runtime", "compiler", "compiler_memory", "compiler_wrappers")
 """The modules that determine how kernels are compiled."""
@@ -64,9 +64,7 @@ def key_of_unit(unit: str, *others: str) -> str:
 
 
 def _is_unit(file: Path) -> bool:
-    if file.name == "__init__.py":
-        return False
-    return file.name.startswith(WITH_KERNELS) or file.parent.name == WITH_KERNELS
+    return file.parent.name == WITH_KERNELS and file.stem not in ("__init__", *_ACCESS)
 
 
 def _is_kernel_code(file: Path) -> bool:

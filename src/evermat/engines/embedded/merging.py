@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from evermat.engines.embedded import cores
-from evermat.engines.embedded import kernels_merging as kernels
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import slices_of, together
+from evermat.engines.embedded.kernels import merging as kernels
 from evermat.engines.embedded.large_arrays import empty
 from evermat.engines.embedded.memory import make_room
 

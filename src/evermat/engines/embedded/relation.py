@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded import (
-    kernels,
-    kernels_rows,
-    kernels_tails,
-    kernels_wide,
-)
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import in_slices, within
 from evermat.engines.embedded.index import TAIL, WIDEST_EXACT_KEY, Index, make_keys
+from evermat.engines.embedded.kernels import appends as kernels_appends
+from evermat.engines.embedded.kernels import keys as kernels
+from evermat.engines.embedded.kernels import rows as kernels_rows
+from evermat.engines.embedded.kernels import wide as kernels_wide
+from evermat.engines.embedded.kernels.layout import address, relation_layout
 from evermat.engines.embedded.large_arrays import empty
-from evermat.engines.embedded.layout import address, relation_layout
 from evermat.engines.embedded.sorting import sort_pairs
 from evermat.engines.embedded.statistics import Statistics
 
@@ -324,7 +322,7 @@ class Relation:
         if self.primary.described != first or keys.size > TAIL:
             return None
         counts: Rows = np.empty(keys.size, np.int32)
-        size = kernels_tails.append_few(self.address, first, other, keys, counts)
+        size = kernels_appends.append_few(self.address, first, other, keys, counts)
         if size < 0:
             return None
         self.note_appended(first + size, has_other=other != 0)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.columns import rows_without_columns
-from evermat.engine_abilities import UnequalValuesError
-from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.arrays import sum_of_products
 from evermat.engines.embedded.clique_arrays import NO_IDS, CliqueArrays, Held
 from evermat.engines.embedded.dictionary import FIRST_INTEGER
 from evermat.engines.embedded.heads import FEW
-from evermat.engines.embedded.layout import address
-from evermat.engines.embedded.remembered_ids import RememberedIds
+from evermat.engines.embedded.id_cache import RememberedIds
+from evermat.engines.embedded.kernels import cliques as kernels_cliques
+from evermat.engines.embedded.kernels.layout import address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Cliques:
-    """See `evermat.engine_abilities.Representatives`."""
+    """See `evermat.algebra.abilities.Representatives`."""
 
     def __init__(self, dictionary: Dictionary, held: Held) -> None:
         self._dictionary = dictionary

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.heads import distinct, intern_rows
-from evermat.engines.embedded.kernels_images import MOST_COMBINATIONS
+from evermat.engines.embedded.kernels import cliques as kernels_cliques
+from evermat.engines.embedded.kernels.rewriting import MOST_COMBINATIONS
 from evermat.engines.embedded.relation import EXPLICIT
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, cast
 
 from evermat.algebra import Role
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.at_once import joined
 from evermat.engines.embedded.bits import Marker
-from evermat.engines.embedded.evaluate import Evaluation, Prepared
+from evermat.engines.embedded.evaluation import Evaluation, Prepared
 from evermat.engines.embedded.heads import Heads, find_or_append
+from evermat.engines.embedded.operators import Source
 from evermat.engines.embedded.plan import describe
 from evermat.engines.embedded.relation import Relation
 from evermat.engines.embedded.settled import RowCounts
+from evermat.engines.embedded.small_batch import joined
 from evermat.engines.embedded.snapshot import Copy
-from evermat.engines.embedded.stages import Source
-from evermat.interrupts import check
+from evermat.runtime.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.algebra import Monitor, Pattern, Query, QuerySet, Views
-    from evermat.engines.embedded.at_once import AtOnce, Work
-    from evermat.engines.embedded.evaluate import InlineTables
-    from evermat.engines.embedded.plans import Plans
+    from evermat.engines.embedded.evaluation import InlineTables
+    from evermat.engines.embedded.plan_cache import Plans
     from evermat.engines.embedded.proving import Proofs
     from evermat.engines.embedded.settled import Derived, Settled
+    from evermat.engines.embedded.small_batch import AtOnce, Work
     from evermat.engines.embedded.store import Store
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from evermat.interrupts import check
+from evermat.runtime.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Saturates small sets of facts in compiled code, and larger ones in batches.
 
 A round of few facts takes far less time than the operators around it, so rounds are run
-by one call of compiled code (`kernels_fixpoint`) as long as they are small. A round
+by one call of compiled code (`kernels.fixpoint`) as long as they are small. A round
 that is not is applied by the operators of the engine, and what it derives may be few
 facts again. Whatever runs a round, it leaves behind the same facts and counts.
 """
@@ -17,11 +17,10 @@ import numpy as np
 from evermat.algebra import Role, Rounds, apply_round, apply_rules, apply_step
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.bits import Marker
-from evermat.engines.embedded.codes import mark_visible
 from evermat.engines.embedded.counters import below_zero
 from evermat.engines.embedded.fact_keys import facts_of, keys_of
 from evermat.engines.embedded.fresh_rows import give_rows
-from evermat.engines.embedded.kernels_changes import (
+from evermat.engines.embedded.kernels.changes import (
     CANDIDATES,
     CHUNKS,
     FRESH,
@@ -34,7 +33,7 @@ from evermat.engines.embedded.kernels_changes import (
     STATE_SIZE,
     mark_keys,
 )
-from evermat.engines.embedded.kernels_fixpoint import (
+from evermat.engines.embedded.kernels.fixpoint import (
     ADMITTED,
     BELOW_ZERO,
     DELTA,
@@ -53,8 +52,9 @@ from evermat.engines.embedded.kernels_fixpoint import (
 )
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 from evermat.engines.embedded.settled import RowCounts, Settled
-from evermat.engines.embedded.wiring import Triggers
-from evermat.interrupts import check
+from evermat.engines.embedded.triggers import Triggers
+from evermat.engines.embedded.view_masks import mark_visible
+from evermat.runtime.interrupts import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,14 +68,14 @@ if TYPE_CHECKING:
         SettledFacts,
         Views,
     )
+    from evermat.algebra.abilities import PlannedStrata
     from evermat.algebra.saturation import OnRounds
-    from evermat.engine_abilities import PlannedStrata
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.bits import Growing
-    from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.counters import CounterColumn, Overwritten
     from evermat.engines.embedded.engine import EmbeddedEngine
-    from evermat.engines.embedded.layout import Numbers
+    from evermat.engines.embedded.kernels.layout import Numbers
+    from evermat.engines.embedded.view_masks import Code
 
 MOST_FACTS = 1 << 16
 """How many facts there is room for in a list."""
@@ -104,7 +104,7 @@ CountedRules = tuple["QuerySet", int]
 
 @dataclass(slots=True)
 class Room:
-    """Lists that are used again by every call; see `kernels_fixpoint`."""
+    """Lists that are used again by every call; see `kernels.fixpoint`."""
 
     keys: Keys = field(default_factory=lambda: np.empty((LISTS, MOST_FACTS), np.uint64))
     numbers: Rows = field(
@@ -123,7 +123,7 @@ class Form:
     Attributes:
         triggers: which programs a change sets off.
         first, step: the slots of the rules for the beginning, and of those of rounds.
-        rules, settings: see `kernels_fixpoint`.
+        rules, settings: see `kernels.fixpoint`.
         table: for status bits, what may see each status.
     """
 
@@ -362,7 +362,7 @@ class Saturator:
         return self._known_codes[view]
 
     def _table(self, codes: Sequence[Code], bits: tuple[int, int, int]) -> Flags:
-        """For each status what may see it: see `kernels_fixpoint`."""
+        """For each status what may see it: see `kernels.fixpoint`."""
         key = (*codes, *bits)
         known = self._tables.get(key)
         if known is None:

@@ -28,22 +28,23 @@ from evermat.algebra import (
     is_bounded,
     require_bounded,
 )
-from evermat.engines.embedded import flat, kernels_rows
+from evermat.engines.embedded import flat
 from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS, in_sorted
 from evermat.engines.embedded.bits import Growing, Marker, Stored
-from evermat.engines.embedded.codes import mark_visible
 from evermat.engines.embedded.cores import chosen_rows
+from evermat.engines.embedded.kernels import rows as kernels_rows
 from evermat.engines.embedded.regions import Regions
 from evermat.engines.embedded.relation import MATERIALISED
 from evermat.engines.embedded.settled import Settled
+from evermat.engines.embedded.view_masks import mark_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from evermat.engines.embedded.arrays import Flags, Mask, Rows, Status
-    from evermat.engines.embedded.codes import Code
     from evermat.engines.embedded.dictionary import Dictionary
     from evermat.engines.embedded.relation import Clock, Relation
+    from evermat.engines.embedded.view_masks import Code
 
 Names = frozenset[str] | None
 """The relations that are asked for; without them, all."""

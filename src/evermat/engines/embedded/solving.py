@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from evermat.algebra import Apply, Column, Require
 from evermat.engines.embedded.dictionary import are_integers
-from evermat.engines.embedded.stages import Batch
+from evermat.engines.embedded.operators import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from evermat.algebra import Compute, Expression, Operand, Pattern
     from evermat.engines.embedded.dictionary import Dictionary
-    from evermat.engines.embedded.stages import Place, Stage
+    from evermat.engines.embedded.operators import Place, Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels
 from evermat.engines.embedded.cores import core_count, together
+from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.merging import SortedPairs, merge_pairs
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels
 from evermat.engines.embedded.index import make_keys
+from evermat.engines.embedded.kernels import keys as kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels_rows
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.bits import Stored
 from evermat.engines.embedded.closure_indexes import ClosureIndexes
 from evermat.engines.embedded.cores import chosen_rows
 from evermat.engines.embedded.counters import CounterColumn
-from evermat.engines.embedded.images import Images
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
+from evermat.engines.embedded.kernels import rows as kernels_rows
 from evermat.engines.embedded.relation import (
     EXPLICIT,
     MATERIALISED,
@@ -23,6 +22,7 @@ from evermat.engines.embedded.relation import (
     Relation,
 )
 from evermat.engines.embedded.sets import Sets
+from evermat.engines.embedded.small_rewriting import Images
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Rows

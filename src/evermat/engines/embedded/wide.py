@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded import kernels_wide
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.cores import equal_shares, for_each
+from evermat.engines.embedded.kernels import wide as kernels_wide
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids, Keys, Places, Rows

@@ -17,9 +17,9 @@ from evermat.algebra import (
     require_bounded,
 )
 from evermat.columns import ArityMismatchError, as_terms, constants, table_of_rows
-from evermat.engines.reference.closing import CapturedRows, closed_rows, fits
+from evermat.engines.reference.closures import CapturedRows, closed_rows, fits
 from evermat.engines.reference.equality import EqualityOperators
-from evermat.engines.reference.matching import Matcher, Reader, instance
+from evermat.engines.reference.evaluation import Matcher, Reader, instance
 from evermat.engines.reference.sets import (
     Counted,
     Growing,
@@ -29,7 +29,7 @@ from evermat.engines.reference.sets import (
     rows_of,
 )
 from evermat.engines.reference.store import Copy, Store
-from evermat.interrupts import check, seal
+from evermat.runtime.interrupts import check, seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """What the reference engine does for equality by rewriting.
 
-See `evermat.engine_abilities.EqualityEngine` for the methods.
+See `evermat.algebra.abilities.EqualityEngine` for the methods.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from evermat.engines.reference.sets import Settled, by_relation, facts_of, rows_
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, SettledFacts
-    from evermat.engine_abilities import Representatives
+    from evermat.algebra.abilities import Representatives
     from evermat.engines.reference.store import Store
     from evermat.values import Constant, Kind
 

@@ -6,8 +6,8 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, cast
 
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.columns import as_terms, constants, table_of_rows
-from evermat.engine_abilities import UnequalValuesError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Cliques:
-    """See `evermat.engine_abilities.Representatives`."""
+    """See `evermat.algebra.abilities.Representatives`."""
 
     def __init__(self, known: dict[Constant, Constant] | None = None) -> None:
         self.known = dict(known or {})

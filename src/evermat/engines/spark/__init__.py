@@ -2,22 +2,23 @@
 
 Where to look, from the outside inwards:
 
-| what                             | where                                             |
-| -------------------------------- | ------------------------------------------------- |
-| gathered while facts fit         | `adaptive`, `gathered`, `limits`                  |
-| the methods of the engine        | `engine`, `rules`, `closing`, `equality`          |
-| sets of facts, and views of them | `sets`, `heaps`, `counters`, `stored`, `snapshot` |
-| rows, on the driver and not      | `blocks`, `rows`, `row_tables`, `summaries`       |
-| rules as plans                   | `evaluation`, `queries`, `reading`,               |
-|                                  | `computations`, `heavy_keys`                      |
-| what fits into memory, or not    | `joins`, `in_parts`, `failures`                   |
-| rules without a plan             | `on_driver`, `nearby`, `one_task`, `pieces`       |
-| fixpoints in one pass            | `fixpoint`, `decomposition`, `inside_tasks`       |
-| constants                        | `dictionary`, `terms`, `ids`, `encoding`,         |
-|                                  | `decoding`                                        |
-| closures                         | `closure_starts`, `spreading`                     |
-| equal constants                  | `representatives`, `rewriting`, `components`      |
-| few rows of much                 | `lookups`, `fetching`, `row_keys`                 |
-| sessions, tasks and their files  | `session`, `tasks`, `task_files`, `staging`       |
-| what is done, in words           | `explaining`                                      |
+| what                             | where                                        |
+| -------------------------------- | -------------------------------------------- |
+| gathered while facts fit         | `adaptive`, `gathered`, `limits`             |
+| the methods of the engine        | `engine`, `rules`, `closures`, `equality`    |
+| sets of facts, and views of them | `sets`, `heaps`, `counters`, `journal`,      |
+|                                  | `snapshot`                                   |
+| rows, on the driver and not      | `blocks`, `rows`, `row_tables`, `summaries`  |
+| rules as plans                   | `evaluation`, `queries`, `reading`,          |
+|                                  | `expressions`, `heavy_keys`                  |
+| what fits into memory, or not    | `joins`, `in_parts`, `failures`              |
+| rules without a plan             | `on_driver`, `nearby`, `one_task`, `pieces`  |
+| fixpoints in one pass            | `fixpoint`, `decomposition`, `inside_tasks`  |
+| constants                        | `dictionary`, `terms`, `ids`, `encoding`,    |
+|                                  | `decoding`                                   |
+| closures                         | `closure_snapshots`, `spreading`             |
+| equal constants                  | `representatives`, `rewriting`, `components` |
+| few rows of much                 | `lookups`, `fetching`, `row_keys`            |
+| sessions, tasks and their files  | `session`, `tasks`, `task_files`, `staging`  |
+| what is done, in words           | `explaining`                                 |
 """

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from evermat.engines.embedded.journal import replaced
 from evermat.engines.embedded.store import Store
-from evermat.engines.embedded.stored import replaced
 from evermat.engines.spark.blocks import Cluster
 from evermat.engines.spark.engine import SparkEngine
 from evermat.engines.spark.gathered import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.algebra import Engine, Facts, Journal, Monitor, Snapshot
-    from evermat.engine_abilities import Representatives
+    from evermat.algebra.abilities import Representatives
     from evermat.engines.spark.staging import StagedRows
 
     Found = TypeVar("Found")

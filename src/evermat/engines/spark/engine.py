@@ -28,11 +28,22 @@ from evermat.engines.spark.blocks import (
     width_of,
     with_ones,
 )
-from evermat.engines.spark.closing import CapturedClosure, Closer
+from evermat.engines.spark.closures import CapturedClosure, Closer
 from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
 from evermat.engines.spark.heaps import Contents, Heap
+from evermat.engines.spark.journal import (
+    C_NR,
+    C_R,
+    GIVEN,
+    HOLDS,
+    NUMBERS,
+    Difference,
+    number_parts,
+    rows_part,
+    take_up_table,
+)
 from evermat.engines.spark.limits import limits_of
 from evermat.engines.spark.lookups import Lookups
 from evermat.engines.spark.row_tables import appended, distinct, key_columns, widened
@@ -57,18 +68,7 @@ from evermat.engines.spark.sets import (
 )
 from evermat.engines.spark.snapshot import Copy, decoded
 from evermat.engines.spark.staging import StagedRows, stage
-from evermat.engines.spark.stored import (
-    C_NR,
-    C_R,
-    GIVEN,
-    HOLDS,
-    NUMBERS,
-    Difference,
-    number_parts,
-    rows_part,
-    take_up_table,
-)
-from evermat.interrupts import seal
+from evermat.runtime.interrupts import seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

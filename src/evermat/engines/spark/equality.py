@@ -1,8 +1,8 @@
 """What the Spark engine does for equality by rewriting.
 
-See `evermat.engine_abilities.EqualityEngine` for the methods. Which constants are equal
-is kept by the driver (`representatives`); many equalities are first contracted on the
-cluster (`components`), so that the driver sees each constant once. Facts are joined
+See `evermat.algebra.abilities.EqualityEngine` for the methods. Which constants are
+equal is kept by the driver (`representatives`); many equalities are first contracted on
+the cluster (`components`), so that the driver sees each constant once. Facts are joined
 with the map (`rewriting`).
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evermat.algebra import Facts, SettledFacts
-    from evermat.engine_abilities import Representatives
+    from evermat.algebra.abilities import Representatives
     from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.counters import CounterLog
     from evermat.engines.spark.dictionary import Ids

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evermat.columns import TERM, constants
 from evermat.engines.spark.blocks import Block, Pending, local_block, spread
-from evermat.engines.spark.computations import failed_computation, mark_in
+from evermat.engines.spark.expressions import failed_computation, mark_in
 from evermat.engines.spark.fixpoint import Fixpoints
 from evermat.engines.spark.on_driver import DriverEvaluation
 from evermat.engines.spark.one_task import MOST_ROWS, round_in_one_task
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from evermat.algebra import Query, QuerySet, Views
+    from evermat.algebra.evaluation_errors import EvaluationError
     from evermat.engines.spark.blocks import Cluster
-    from evermat.engines.spark.computations import Failure
+    from evermat.engines.spark.expressions import Failure
     from evermat.engines.spark.queries import QueryPlan
-    from evermat.evaluation_errors import EvaluationError
 
 FIRST_GUESS = 2.0
 """How many facts a fact of the input yields, before anything was seen."""

@@ -23,7 +23,7 @@ from evermat.engines.embedded.dictionary import (
     Dictionary,
 )
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.engines.embedded.evaluate import InlineTables
+from evermat.engines.embedded.evaluation import InlineTables
 from evermat.engines.embedded.heads import intern_rows
 from evermat.engines.embedded.settled import Settled as Rows
 from evermat.engines.spark.blocks import local_block, spread, width_of

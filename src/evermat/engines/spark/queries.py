@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from evermat.algebra import Apply, Column, Compute, Require
 from evermat.engines.spark.blocks import FEW_ROWS, united, width_of
-from evermat.engines.spark.computations import (
+from evermat.engines.spark.expressions import (
     VALUE_TYPE,
     columns_in,
     condition_function,

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.algebra.abilities import UnequalValuesError
 from evermat.columns import rows_without_columns
-from evermat.engine_abilities import UnequalValuesError
-from evermat.engines.embedded import kernels_cliques
 from evermat.engines.embedded.arrays import sum_of_products
-from evermat.engines.embedded.layout import address
-from evermat.engines.embedded.remembered_ids import RememberedIds
+from evermat.engines.embedded.id_cache import RememberedIds
+from evermat.engines.embedded.kernels import cliques as kernels_cliques
+from evermat.engines.embedded.kernels.layout import address
 from evermat.engines.spark.blocks import local_block
 from evermat.values import Constant, Kind
 
@@ -38,7 +38,7 @@ _NOBODY: Numbers = np.empty(0, np.uint32)
 
 
 class Cliques:
-    """See `evermat.engine_abilities.Representatives`."""
+    """See `evermat.algebra.abilities.Representatives`."""
 
     def __init__(
         self, cluster: Cluster, moved: Ids = NO_IDS, ones: Ids = NO_IDS

@@ -31,7 +31,7 @@ from evermat.values import Constant
 
 if TYPE_CHECKING:
     from evermat.algebra import Closure, Facts
-    from evermat.engines.spark.closure_starts import Start
+    from evermat.engines.spark.closure_snapshots import Start
     from evermat.engines.spark.evaluation import Evaluation
 
 

@@ -1,0 +1,385 @@
+"""The closure operators of the embedded engine: from views to graphs and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.algebra import (
+    ClosureKind,
+    Column,
+    Difference,
+    SettledFacts,
+    Union,
+    Within,
+    is_bounded,
+)
+from evermat.engines.embedded.arrays import NO_FACTS, NO_ROWS
+from evermat.engines.embedded.closure_comparison import Comparison, has_pairs
+from evermat.engines.embedded.closure_pairs import (
+    NO_PAIRS,
+    NO_PATHS,
+    Pairs,
+    Paths,
+    pairs_of,
+    paths_of,
+)
+from evermat.engines.embedded.closure_search import FEW_CHANGES, Changes
+from evermat.engines.embedded.closure_snapshots import CapturedPaths
+from evermat.engines.embedded.external import External
+from evermat.engines.embedded.fitting import Fitting
+from evermat.engines.embedded.heads import distinct, find_or_append
+from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
+from evermat.engines.embedded.kernels import keys as kernels
+from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
+from evermat.engines.embedded.settled import Settled
+from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.wide import Counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from evermat.algebra import Closure, Facts, Monitor, Pattern
+    from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.closure_search import Search
+    from evermat.engines.embedded.dictionary import Dictionary
+    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.store import Store
+
+
+class Closer:
+    """Reads the graphs of closures from a store, and gives rows to their facts."""
+
+    def __init__(
+        self, store: Store, dictionary: Dictionary, monitor: Monitor | None = None
+    ) -> None:
+        self._store = store
+        self._dictionary = dictionary
+        self._monitor = monitor
+
+    def _tell(self, closure: Closure, pairs: int = 0) -> None:
+        """Let the monitor know how many pairs are about to be written at least."""
+        if self._monitor is None:
+            return
+        pattern = closure.pattern
+        relation = self._store.relations[pattern.relation]
+        known = self._matching(pattern, relation)
+        # Facts that have no row are new.
+        rows = relation.count if known is None else known.size
+        self._monitor.writing(closure.label, pairs - rows)
+
+    # ------------------------------------------------------------------- operators
+
+    def counted(self, pattern: Pattern) -> Settled:
+        """The facts of a pattern of which one of the two counts is above zero."""
+        name = pattern.relation
+        relation = self._store.relations.get(name)
+        if relation is None:
+            return Settled({})
+        key = tuple(self._constants(pattern).items())
+        parts = relation.raised.get(key)
+        if parts is None:
+            rows = self._matching(pattern, relation)
+            if rows is None:
+                rows = relation.counted_rows()
+        elif len(parts) == 1:
+            rows = parts[0]
+        else:
+            rows = distinct(self._fitting(pattern, np.concatenate(parts)))
+        is_counted = relation.counted(NONRECURSIVE, rows) > 0
+        is_counted |= relation.counted(RECURSIVE, rows) > 0
+        rows = rows[is_counted]
+        relation.raised[key] = [rows]
+        return Settled({name: rows})
+
+    def close(
+        self,
+        closure: Closure,
+        facts: Facts,
+        without: Facts | None,
+        through: SettledFacts | None,
+        only: Pattern | None,
+    ) -> Settled:
+        """The closure of facts, without the closure of other facts."""
+        if through is not None and through.is_empty():
+            return Settled({})
+        keys = self._nearby(closure, facts, without, through, only)
+        if keys is not None:
+            return self._settled(closure, keys)
+        paths = self._paths(closure, facts)
+        less = NO_PATHS if without is None else self._paths(closure, without)
+        via = None if through is None else self._paths(closure, through)
+        self._tell(closure)
+        comparison = Comparison(paths, less, via)
+        if only is not None:
+            comparison.keep_ends(*self._ends(closure, only))
+        keys = comparison.keys(lambda pairs: self._tell(closure, pairs))
+        self._tell(closure)
+        return self._settled(closure, keys)
+
+    def _ends(self, closure: Closure, only: Pattern) -> tuple[int | None, int | None]:
+        """The constants that a pattern wants where paths begin and end."""
+        constants = self._constants(only)
+        operands = closure.pattern.operands
+        first = constants.get(operands.index(Column(0)))
+        last = constants.get(operands.index(Column(1)))
+        is_backwards = closure.kind is ClosureKind.RIGHT_LINEAR
+        return (last, first) if is_backwards else (first, last)
+
+    def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
+        """Those of the candidates that the closure of facts has."""
+        pattern = closure.pattern
+        name = pattern.relation
+        relation = self._store.relations[name]
+        rows = self._store.sets.rows_of(candidates).get(name, NO_ROWS)
+        rows = self._fitting(pattern, rows)
+        pairs = _columns(pattern, relation.table, rows)
+        if closure.kind is ClosureKind.RIGHT_LINEAR:
+            pairs = pairs.flipped()
+        has = None
+        if rows.size <= FEW_CHANGES:
+            with self._search(closure, facts, None, rows.size) as search:
+                has = None if search is None else search.has_pairs(pairs)
+        if has is None:
+            has = has_pairs(self._paths(closure, facts), pairs)
+        return Settled({name: rows[has]})
+
+    def capture(self, closure: Closure, facts: Facts) -> CapturedPaths:
+        """The closure of facts, to be read when the facts have long changed."""
+        constants = self._constants(closure.pattern)
+        external = self._remembered(closure.pattern, facts)
+        edges = self._remembered(closure.edges, facts)
+        return CapturedPaths(self._dictionary, closure, constants, external, edges)
+
+    def capture_both(
+        self,
+        closure: Closure,
+        before: Facts,
+        after: Facts,
+        lost: SettledFacts,
+        gained: SettledFacts,
+    ) -> tuple[CapturedPaths, CapturedPaths]:
+        """The closures of two views, as far as they can differ."""
+        if closure.kind is ClosureKind.PLAIN:
+            pairs = [self._pairs(closure.pattern, each) for each in (lost, gained)]
+            parts = [(each, NO_PAIRS) for each in pairs]
+        else:
+            changes = self._changes(closure, lost), self._changes(closure, gained)
+            size = changes[0].size + changes[1].size
+            with self._search(closure, before, after, size) as search:
+                found = None if search is None else search.differing(*changes)
+            if found is None:
+                return self.capture(closure, before), self.capture(closure, after)
+            parts = found
+        constants = self._constants(closure.pattern)
+
+        def captured(external: Pairs, edges: Pairs) -> CapturedPaths:
+            return CapturedPaths(
+                self._dictionary, closure, constants, lambda: external, lambda: edges
+            )
+
+        return captured(*parts[0]), captured(*parts[1])
+
+    def _remembered(self, pattern: Pattern | None, facts: Facts) -> Callable[[], Pairs]:
+        """Finds what `_pairs` would find now, at any time."""
+        name = "" if pattern is None else pattern.relation
+        if pattern is None or name not in self._store.relations:
+            return lambda: NO_PAIRS
+        # What a row holds never changes.
+        table = self._store.relations[name].table
+        if self._constants(pattern):
+            rows = self._rows(pattern, facts)
+            return lambda: _columns(pattern, table, rows)
+        find = self._store.sets.remembered_rows(facts, name)
+        return lambda: _columns(pattern, table, find())
+
+    # ------------------------------------------------------------- bounded searches
+
+    def external(self, pattern: Pattern, facts: Facts, *, is_certain: bool) -> External:
+        """The facts of a pattern in a view that have a count above zero."""
+        return External(pattern, facts, is_certain)
+
+    def _nearby(
+        self,
+        closure: Closure,
+        facts: Facts,
+        without: Facts | None,
+        through: SettledFacts | None,
+        only: Pattern | None,
+    ) -> Keys | None:
+        """The pairs of `close`, where a search finds them at little cost."""
+        if only is None and without is not None and through is not None:
+            return self._near_changes(closure, facts, without, through)
+        if only is not None and without is None and through is None:
+            return self._at_ends(closure, facts, only)
+        return None
+
+    def _near_changes(
+        self, closure: Closure, facts: Facts, without: Facts, through: SettledFacts
+    ) -> Keys | None:
+        changes = self._changes(closure, through)
+        with self._search(closure, facts, without, changes.size) as search:
+            keys = None if search is None else search.compare(changes)
+        if keys is not None and self._monitor is not None:
+            relation = self._store.relations[closure.pattern.relation]
+            self._monitor.writing(closure.label, keys.size - relation.count)
+        return keys
+
+    def _at_ends(self, closure: Closure, facts: Facts, only: Pattern) -> Keys | None:
+        first, last = self._ends(closure, only)
+        if first is None and last is None:
+            return None
+        with self._search(closure, facts, None, 0) as search:
+            return None if search is None else search.pairs_at(first=first, last=last)
+
+    def _changes(self, closure: Closure, facts: SettledFacts) -> Changes:
+        """Changed facts as entries of the graph of a closure."""
+        seeds = self._pairs(closure.pattern, facts)
+        edges = seeds if closure.edges is None else self._pairs(closure.edges, facts)
+        if closure.kind is ClosureKind.RIGHT_LINEAR:
+            return Changes(seeds.flipped(), edges.flipped())
+        return Changes(seeds, edges)
+
+    def _search(
+        self, closure: Closure, facts: Facts, less: Facts | None, changes: int
+    ) -> AbstractContextManager[Search | None]:
+        indexes = self._store.closure_indexes
+        return indexes.search(closure, (facts, less), changes, self._constants)
+
+    # ---------------------------------------------------------------------- graphs
+
+    def _paths(self, closure: Closure, facts: Facts) -> Paths:
+        external = self._pairs(closure.pattern, facts)
+        edges = NO_PAIRS if closure.edges is None else self._pairs(closure.edges, facts)
+        return paths_of(closure, external, edges)
+
+    def _pairs(self, pattern: Pattern, facts: Facts) -> Pairs:
+        relation = self._store.relations.get(pattern.relation)
+        if relation is None:
+            return NO_PAIRS
+        return _columns(pattern, relation.table, self._rows(pattern, facts))
+
+    def _rows(self, pattern: Pattern, facts: Facts) -> Rows:
+        """The rows of a view that a pattern fits.
+
+        Stored parts are walked through only where the view lets facts of the relation
+        come from them.
+        """
+        sets, name = self._store.sets, pattern.relation
+        if not self._constants(pattern) and sets.is_marked(facts):
+            return sets.stored_rows(facts, name)
+        match facts:
+            case Union(left=left, right=right):
+                parts = self._rows(pattern, left), self._rows(pattern, right)
+                return _united(*parts)
+            case Within(facts=inner, region=region):
+                if not region.touches(name):
+                    return NO_ROWS
+                rows = self._rows(pattern, inner)
+                return rows[sets.test(inner.within(region), name, rows)]
+            case Difference(left=left):
+                rows = self._rows(pattern, left)
+                return rows[sets.test(facts, name, rows)]
+        if isinstance(facts, External):
+            return self._external_rows(facts, pattern)
+        if is_bounded(facts):
+            return self._fitting(pattern, sets.rows_of(facts).get(name, NO_ROWS))
+        return self._stored_rows(pattern, facts)
+
+    def _stored_rows(self, pattern: Pattern, facts: Facts) -> Rows:
+        """The rows of a view of stored sets that a pattern fits."""
+        sets, name = self._store.sets, pattern.relation
+        matching = self._matching(pattern, self._store.relations[name])
+        if matching is None:
+            return sets.stored_rows(facts, name)
+        return matching[sets.test(facts, name, matching)]
+
+    def _external_rows(self, external: External, pattern: Pattern) -> Rows:
+        name = pattern.relation
+        if external.pattern.relation != name:
+            return NO_ROWS
+        found = self._store.sets.settled(
+            self.counted(external.pattern) & external.facts
+        )
+        if external.is_certain:
+            found = self._store.counters[NONRECURSIVE].positive(found)
+        rows = found.rows.get(name, NO_ROWS)
+        return rows if external.pattern == pattern else self._fitting(pattern, rows)
+
+    def _fitting(self, pattern: Pattern, rows: Rows) -> Rows:
+        return Fitting(
+            self._store.relations[pattern.relation], self._constants(pattern)
+        )(rows)
+
+    def _matching(self, pattern: Pattern, relation: Relation) -> Rows | None:
+        """All rows that have the constants of a pattern, None if it has none."""
+        constants = self._constants(pattern)
+        if not constants:
+            return None
+        positions = tuple(constants)
+        if len(positions) > WIDEST_EXACT_KEY:
+            rows = np.arange(relation.count, dtype=np.int32)
+        else:
+            index = relation.index(positions)
+            goals = np.array(
+                [[constants[at]] for at in index.columns[: len(positions)]], np.uint32
+            )
+            rows = index.rows_for(goals)
+        return self._fitting(pattern, rows)
+
+    def _settled(self, closure: Closure, keys: Keys) -> Settled:
+        """Pairs as facts, which get rows if they have none."""
+        pattern = closure.pattern
+        relation = self._store.relations[pattern.relation]
+        keys = _in_order(closure, keys)
+        if relation.arity <= WIDEST_EXACT_KEY:
+            heads = Counted(keys, NO_ROWS, NO_FACTS)
+        else:
+            table = _table(pattern, self._constants(pattern), keys)
+            hashes, order = sort_pairs(
+                make_keys(table), np.arange(keys.size, dtype=np.int32)
+            )
+            heads = Counted(hashes, NO_ROWS, table.T.take(order, axis=0))
+        return Settled({relation.name: find_or_append(relation, heads)})
+
+    def _constants(self, pattern: Pattern) -> dict[int, int]:
+        return {
+            at: self._dictionary.id_of(operand)
+            for at, operand in enumerate(pattern.operands)
+            if not isinstance(operand, Column)
+        }
+
+
+def _united(left: Rows, right: Rows) -> Rows:
+    """The rows of both; a pair that comes twice does no harm to a graph."""
+    if not left.size or not right.size:
+        return left if left.size else right
+    return np.concatenate([left, right])
+
+
+def _columns(pattern: Pattern, table: Ids, rows: Rows) -> Pairs:
+    """The source and the target of each row."""
+    first = pattern.operands.index(Column(0))
+    second = pattern.operands.index(Column(1))
+    return Pairs(table[first, rows], table[second, rows])
+
+
+def _in_order(closure: Closure, keys: Keys) -> Keys:
+    """Keys of pairs as keys of the pattern's two columns in order of position."""
+    operands = closure.pattern.operands
+    is_turned = operands.index(Column(0)) > operands.index(Column(1))
+    if is_turned != (closure.kind is ClosureKind.RIGHT_LINEAR):
+        keys = (keys << np.uint64(32)) | (keys >> np.uint64(32))
+        return kernels.sort_keys(keys, np.empty_like(keys))
+    return keys
+
+
+def _table(pattern: Pattern, constants: Mapping[int, int], keys: Keys) -> Ids:
+    """The rows of a pattern, by column, from the keys of its two columns."""
+    pairs = iter(pairs_of(keys))
+    table = np.empty((len(pattern.operands), keys.size), np.uint32)
+    for at in range(len(pattern.operands)):
+        table[at] = constants[at] if at in constants else next(pairs)
+    return table

@@ -1,0 +1,196 @@
+"""The compiled loops of the dictionary: texts are hashed, compared and kept.
+
+The dictionary finds ids by an open hash table of 64-bit *slots*. The lower half of a
+slot is an id; the upper half is its *mark*: the kind of the text and a part of its
+hash. So most texts that are looked up touch three places of memory and no more: a slot,
+where the text with that id begins, and the text itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.engines.embedded.kernels.keys import (
+    inner_kernel,
+    int64,
+    kernel,
+    uint8,
+    uint32,
+    uint64,
+)
+from evermat.engines.embedded.kernels.raw import prefetch, read_byte, read_word
+
+if TYPE_CHECKING:
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places
+
+_BLOCK = 64
+"""So many texts are looked up together."""
+
+EMPTY = 0xFFFF_FFFF_FFFF_FFFF
+"""A slot that nobody has; its lower half is the id of no constant."""
+
+_HALF = np.uint64(32)
+_ID = np.uint64(0xFFFF_FFFF)
+_KIND_BITS = 5
+_HASH_IN_MARK = np.uint64((0xFFFF_FFFF << 32 + _KIND_BITS) & EMPTY)
+_WORD = 8
+
+
+@inner_kernel(uint64(int64, int64, uint8))
+def hash_text(address: int, length: int, kind: int) -> np.uint64:
+    """A hash of a text and its kind, eight bytes at a time."""
+    h = uint64(0xCBF29CE484222325) ^ (uint64(kind) << _HALF) ^ uint64(length)
+    if length < _WORD:
+        for i in range(length):
+            h = (h ^ uint64(read_byte(address + i))) * uint64(0x100000001B3)
+    else:
+        last = address + length - _WORD
+        while address < last:
+            h = (h ^ read_word(address)) * uint64(0x9FB21C651E98DF25)
+            h ^= h >> _HALF
+            address += _WORD
+        # The last word may begin inside the one before it.
+        h = (h ^ read_word(last)) * uint64(0x9FB21C651E98DF25)
+    h ^= h >> uint64(29)
+    h *= uint64(0xBF58476D1CE4E5B9)
+    return h ^ (h >> _HALF)
+
+
+@inner_kernel(uint8(int64, int64, int64))
+def _are_same(one: int, other: int, length: int) -> int:
+    """Whether texts of the same length are the same."""
+    if length < _WORD:
+        for i in range(length):
+            if read_byte(one + i) != read_byte(other + i):
+                return uint8(0)
+        return uint8(1)
+    last = length - _WORD
+    at = 0
+    while at < last:
+        if read_word(one + at) != read_word(other + at):
+            return uint8(0)
+        at += _WORD
+    return uint8(read_word(one + last) == read_word(other + last))
+
+
+@inner_kernel(uint64(uint64, uint8))
+def _mark(h: np.uint64, kind: int) -> np.uint64:
+    """What the slot of a text has in its upper half."""
+    return (h & _HASH_IN_MARK) | (uint64(kind) << _HALF)
+
+
+@kernel(
+    "int64(Array(uint8, 1, 'C', readonly=True), Array(int64, 1, 'C', readonly=True), "
+    "Array(uint8, 1, 'C', readonly=True), uint8[::1], int64[::1], uint8[::1], "
+    "uint64[::1], int64, uint8, uint32[::1])"
+)
+def intern_texts(
+    data: Flags,
+    ends: Places,
+    kinds: Flags,
+    texts: Flags,
+    text_ends: Places,
+    text_kinds: Flags,
+    slots: Keys,
+    count: int,
+    add: int,
+    ids: Ids,
+) -> int:
+    """Find or add texts in the dictionary; return how many it has then.
+
+    `data`, `ends` and `kinds` are the texts asked for: text i ends before `ends[i + 1]`
+    and starts at `ends[i]`. The dictionary is `texts`, `text_ends` and `text_kinds` by
+    id, and `slots`. Unknown texts are added if `add` is set, and get the id 2**32 - 1
+    otherwise.
+    """
+    mask = uint64(slots.size - 1)
+    given = int64(data.ctypes.data)
+    kept = int64(texts.ctypes.data)
+    starts = int64(text_ends.ctypes.data)
+    table = int64(slots.ctypes.data)
+    asked = np.empty(_BLOCK, np.uint64)
+    marks = np.empty(_BLOCK, np.uint64)
+    likely = np.empty(_BLOCK, np.int64)
+    begins = np.empty(_BLOCK, np.int64)
+    for block in range(0, ids.size, _BLOCK):
+        size = min(_BLOCK, ids.size - block)
+        # The dictionary is larger than the cache. Fetching what is likely to be needed
+        # for many texts before any of them is compared lets the waits overlap.
+        for k in range(size):
+            i = block + k
+            kind = kinds[i] if kinds.size > 1 else kinds[0]
+            h = hash_text(given + ends[i], ends[i + 1] - ends[i], kind)
+            asked[k] = h
+            marks[k] = _mark(h, kind)
+            prefetch(table + _WORD * int64(h & mask))
+        for k in range(size):
+            # A third of all texts are not in the first slot that they could be in, but
+            # the next ones have come along with it.
+            slot = asked[k] & mask
+            while slots[slot] != uint64(EMPTY) and (slots[slot] ^ marks[k]) >> _HALF:
+                slot = (slot + uint64(1)) & mask
+            is_likely = slots[slot] != uint64(EMPTY)
+            likely[k] = int64(slots[slot] & _ID) if is_likely else int64(-1)
+            if is_likely:
+                prefetch(starts + _WORD * likely[k])
+        for k in range(size):
+            if likely[k] >= 0:
+                begins[k] = text_ends[likely[k]]
+                length = ends[block + k + 1] - ends[block + k]
+                if text_ends[likely[k] + 1] - begins[k] != length:
+                    likely[k] = -1
+                else:
+                    prefetch(kept + begins[k])
+                    prefetch(kept + begins[k] + length - 1)
+        for k in range(size):
+            i = block + k
+            start = given + ends[i]
+            length = ends[i + 1] - ends[i]
+            if likely[k] >= 0 and _are_same(kept + begins[k], start, length):
+                ids[i] = likely[k]
+                continue
+            mark = marks[k]
+            slot = asked[k] & mask
+            while slots[slot] != uint64(EMPTY):
+                if (slots[slot] ^ mark) >> _HALF == 0:
+                    id_ = int64(slots[slot] & _ID)
+                    begin = text_ends[id_]
+                    if text_ends[id_ + 1] - begin == length and _are_same(
+                        kept + begin, start, length
+                    ):
+                        break
+                slot = (slot + uint64(1)) & mask
+            if slots[slot] != uint64(EMPTY):
+                ids[i] = uint32(slots[slot] & _ID)
+            elif add:
+                slots[slot] = mark | uint64(count)
+                text_kinds[count] = kinds[i] if kinds.size > 1 else kinds[0]
+                begin = text_ends[count]
+                for j in range(length):
+                    texts[begin + j] = data[ends[i] + j]
+                text_ends[count + 1] = begin + length
+                ids[i] = count
+                count += 1
+            else:
+                ids[i] = uint32(0xFFFFFFFF)
+    return int64(count)
+
+
+@kernel("int64(uint8[::1], int64[::1], uint8[::1], int64, uint64[::1])")
+def rebuild_slots(
+    texts: Flags, text_ends: Places, text_kinds: Flags, count: int, slots: Keys
+) -> int:
+    """Fill a hash table with the first `count` ids."""
+    mask = uint64(slots.size - 1)
+    kept = int64(texts.ctypes.data)
+    slots[:] = uint64(EMPTY)
+    for i in range(count):
+        begin = text_ends[i]
+        h = hash_text(kept + begin, text_ends[i + 1] - begin, text_kinds[i])
+        slot = h & mask
+        while slots[slot] != uint64(EMPTY):
+            slot = (slot + uint64(1)) & mask
+        slots[slot] = _mark(h, text_kinds[i]) | uint64(i)
+    return count

@@ -1,0 +1,446 @@
+"""The steps of a plan at work: each turns a batch of bindings into further batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from evermat.engines.embedded.arrays import NO_FLAGS
+from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
+from evermat.engines.embedded.kernels import keys as kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from evermat.algebra import Compute, Require
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Mask, Rows, Status
+    from evermat.engines.embedded.expressions import Calculator
+    from evermat.engines.embedded.index import Run
+    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.sets import Sight
+
+BATCH = 1 << 17
+"""About how many bindings a step hands on at a time, so that they stay in the cache."""
+
+SCAN = 1 << 14
+"""How many rows a scan hands on at a time: joins mostly make more of them."""
+
+Place = tuple[bool, int]
+"""An operand: whether it is a column, and its index or else the id of a constant."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Bindings: for each column an array of `size` ids."""
+
+    size: int
+    columns: dict[int, Ids]
+
+    def value(self, place: Place) -> Ids:
+        """The ids of an operand."""
+        is_column, number = place
+        return (
+            self.columns[number] if is_column else np.full(self.size, number, np.uint32)
+        )
+
+    def only(self, keep: frozenset[int]) -> Batch:
+        """The same bindings with the columns that are still needed."""
+        columns = self.columns
+        return Batch(self.size, {c: columns[c] for c in columns if c in keep})
+
+    def where(self, mask: Mask, keep: frozenset[int]) -> Batch:
+        """The bindings a mask selects, with the columns that are still needed."""
+        size = int(np.count_nonzero(mask))
+        if size == self.size:
+            return self.only(keep)
+        columns = self.columns
+        return Batch(size, {c: columns[c][mask] for c in columns if c in keep})
+
+
+@dataclass(slots=True)
+class Source:
+    """What a pattern reads: a relation, and what it may see of it.
+
+    Where `rows` are given, they are the rows to read, and all of them may be seen.
+    """
+
+    relation: Relation
+    sight: Sight
+    rows: Rows | None = None
+
+
+class Stage(Protocol):
+    """A step of a plan, bound to what it reads."""
+
+    def apply(self, batch: Batch) -> Iterator[Batch]:
+        """What becomes of a batch."""
+
+
+class ScanLayout:
+    """What a scan does with a row, whatever it reads."""
+
+    def __init__(self, places: Sequence[Place], keep: frozenset[int]) -> None:
+        self.keep = keep
+        self.columns = _first_positions(places)
+        self.equal = _repeated_positions(places)
+        self.constants = [
+            (at, number)
+            for at, (is_column, number) in enumerate(places)
+            if not is_column
+        ]
+
+
+class ScanStage:
+    """Extends bindings by all rows of a source."""
+
+    def __init__(self, source: Source, layout: ScanLayout) -> None:
+        self._source = source
+        self._layout = layout
+        self._table = source.relation.table
+        self._rows = source.rows
+        self._visible = source.sight.visible
+        self._low, self._high = source.sight.low, source.sight.high
+        if source.rows is not None:
+            self._visible = NO_FLAGS
+            self._low, self._high = 0, source.rows.size
+            if _is_range(source.rows):
+                self._rows = None
+                self._low = int(source.rows[0])
+                self._high = self._low + source.rows.size
+
+    @property
+    def size(self) -> int:
+        """How many rows there are to look at."""
+        return self._high - self._low
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """The rows in pieces that can be read on their own."""
+        return [
+            (at, min(at + SCAN, self._high))
+            for at in range(self._low, self._high, SCAN)
+        ]
+
+    def read(self, low: int, high: int) -> Batch:
+        """One piece, as bindings."""
+        rows: Rows | None = None
+        if self._rows is not None:
+            rows = self._rows[low:high]
+        elif self._visible.size:
+            seen = self._visible[self._source.relation.status[low:high]]
+            rows = (low + np.flatnonzero(seen)).astype(np.int32)
+
+        def column(at: int) -> Ids:
+            # Neighbours are read as a slice, without a copy.
+            whole: Ids = self._table[at]
+            return whole[low:high] if rows is None else whole.take(rows)
+
+        layout = self._layout
+        mask: Mask | None = None
+        for at, number in layout.constants:
+            mask = _both(mask, column(at) == number)
+        for at, other in layout.equal:
+            mask = _both(mask, column(at) == column(other))
+        size = high - low if rows is None else rows.size
+        batch = Batch(size, {c: column(at) for c, at in layout.columns.items()})
+        if mask is None:
+            return batch.only(layout.keep)
+        return batch.where(mask, layout.keep)
+
+    def apply(self, batch: Batch) -> Iterator[Batch]:
+        """All pairs of a binding and a row."""
+        for piece in self.pieces():
+            rows = self.read(*piece)
+            if not batch.columns and batch.size == 1:
+                yield rows
+                continue
+            step = max(1, BATCH // max(1, rows.size))
+            for low in range(0, batch.size, step):
+                yield _all_pairs(
+                    batch, low, min(low + step, batch.size), rows, self._layout.keep
+                )
+
+
+class ProbeLayout:
+    """What a probe asks for and does with a row, whatever it reads."""
+
+    def __init__(
+        self, places: Sequence[Place], key: tuple[int, ...], keep: frozenset[int]
+    ) -> None:
+        self.places = places
+        self.key = key
+        self.keep = keep
+        free = [
+            (True, number) if at not in key else (False, -1)
+            for at, (_, number) in enumerate(places)
+        ]
+        self.new = {c: at for c, at in _first_positions(free).items() if c in keep}
+        self.equal = _repeated_positions(free)
+        self.verify = (
+            list(zip(key, (places[at] for at in key), strict=True))
+            if len(key) > WIDEST_EXACT_KEY
+            else []
+        )
+
+
+class ProbeStage:
+    """Extends bindings by the rows that an index finds for them."""
+
+    def __init__(self, source: Source, layout: ProbeLayout) -> None:
+        self._source = source
+        self._relation = source.relation
+        self._layout = layout
+        self._index = source.relation.index(layout.key)
+        self._by_half = len(layout.key) == 1
+        columns = self._index.columns
+        self._goal_places = [layout.places[at] for at in columns[: len(layout.key)]]
+        self._second = columns[1] if len(columns) == WIDEST_EXACT_KEY else -1
+
+    def apply(self, batch: Batch) -> Iterator[Batch]:
+        """The bindings with each of their rows."""
+        for found in self.find(batch):
+            yield self.extend(batch, found)
+
+    def extend(self, batch: Batch, found: Found) -> Batch:
+        """The bindings with rows that were found for them."""
+        parents = np.empty(found.most, np.int32)
+        rows = np.empty(found.most, np.int32)
+        seconds = np.empty(found.most, np.uint32)
+        size = kernels.expand(*self._seen(found), parents, rows, seconds)
+        parents, rows = parents[:size], rows[:size]
+        if found.start:
+            parents += found.start
+        table, layout = self._relation.table, self._layout
+        columns = {
+            c: ids.take(parents) for c, ids in batch.columns.items() if c in layout.keep
+        }
+        for column, at in layout.new.items():
+            columns[column] = (
+                seconds[:size] if at == self._second else table[at].take(rows)
+            )
+        extended = Batch(size, columns)
+        mask: Mask | None = None
+        for at, other in layout.equal:
+            mask = _both(mask, table[at, rows] == table[other, rows])
+        for at, place in layout.verify:
+            mask = _both(mask, table[at, rows] == batch.value(place)[parents])
+        return extended if mask is None else extended.where(mask, layout.keep)
+
+    def packing(self, head: Sequence[Place]) -> Packing | None:
+        """How binary heads pair a known id with what the index finds.
+
+        None where heads are not of that kind. This is the last step of most recursive
+        rules, and packing at once saves writing the bindings first.
+        """
+        layout = self._layout
+        if not self._by_half or layout.equal or len(head) != WIDEST_EXACT_KEY:
+            return None
+        new = [is_column and number in layout.new for is_column, number in head]
+        if new[0] == new[1] or layout.new[head[new.index(True)][1]] != self._second:
+            return None
+        flipped = new[0]
+        return Packing(head[1] if flipped else head[0], flipped)
+
+    def pack(self, batch: Batch, found: Found, packing: Packing, room: Keys) -> Keys:
+        """The keys of the heads of bindings with rows that were found for them."""
+        ids = np.ascontiguousarray(batch.value(packing.known))
+        ids = ids[found.start : found.start + found.first.size]
+        size = kernels.expand_into_keys(*self._seen(found), ids, packing.flipped, room)
+        return room[:size]
+
+    def _seen(
+        self, found: Found
+    ) -> tuple[Rows, Rows, Keys, Rows, Status, Flags, int, int]:
+        """For kernels: places that were found, and what may be seen of their rows."""
+        run, sight = found.run, self._source.sight
+        return (
+            *(found.first, found.last, run.keys, run.rows),
+            *(self._relation.status, sight.visible, sight.low, sight.high),
+        )
+
+    def find(self, batch: Batch, most: int = BATCH) -> Iterator[Found]:
+        """Where the index has what the bindings look for, in pieces.
+
+        Args:
+            batch: the bindings.
+            most: how many matches a piece may have; up to twice as many are one piece.
+        """
+        if self._source.sight.high == 0:
+            return
+        goals = [
+            np.ascontiguousarray(batch.value(place)) for place in self._goal_places
+        ]
+        keys = None if self._by_half else make_keys(np.stack(goals))
+        for run in self._index.runs:
+            if keys is None:
+                first, last, total = run.find_halves(goals[0])
+            else:
+                first, last, total = run.find_keys(keys)
+            if total > 2 * most:
+                yield from _in_pieces(run, first, last, most)
+            elif total:
+                yield Found(run, 0, first, last, total)
+
+
+@dataclass(slots=True)
+class Found:
+    """Places in a run for the bindings from `start` on; `most` matches in all."""
+
+    run: Run
+    start: int
+    first: Rows
+    last: Rows
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How the keys of heads are made.
+
+    Attributes:
+        known: what is known of a head before the index is asked.
+        flipped: whether that is its second column.
+    """
+
+    known: Place
+    flipped: bool
+
+
+def _in_pieces(run: Run, first: Rows, last: Rows, most: int) -> Iterator[Found]:
+    ends = np.cumsum(last - first, dtype=np.int64)
+    start, done = 0, 0
+    while start < first.size:
+        stop = int(np.searchsorted(ends, done + most, side="right"))
+        if stop > start:
+            size = int(ends[stop - 1]) - done
+            if size:
+                yield Found(run, start, first[start:stop], last[start:stop], size)
+        else:
+            stop = start + 1
+            yield from _parts_of_one(run, start, range(first[start], last[start], most))
+        start, done = stop, int(ends[stop - 1])
+
+
+def _parts_of_one(run: Run, binding: int, places: range) -> Iterator[Found]:
+    """The many places of one binding, so many at a time as the step says."""
+    for low in places:
+        high = min(low + places.step, places.stop)
+        ends = np.array([[low], [high]], np.int32)
+        yield Found(run, binding, ends[0], ends[1], high - low)
+
+
+class TestStage:
+    """Keeps the bindings for which a fact may be seen, or may not."""
+
+    __test__ = False  # the name is not for pytest
+
+    def __init__(
+        self,
+        source: Source,
+        places: Sequence[Place],
+        keep: frozenset[int],
+        *,
+        present: bool,
+    ) -> None:
+        self._source = source
+        self._places = places
+        self._keep = keep
+        self._present = present
+
+    def apply(self, batch: Batch) -> Iterator[Batch]:
+        """Those of the bindings that pass."""
+        relation, sight = self._source.relation, self._source.sight
+        table = np.empty((len(self._places), batch.size), np.uint32)
+        for at, place in enumerate(self._places):
+            table[at] = batch.value(place)
+        marks = np.zeros(batch.size, np.uint8)
+        if sight.high > 0:
+            kernels.mark_visible(
+                relation.find(table),
+                relation.status,
+                sight.visible,
+                sight.low,
+                sight.high,
+                marks,
+            )
+        yield batch.where(marks == self._present, self._keep)
+
+
+class CalculateStage:
+    """Adds a computed column."""
+
+    def __init__(
+        self, calculator: Calculator, compute: Compute, keep: frozenset[int]
+    ) -> None:
+        self._calculator = calculator
+        self._compute = compute
+        self._keep = keep
+
+    def apply(self, batch: Batch) -> Iterator[Batch]:
+        """The bindings with the new column."""
+        target = self._compute.target.index
+        value = self._calculator.column(
+            self._compute.expression, batch.columns, batch.size
+        )
+        yield Batch(batch.size, batch.columns | {target: value}).only(self._keep)
+
+
+class CheckStage:
+    """Keeps the bindings for which an expression is true."""
+
+    def __init__(
+        self, calculator: Calculator, require: Require, keep: frozenset[int]
+    ) -> None:
+        self._calculator = calculator
+        self._require = require
+        self._keep = keep
+
+    def apply(self, batch: Batch) -> Iterator[Batch]:
+        """Those of the bindings that pass."""
+        mask = self._calculator.mask(
+            self._require.expression, batch.columns, batch.size
+        )
+        yield batch.where(mask, self._keep)
+
+
+def _first_positions(places: Sequence[Place]) -> dict[int, int]:
+    """For each column the first position it stands at."""
+    first: dict[int, int] = {}
+    for at, (is_column, number) in enumerate(places):
+        if is_column:
+            first.setdefault(number, at)
+    return first
+
+
+def _repeated_positions(places: Sequence[Place]) -> list[tuple[int, int]]:
+    """Pairs of positions that must be equal because the same column stands there."""
+    first = _first_positions(places)
+    return [
+        (at, first[number])
+        for at, (is_column, number) in enumerate(places)
+        if is_column and first[number] != at
+    ]
+
+
+def _both(left: Mask | None, right: Mask) -> Mask:
+    return right if left is None else left & right
+
+
+def _is_range(rows: Rows) -> bool:
+    if not rows.size or int(rows[-1]) - int(rows[0]) != rows.size - 1:
+        return False
+    return bool((rows[1:] > rows[:-1]).all())
+
+
+def _all_pairs(
+    batch: Batch, low: int, high: int, rows: Batch, keep: frozenset[int]
+) -> Batch:
+    columns = {
+        c: np.repeat(ids[low:high], rows.size)
+        for c, ids in batch.columns.items()
+        if c in keep
+    }
+    for c, ids in rows.columns.items():
+        columns[c] = np.tile(ids, high - low)
+    return Batch((high - low) * rows.size, columns)

@@ -1,0 +1,1 @@
+"""Proofs of facts, reasons why facts do not hold, plans in words."""

@@ -1,0 +1,1 @@
+"""Knowledge bases: sessions, requests, queries and what they need."""

@@ -1,0 +1,423 @@
+"""The driver for programs without equality, or with equality as plain rules.
+
+It reads a request, has an algorithm work on it inside a transaction of the engine, and
+commits. Nothing of its own state changes before the engine has committed.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Engine
+from evermat.algebra.abilities import can_prepare
+from evermat.explain.proofs import RuleLook
+from evermat.maintenance.algorithms import (
+    AUTO,
+    INCREMENTAL,
+    REMATERIALISE,
+    require_algorithm,
+)
+from evermat.maintenance.attempt import Given, Job, build, maintain
+from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
+from evermat.maintenance.closures import ClosureModule
+from evermat.maintenance.compiled_rules import compile_book
+from evermat.maintenance.cost_model import Choice, Situation, choose, reason_to_give_up
+from evermat.maintenance.counting import require_nonrecursive
+from evermat.maintenance.driver import Driver, Entry, NewRules
+from evermat.maintenance.lazy_closures import HeldFacts, write_out
+from evermat.maintenance.limits import Budget, OutOfPatience, Watch
+from evermat.maintenance.modules import can_close, find_modules
+from evermat.maintenance.rematerialise import copy_given, load_given
+from evermat.maintenance.requests import (
+    Request,
+    declare,
+    declare_rules,
+    read_request,
+    rows_in,
+)
+from evermat.maintenance.rule_book import RuleBook
+from evermat.maintenance.statistics import History, learnt
+from evermat.maintenance.updates import Ignored
+from evermat.runtime.interrupts import unseal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from evermat.algebra.compile import StratumPlan
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.attempt import Attempt
+    from evermat.maintenance.bookkeeping import Bookkeeping
+    from evermat.maintenance.compiled_rules import CompiledRules
+    from evermat.maintenance.limits import Progress
+    from evermat.maintenance.modules import Module
+    from evermat.maintenance.updates import Outcome, Update
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Done:
+    """An attempt with the choice that led to it, and what was learnt on the way.
+
+    Attributes:
+        start: when the request had been read and the work began; None for the first
+            facts, where reading them takes most of the time.
+    """
+
+    job: Job
+    attempt: Attempt
+    choice: Choice
+    history: History
+    start: float | None
+
+
+class Materialisation(Driver[Engine]):
+    """Facts, rules and all that follows, on one engine."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        counters: bool = True,
+        modules: bool = False,
+        holding: bool = True,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Take over an empty engine.
+
+        Args:
+            engine: an engine without facts.
+            counters: keep the number of derivations of each fact.
+            modules: let modules take care of the rules they know; needs counters.
+            holding: let closures that no other rule reads be written out only when
+                they are read.
+            budget: limits of every single update.
+            progress: is called after every round.
+        """
+        super().__init__(engine, budget, progress)
+        self._bookkeeping: Bookkeeping = (
+            WithCounters() if counters else WithoutCounters()
+        )
+        self._has_counters = counters
+        self._has_modules = modules and counters and can_close(engine)
+        self._may_hold = holding
+        self._compiled = compile_book(RuleBook())
+        self._look: tuple[RuleBook, RuleLook] | None = None
+        self._returning = 0
+
+    # -- what there is
+
+    @property
+    def book(self) -> RuleBook:
+        """The rules, as given and in normal form."""
+        return self._compiled.book
+
+    @property
+    def strata(self) -> tuple[StratumPlan, ...]:
+        """The plans of the strata of all rules, in order."""
+        return self._compiled.all_plans
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """The modules at work."""
+        return (*self._compiled.modules, *self._compiled.held)
+
+    @property
+    def reading(self) -> HeldFacts:
+        """Reads the facts as if everything that is held were written out."""
+        compiled = self._compiled
+        return HeldFacts(self.engine, compiled.held, compiled.modules)
+
+    @property
+    def rule_look(self) -> RuleLook:
+        """The rules for those who explain facts, compiled when first asked for."""
+        if self._look is None or self._look[0] is not self.book:
+            self._look = self.book, RuleLook(self.rules)
+        return self._look[1]
+
+    def require_algorithm(self, name: str) -> None:
+        """Refuse an algorithm that does not exist or cannot work here.
+
+        Raises:
+            AlgorithmError: with the algorithms that can.
+            RecursiveProgramError: Counting, on recursive rules.
+        """
+        self._require(name, self._compiled)
+
+    def _require(self, name: str, compiled: CompiledRules) -> None:
+        require_algorithm(name, counters=self._has_counters)
+        if name == "counting":
+            require_nonrecursive(compiled.all_plans)
+
+    # -- changes
+
+    def _carry_out(self, request: Request, algorithm: str, *, dry: bool) -> Outcome:
+        with self._work(request, algorithm) as done:
+            choice = done.choice
+            if dry:
+                return done.attempt.discard(choice.algorithm, choice.reason)
+            with self._recorded(lambda: self._entry(done.job)):
+                outcome = done.attempt.commit(choice.algorithm, choice.reason)
+        self._compiled = done.job.new
+        self._history = self._learn(done, outcome)
+        self._returning = self._returned(done, outcome)
+        if done.start is None and self._has_counters and can_prepare(self.engine):
+            self.engine.get_ready(self._compiled.strata)
+        return outcome
+
+    def take_up(self, rules: Iterable[Rule]) -> None:
+        """Get ready for facts that were kept elsewhere: for engines without facts.
+
+        The engine then knows all relations of the rules, and can reinstate the facts.
+        """
+        book, _ = self.book.change(remove=(), add=rules)
+        new = self._compile(book, is_first=False)
+        declare_rules(self.engine, new.book.normal.values())
+        self._compiled = new
+
+    def taken_up(self, instances: int) -> None:
+        """Go on from the facts that the engine has reinstated.
+
+        Args:
+            instances: how many rule instances they come from.
+        """
+        sizes = self.engine.statistics().values()
+        self._history = History(
+            given=sum(size["given"] for size in sizes),
+            facts=sum(size["facts"] for size in sizes),
+            instances=float(instances),
+        )
+
+    @property
+    def claimed(self) -> frozenset[Rule]:
+        """The normal rules whose instances modules do not count."""
+        return self._compiled.claimed
+
+    # -- how they are made
+
+    def _entry(self, job: Job) -> Entry:
+        if job.new is self._compiled:
+            return Entry()
+        return Entry(NewRules(job.new.book.in_normal_order(), job.new.claimed))
+
+    @contextmanager
+    def _work(self, request: Request, algorithm: str) -> Iterator[_Done]:
+        """Work out an update; the caller ends the transaction, errors undo it."""
+        start = perf_counter()
+        book, change = self.book.change(
+            remove=request.remove_rules, add=request.add_rules
+        )
+        new = self._compiled
+        if not change.is_empty():
+            new = self._compile(book, is_first=self._is_first(algorithm))
+        elif book is not self.book:
+            # Of two rules with one normal form, one may come or go by itself.
+            new = replace(new, book=book)
+        self._require(algorithm, new)
+        self._write_out_for(new)
+        engine = self.engine
+        job = Job(engine, self._bookkeeping, self._compiled, new, change, start)
+        watch = Watch(self.budget, self.progress)
+        with self._transaction():
+            self._declare(request, new)
+            engine.monitor = watch.monitor
+            yield self._attempt(job, request, algorithm, watch)
+
+    def _is_first(self, algorithm: str) -> bool:
+        """Whether an update only loads facts: nothing that was derived is kept."""
+        return algorithm in {AUTO, REMATERIALISE} and not self._history.given
+
+    def _compile(self, book: RuleBook, *, is_first: bool) -> CompiledRules:
+        """Compile rules; a closure may be held if it was, or if its rules are new."""
+        if not self._has_modules:
+            return compile_book(book)
+        old = self._compiled
+        # Other facts of the same relation may be those of a closure that is stored.
+        held = {module.closure.pattern for module in old.held}
+
+        def may_hold(module: ClosureModule) -> bool:
+            was_held = module.closure.pattern in held
+            if not self._may_hold:
+                return False
+            return is_first or was_held or old.rules.isdisjoint(module.rules)
+
+        return compile_book(book, find_modules, may_hold)
+
+    def _write_out_for(self, new: CompiledRules) -> None:
+        """Write out closures that are held, and that a program to come reads."""
+        still_held = {module.closure.pattern for module in new.held}
+        self._write_out(
+            [
+                module
+                for module in self._compiled.held
+                if module.closure.pattern not in still_held
+                and not new.rules.isdisjoint(module.rules)
+            ]
+        )
+
+    def write_out(self) -> None:
+        """Write out all closures that are held, for somebody who takes the facts."""
+        self._write_out(self._compiled.held)
+
+    def _write_out(self, wanted: Sequence[ClosureModule]) -> None:
+        old = self._compiled
+        if wanted:
+            # These facts are not new, but to write them down takes time and memory.
+            budget = self.budget or Budget()
+            limits = replace(budget, rounds=None, facts=None, instances=None)
+            compiled = compile_book(
+                old.book,
+                find_modules,
+                lambda module: any(
+                    module.rules == other.rules
+                    for other in old.held
+                    if other not in wanted
+                ),
+            )
+            self.engine.monitor = Watch(limits).monitor
+            try:
+                write_out(self.engine, wanted)
+            finally:
+                self.engine.monitor = None
+            self._compiled = compiled
+            self.engine.is_torn = False
+            unseal()
+
+    def _attempt(
+        self, job: Job, request: Request, algorithm: str, watch: Watch
+    ) -> _Done:
+        if self._is_first(algorithm):
+            return self._load(job, request, watch)
+        update = self._read(request, job)
+        start = perf_counter()
+        choice = Choice(algorithm, "asked for")
+        if algorithm == AUTO:
+            choice = choose(self._situation(job, update), self._history)
+        if choice.algorithm == REMATERIALISE:
+            return self._rebuild(job, update, choice, watch)
+        watch.patience = choice.patience
+        self.engine.monitor = watch.monitor
+        try:
+            attempt = maintain(job, update, INCREMENTAL[choice.algorithm], watch)
+        except OutOfPatience as signal:
+            return self._start_again(job, request, choice, watch, signal)
+        return _Done(job, attempt, choice, self._history, start)
+
+    def _load(self, job: Job, request: Request, watch: Watch) -> _Done:
+        """The first facts: nothing is compared with what was there before."""
+        engine = self.engine
+        fresh = load_given(engine, watch, request.insert)
+        given = Given(
+            removed=engine.snapshot(engine.no_facts()),
+            added=fresh.snapshot(fresh.explicit),
+            ignored=Ignored(
+                deletions=rows_in(request.delete), rules=job.change.ignored
+            ),
+        )
+        choice = Choice(REMATERIALISE, "there were no facts before")
+        attempt = build(job, fresh, given, watch)
+        return _Done(job, attempt, choice, self._history, start=None)
+
+    def _rebuild(self, job: Job, update: Update, choice: Choice, watch: Watch) -> _Done:
+        engine, start = self.engine, perf_counter()
+        fresh = copy_given(
+            engine, watch, without=update.deletions, also=update.insertions
+        )
+        given = Given(
+            removed=engine.snapshot(update.deletions),
+            added=engine.snapshot(update.insertions),
+            ignored=update.ignored,
+        )
+        attempt = build(job, fresh, given, watch)
+        return _Done(job, attempt, choice, self._history, start)
+
+    def _start_again(
+        self,
+        job: Job,
+        request: Request,
+        tried: Choice,
+        watch: Watch,
+        signal: OutOfPatience,
+    ) -> _Done:
+        """Give up maintaining, and derive everything anew."""
+        self.engine.rollback()
+        self.engine.begin()
+        self._declare(request, job.new)
+        update = self._read(request, job)
+        sizes = update.deletions.size(), update.insertions.size()
+        history = self._history.reached(sizes[0], signal.expected)
+        reason = reason_to_give_up(self._history, *sizes, signal.expected)
+        choice = Choice(
+            REMATERIALISE,
+            f"`{tried.algorithm}` was given up after {watch.instances:,} rule "
+            f"instances; {reason}",
+        )
+        rest = Watch(self.budget, self.progress)
+        rest.start = watch.start
+        self.engine.monitor = rest.monitor
+        done = self._rebuild(job, update, choice, rest)
+        return replace(done, history=history)
+
+    # -- reading requests
+
+    def _declare(self, request: Request, compiled: CompiledRules) -> None:
+        """Make relations of rules and rows known, and refuse what does not fit."""
+        is_new = compiled is not self._compiled
+        declare(self.engine, request, compiled.book.normal.values() if is_new else ())
+
+    def _read(self, request: Request, job: Job) -> Update:
+        engine = self.engine
+        return read_request(
+            engine,
+            request,
+            job.change,
+            lambda facts: engine.settle(facts & engine.explicit),
+        )
+
+    # -- learning
+
+    def _situation(self, job: Job, update: Update) -> Situation:
+        return Situation(
+            withdrawn=update.deletions.size(),
+            given=update.insertions.size(),
+            changes_rules=not job.change.is_empty(),
+            is_recursive=bool(job.new.recursive or job.new.modules),
+            has_counters=self._has_counters,
+            holds_closures=bool(job.new.held),
+            returning=self._returning,
+            doubtful=self._doubtful(job.new) if self._returning else 0,
+        )
+
+    def _doubtful(self, compiled: CompiledRules) -> int:
+        """Facts that modules start from, and that only recursive rules derive."""
+        engine = self.engine
+        return sum(
+            engine.nonrecursive_counts.zero(engine.counted(each.closure.pattern)).size()
+            for each in compiled.modules
+            if isinstance(each, ClosureModule)
+        )
+
+    def _returned(self, done: _Done, outcome: Outcome) -> int:
+        """Facts in the strata of modules that were deleted for a time only."""
+        if not done.job.change.is_empty() or done.choice.algorithm == REMATERIALISE:
+            return 0
+        if done.choice.algorithm != "dred-c" or not outcome.summary.deleted:
+            return self._returning
+        plans = done.job.new.plans
+        # Without other recursive rules, what a module deletes does not come back.
+        modular = {
+            at
+            for at, plan in enumerate(plans, start=1)
+            if plan.modules and plan.recursive.rules
+        }
+        return sum(
+            min(stratum.overdeleted, stratum.inserted)
+            for stratum in outcome.summary.strata
+            if stratum.index in modular
+        )
+
+    def _learn(self, done: _Done, outcome: Outcome) -> History:
+        seconds = None if done.start is None else perf_counter() - done.start
+        return learnt(done.history, outcome.summary, seconds)

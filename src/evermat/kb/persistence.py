@@ -1,0 +1,170 @@
+"""A knowledge base with a state on a lake: how it is taken up and kept up to date."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from evermat.kb.equality_materialisation import EqualityMaterialisation
+from evermat.kb.requests import Request
+from evermat.kb.rule_inputs import read_rules
+from evermat.lake.errors import StateError, StateSettingsError
+from evermat.lake.program import Settings
+from evermat.lake.state import LakeState, open_state
+from evermat.lang.normalise import canonical, rule_key
+from evermat.maintenance.rule_book import single_heads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from evermat.kb.equality_modes import Equality
+    from evermat.kb.materialisation import Materialisation
+    from evermat.kb.rule_inputs import RuleInput
+    from evermat.lake.state import Batch
+    from evermat.lang.catalogue import Catalogue
+    from evermat.lang.syntax import Rule
+
+
+class StoredSettings(TypedDict):
+    """What a knowledge base is made with that goes on from a state."""
+
+    counters: bool
+    modules: bool
+    equality: Equality
+
+
+class Persistence:
+    """Connects a materialisation with its state.
+
+    Attributes:
+        state: the state on the lake.
+    """
+
+    def __init__(self, state: LakeState, settings: Settings) -> None:
+        self.state = state
+        self._settings = settings
+        if state.program is not None:
+            _require_same(state.program.settings, settings)
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether facts hold constants that stand for all that are equal."""
+        program = self.state.program
+        stored = self._settings if program is None else program.settings
+        return stored.rewrites or stored.equality == "rewrite"
+
+    def connect(self, kept: Materialisation | EqualityMaterialisation) -> None:
+        """Restore what there is, and have every update written from now on."""
+        program = self.state.program
+        if program is None:
+            self.state.start(kept.engine)
+        else:
+            for each in program.predicates:
+                kept.engine.declare(each.name, each.arity)
+            kept.take_up(program.parsed_rules())
+            _require_same_modules(program.settings.claimed, kept.claimed)
+            instances = self.state.restore(kept.engine)
+            if isinstance(kept, EqualityMaterialisation):
+                kept.taken_up(self.state.restore_cliques())
+            else:
+                kept.taken_up(instances)
+
+    def announce(
+        self,
+        kept: Materialisation | EqualityMaterialisation,
+        catalogue: Catalogue,
+        prefixes: Mapping[str, str],
+        batch: Batch | None,
+    ) -> None:
+        """Say what the next update comes with, and have it written."""
+        kept.journal = self.state.write
+        rewrites = isinstance(kept, EqualityMaterialisation)
+        self.state.expect(
+            catalogue=catalogue,
+            prefixes=prefixes,
+            settings=replace(self._settings, rewrites=rewrites),
+            batch=batch,
+        )
+
+    def finish(self) -> None:
+        """Say that the update that was announced is done."""
+        self.state.finish()
+
+    @staticmethod
+    def difference(
+        rules: list[RuleInput], known: Iterable[Rule], prefixes: Mapping[str, str]
+    ) -> Request | None:
+        """What to ask for so that a program becomes what it is said to be.
+
+        Facts among the rules are inserted. None if there is nothing to ask for.
+        """
+        read = read_rules(rules, prefixes=prefixes)
+        program = read.program
+        has_facts = bool(program.facts or read.tables)
+        wanted = set()
+        for rule in program.rules:
+            has_facts = has_facts or not rule.body
+            if rule.body:
+                wanted |= {rule_key(each) for each in single_heads((rule,))}
+        there = {rule_key(rule): rule for rule in known}
+        if wanted == there.keys() and not has_facts:
+            return None
+        removed: list[RuleInput] = [
+            rule for key, rule in there.items() if key not in wanted
+        ]
+        return Request(add_rules=rules, remove_rules=removed)
+
+
+def open_persistence(
+    place: str | Path | LakeState,
+    settings: tuple[bool, bool, str],
+    options: Mapping[str, str] | None,
+) -> Persistence:
+    """The state at a place, or one that is open already."""
+    state = place
+    if not isinstance(state, LakeState):
+        state = open_state(state, options=options)
+    return Persistence(state, Settings(*settings))
+
+
+def existing_state(
+    place: str | Path, version: int | None, options: Mapping[str, str] | None
+) -> tuple[LakeState, StoredSettings]:
+    """A state that must be there, and the settings that it was made with."""
+    state = open_state(place, version=version, options=options, must_exist=True)
+    program = state.program
+    if program is None and version is not None:
+        raise StateError(f"open the state at `{place}`", "this version is empty")
+    # Somebody may have died right after making the table: the state begins here.
+    stored = Settings() if program is None else program.settings
+    equality = cast("Equality", stored.equality)
+    settings = StoredSettings(
+        counters=stored.counters, modules=stored.modules, equality=equality
+    )
+    return state, settings
+
+
+def _require_same(stored: Settings, asked: Settings) -> None:
+    for name in ("counters", "modules", "equality"):
+        was, now = getattr(stored, name), getattr(asked, name)
+        if was != now:
+            raise StateSettingsError(
+                f"the state was made with `{name}={was!r}`, and is opened with {now!r}",
+                help="`KnowledgeBase.open` takes the settings of the state",
+            )
+
+
+def _require_same_modules(stored: Iterable[str], found: Iterable[Rule]) -> None:
+    rules = tuple(found)
+    now = {str(canonical(rule)) for rule in rules}
+    # Older states have the rules as somebody spelt them.
+    if set(stored) not in (now, {str(rule) for rule in rules}):
+        others = ", ".join(
+            f"`{rule}`" for rule in sorted(now.symmetric_difference(stored))
+        )
+        raise StateSettingsError(
+            f"modules would take care of other rules than when the state was made: "
+            f"{others}",
+            help="register the same modules, or make a new state",
+        )

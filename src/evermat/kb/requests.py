@@ -1,0 +1,259 @@
+"""From what a user asks for to what is done: rows as tables, rules that are valid.
+
+Everything that can be wrong with a request on its own is found here, before anything
+changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from evermat.errors import EvermatError
+from evermat.kb.fact_tables import fact_tables
+from evermat.kb.rule_inputs import read_rules
+from evermat.lang.catalogue import GivenNames
+from evermat.lang.checks import require_valid
+from evermat.lang.syntax import Atom, Declaration, Negation, Program
+from evermat.runtime.garbage import collection_paused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+
+    from evermat.algebra.abilities import StagedRows
+    from evermat.kb.fact_tables import Stage
+    from evermat.kb.rule_inputs import RuleInput
+    from evermat.lang.catalogue import Catalogue
+    from evermat.lang.syntax import Rule
+
+
+class RequestError(EvermatError, TypeError):
+    """A call with something that it cannot do anything with."""
+
+    code: ClassVar[str] = "EM557"
+
+
+def require_text(given: object, what: str) -> None:
+    """Refuse what is no text, where a text is asked for."""
+    if not isinstance(given, str):
+        raise RequestError(
+            f"{what} is a text, not `{type(given).__name__}`: {given!r}",
+            help="write it in the language, between quotes",
+        )
+
+
+@dataclass(slots=True)
+class Request:
+    """What a user asks for.
+
+    Attributes:
+        insert, delete: for each predicate, pieces of data in any form.
+        add_rules, remove_rules: rules in any form; facts among them are explicit
+            facts to insert or to delete.
+        replace: the same as `insert`, for predicates that lose all other facts which
+            were inserted before.
+    """
+
+    insert: dict[str, list[object]] = field(default_factory=dict)
+    replace: dict[str, list[object]] = field(default_factory=dict)
+    delete: dict[str, list[object]] = field(default_factory=dict)
+    add_rules: list[RuleInput] = field(default_factory=list)
+    remove_rules: list[RuleInput] = field(default_factory=list)
+
+
+def by_predicate(data: object) -> dict[str, list[object]]:
+    """Data of a call, as a request holds it."""
+    if data is None:
+        return {}
+    if not isinstance(data, Mapping):
+        raise RequestError(
+            f"data is to be given by predicate, not as `{type(data).__name__}`",
+            help='write {"edge": rows}',
+        )
+    return {name: [rows] for name, rows in data.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request in the form in which it is carried out.
+
+    Attributes:
+        catalogue: the predicates that are known afterwards.
+        prefixes: the prefixes that are known afterwards.
+    """
+
+    insert: Mapping[str, pa.Table | StagedRows]
+    delete: Mapping[str, pa.Table | StagedRows]
+    add_rules: tuple[Rule, ...]
+    remove_rules: tuple[Rule, ...]
+    catalogue: Catalogue
+    prefixes: Mapping[str, str]
+    replace: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What a request adds, or what it removes.
+
+    Attributes:
+        atoms: the first atom of each predicate with each number of arguments.
+    """
+
+    program: Program
+    rules: tuple[Rule, ...]
+    facts: tuple[Atom, ...]
+    atoms: tuple[Atom, ...]
+    data: dict[str, list[object]]
+
+
+def check_request(
+    request: Request,
+    *,
+    catalogue: Catalogue,
+    prefixes: Mapping[str, str],
+    stage: Stage | None = None,
+    rules: Callable[[], Iterable[Rule]] = tuple,
+) -> CheckedRequest:
+    """Read and check everything a request holds.
+
+    Args:
+        request: what is asked for.
+        catalogue: the predicates that are known.
+        prefixes: the prefixes that are known.
+        stage: takes frames where they are, if the engine does.
+        rules: gives the rules that there are.
+
+    Raises:
+        EvermatError: whatever is wrong with it; nothing has changed then.
+    """
+    if not request.add_rules and not request.remove_rules:
+        return _checked(request, catalogue, prefixes, stage, rules)
+    with collection_paused():
+        return _checked(request, catalogue, prefixes, stage, rules)
+
+
+def _checked(
+    request: Request,
+    catalogue: Catalogue,
+    prefixes: Mapping[str, str],
+    stage: Stage | None,
+    rules: Callable[[], Iterable[Rule]],
+) -> CheckedRequest:
+    together = _with_replacements(request, catalogue)
+    coming = _side(together, request.add_rules, prefixes)
+    going = _side(request.delete, request.remove_rules, prefixes)
+    for name in {*coming.data, *(atom.predicate for atom in coming.atoms)}:
+        catalogue.check_name(name)
+    for name in going.data:
+        catalogue.require(name)
+    for fact in going.facts:
+        catalogue.require(fact.predicate, span=fact.span)
+    for side in (coming, going):
+        for atom in side.atoms:
+            catalogue.check(atom.predicate, atom.arity, span=atom.span)
+    _require_valid(coming, catalogue)
+    later = catalogue.extended(_mentioned(coming))
+    names = GivenNames(catalogue.given_names, lambda: (*rules(), *coming.rules))
+    insert = fact_tables(coming.data, coming.facts, later, stage, names)
+    later = later.extended(
+        Declaration(name, table.num_columns)
+        for name, table in insert.items()
+        if name not in later  # those are checked
+    )
+    return CheckedRequest(
+        insert=insert,
+        delete=fact_tables(going.data, going.facts, later, stage, names),
+        add_rules=coming.rules,
+        remove_rules=going.rules,
+        catalogue=later.with_given_names(names.first),
+        prefixes={**prefixes, **dict(coming.program.prefixes)},
+        replace=frozenset(request.replace),
+    )
+
+
+def _with_replacements(
+    request: Request, catalogue: Catalogue
+) -> dict[str, list[object]]:
+    """Data to insert, and data that replaces what there is."""
+    if not request.replace:
+        return request.insert
+    for name in request.replace:
+        if name in request.insert or name in request.delete:
+            raise RequestError(
+                f"`{name}` is to be replaced, and changed in another way as well",
+                law="a replacement says all that is explicit afterwards",
+                help="put all rows into the replacement, or make two updates",
+            )
+        if _is_empty(request.replace[name]):
+            catalogue.require(name)
+    return {**request.insert, **request.replace}
+
+
+def _is_empty(parts: list[object]) -> bool:
+    """Whether data is a list without rows, which does not make a predicate known."""
+    return all(isinstance(part, list | tuple) and not part for part in parts)
+
+
+def _side(
+    data: dict[str, list[object]],
+    rules: list[RuleInput],
+    prefixes: Mapping[str, str],
+) -> _Side:
+    if not rules:
+        return _Side(_NO_RULES, (), (), (), data)
+    read = read_rules(rules, prefixes=prefixes)
+    program = read.program
+    # A rule without a body is a fact, however it was written.
+    bodiless = [rule for rule in program.rules if not rule.body]
+    facts = (*program.facts, *(head for rule in bodiless for head in rule.heads))
+    together = {name: list(parts) for name, parts in data.items()}
+    for name, tables in read.tables.items():
+        together.setdefault(name, []).extend(tables)
+    first: dict[tuple[str, int], Atom] = {}
+    for atom in _atoms(program):
+        first.setdefault((atom.predicate, len(atom.arguments)), atom)
+    return _Side(
+        program=program,
+        rules=tuple(rule for rule in program.rules if rule.body),
+        facts=facts,
+        atoms=tuple(first.values()),
+        data=together,
+    )
+
+
+_NO_RULES = Program()
+
+
+def _atoms(program: Program) -> Iterator[Atom]:
+    yield from program.facts
+    for rule in program.rules:
+        yield from rule.heads
+        for element in rule.body:
+            if isinstance(element, Atom):
+                yield element
+            elif isinstance(element, Negation):
+                yield element.atom
+
+
+def _require_valid(side: _Side, catalogue: Catalogue) -> None:
+    """Check new rules and facts, with what is known about their predicates."""
+    program = side.program
+    if not program.rules and not program.facts and not program.declarations:
+        return
+    declared = {each.predicate for each in program.declarations}
+    mentioned = {atom.predicate for atom in side.atoms} - declared
+    known = tuple(
+        Declaration(each.name, each.arity, each.types)
+        for name in sorted(mentioned)
+        if (each := catalogue.get(name)) is not None
+    )
+    require_valid(replace(program, declarations=program.declarations + known))
+
+
+def _mentioned(side: _Side) -> Iterator[Declaration]:
+    yield from side.program.declarations
+    for atom in side.atoms:
+        yield Declaration(atom.predicate, atom.arity, span=atom.span)

@@ -1,0 +1,260 @@
+"""Rules as VLog (`.dlog`) and RDFox write them.
+
+VLog: a rule per line, a final dot is optional. `TE(s, p, o)` is the triple relation.
+Names that begin with a capital letter are variables; `<…>` and `rdf:type` are IRIs.
+
+RDFox: `PREFIX a: <…>` (or `@prefix`), variables `?X`, a dot after each rule. Predicates
+are IRIs, and stand for triples: `a:Person(?X)` is `[?X, rdf:type, a:Person]` and
+`a:knows(?X, ?Y)` is `[?X, a:knows, ?Y]`. Square brackets may stand for the parentheses.
+
+Both may be mixed in one text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from evermat.errors import ParseError, ProgramError, Source, raise_all
+from evermat.lang.dialects.scanner import END, Scanner
+from evermat.lang.other_notations import query_of_another_language
+from evermat.lang.syntax import (
+    TRIPLE,
+    Atom,
+    BodyElement,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Variable,
+)
+from evermat.lang.terms import RDF_TYPE, Namespace
+from evermat.values import XSD, Constant, Kind, language_string, literal
+
+if TYPE_CHECKING:
+    from evermat.errors import Span
+    from evermat.lang.lexer import Token
+
+_TOKEN = re.compile(
+    r"""
+    (?P<blank>\s+)
+  | (?P<comment>(?:\#|//|%)[^\n]*)
+  | (?P<string>"(?:[^"\\]|\\.)*")
+  | (?P<iri><[^<>\s]*>)
+  | (?P<variable>\?\w+)
+  | (?P<null>_:\w+)
+  | (?P<at>@[A-Za-z][\w\-]*)
+  | (?P<integer>-?\d+)
+  | (?P<prefixed>(?:[^\W\d_][\w\-.]*)?:(?!-)(?:[\w\-%:]|\.(?=\w))*)
+  | (?P<name>[^\W\d]\w*)
+  | (?P<sign>:-|<-|\^\^|[(),.\[\]~!=<>])
+    """,
+    re.VERBOSE,
+)
+_TRIPLES = "TE"
+_COMPARISONS = frozenset({"=", "!", "<", ">"})
+_CLOSING = {"(": ")", "[": "]"}
+
+
+def read_dlog(text: str, *, name: str = "<rules>") -> Program:
+    """The program in a text for VLog or RDFox.
+
+    Raises:
+        ParseError: the text is in neither syntax.
+        UnsupportedSyntaxError: it uses more than plain rules.
+
+    >>> print(read_dlog("RP0(X) :- TE(X,rdf:type,<http://a/C>)").rules[0])
+    RP0(?X) :- [?X, a, <http://a/C>] .
+    """
+    source = Source(name, text)
+    try:
+        return _Reader(source).program()
+    except ParseError as problem:
+        # Queries of SPARQL begin with prefixes as programs of RDFox do.
+        raise query_of_another_language(source) or problem from None
+
+
+class _Reader:
+    """Reads one program."""
+
+    def __init__(self, source: Source) -> None:
+        self._tokens = Scanner(source, _TOKEN, "the languages of VLog and RDFox")
+        self._namespace = Namespace()
+        self._rules: list[Rule] = []
+        self._facts: list[Atom] = []
+
+    def program(self) -> Program:
+        """Read everything."""
+        problems: list[ProgramError] = []
+        while self._tokens.current.kind != END:
+            first = self._tokens.current
+            try:
+                self._statement(first)
+            except ProgramError as problem:
+                problems.append(problem)
+                self._skip_line(first)
+        raise_all(problems)
+        return Program(
+            rules=tuple(self._rules),
+            facts=tuple(self._facts),
+            prefixes=tuple(self._namespace.prefixes.items()),
+        )
+
+    def _skip_line(self, first: Token) -> None:
+        """Go on at the next line after a mistake; a rule fills its line."""
+        tokens = self._tokens
+        text = tokens.source.text
+        end = text.find("\n", max(first.start, tokens.current.start))
+        while tokens.current.kind != END and tokens.current.start < end:
+            tokens.advance()
+        if end < 0:
+            while tokens.current.kind != END:
+                tokens.advance()
+
+    def _statement(self, first: Token) -> None:
+        tokens = self._tokens
+        if first.text.lower() in {"prefix", "@prefix"}:
+            self._prefix()
+            return
+        heads = [self._atom()]
+        while tokens.accept(","):
+            heads.append(self._atom())
+        if not tokens.accept(":-", "<-"):
+            self._facts += heads
+            self._end_of_statement("a fact")
+            return
+        body = [self._literal()]
+        while tokens.accept(","):
+            body.append(self._literal())
+        span = tokens.span_since(first)
+        self._end_of_statement("a part of a rule's body")
+        self._rules.append(Rule(tuple(heads), tuple(body), span=span))
+
+    def _end_of_statement(self, after: str) -> None:
+        """A dot, or the end of the line."""
+        tokens = self._tokens
+        if tokens.accept(".") or tokens.current.kind == END:
+            return
+        between = tokens.source.text[tokens.previous.end : tokens.current.start]
+        if "\n" not in between:
+            raise tokens.wrong(f"`,`, `.` or the end of the line after {after}")
+
+    def _prefix(self) -> None:
+        tokens = self._tokens
+        tokens.advance()
+        prefix = tokens.expect_kind("prefixed", "a prefix such as `ex:`")
+        iri = tokens.expect_kind("iri", "an IRI such as `<http://example.org/>`")
+        self._namespace.prefixes[prefix.text.removesuffix(":")] = iri.text[1:-1]
+        tokens.accept(".")
+
+    def _literal(self) -> BodyElement:
+        tokens = self._tokens
+        first = tokens.current
+        is_word = first.text.lower() == "not" and tokens.following.text not in _CLOSING
+        if first.text == "~" or is_word:
+            tokens.advance()
+            return Negation(self._atom(), span=tokens.span_since(first))
+        return self._atom()
+
+    def _atom(self) -> Atom:
+        tokens = self._tokens
+        name = tokens.current
+        if name.text == "[":
+            return self._triple()
+        if tokens.following.text in _COMPARISONS:
+            raise tokens.unsupported("comparisons are", tokens.following)
+        if name.kind not in {"name", "prefixed", "iri"}:
+            raise tokens.wrong("a predicate")
+        if name.text in {"FILTER", "BIND", "AGGREGATE", "EXISTS", "SKOLEM"}:
+            raise tokens.unsupported(f"`{name.text}` is", name)
+        tokens.advance()
+        arguments = self._arguments(name)
+        span = tokens.span_since(name)
+        if name.kind == "name":
+            predicate = TRIPLE if name.text == _TRIPLES else name.text
+            place = tokens.span(name)
+            return Atom(predicate, arguments, span=span, predicate_span=place)
+        return self._rdf_atom(name, arguments, span)
+
+    def _triple(self) -> Atom:
+        """RDFox's `[?X, rdf:type, a:Person]`."""
+        first = self._tokens.current
+        arguments = self._arguments(first)
+        return Atom(TRIPLE, arguments, span=self._tokens.span_since(first))
+
+    def _arguments(self, name: Token) -> tuple[Variable | Term, ...]:
+        tokens = self._tokens
+        opening = tokens.current
+        if opening.text not in _CLOSING:
+            raise tokens.wrong(f"`(` after `{name.text}`")
+        tokens.advance()
+        arguments: list[Variable | Term] = []
+        while not tokens.accept(_CLOSING[opening.text]):
+            if arguments:
+                tokens.expect(",", "between arguments")
+            arguments.append(self._argument())
+        return tuple(arguments)
+
+    def _rdf_atom(
+        self, name: Token, arguments: tuple[Variable | Term, ...], span: Span
+    ) -> Atom:
+        place = self._tokens.span(name)
+        iri = Term(Constant(Kind.IRI, self._iri(name)), span=place)
+        match len(arguments):
+            case 1:
+                kind = Term(RDF_TYPE, span=place)
+                arguments = (arguments[0], kind, iri)
+            case 2:
+                arguments = (arguments[0], iri, arguments[1])
+            case arity:
+                message = f"an IRI as predicate has 1 or 2 arguments, not {arity}"
+                raise self._tokens.error(message, name)
+        return Atom(TRIPLE, arguments, span=span, predicate_span=place)
+
+    def _argument(self) -> Variable | Term:
+        tokens = self._tokens
+        token = tokens.current
+        span = tokens.span(token)
+        if token.kind == "variable":
+            tokens.advance()
+            return Variable(token.text[1:], span=span)
+        if token.kind == "name" and (token.text[0].isupper() or token.text == "_"):
+            tokens.advance()
+            return Variable(token.text, span=span)
+        return Term(self._constant(), span=span)
+
+    def _constant(self) -> Constant:
+        tokens = self._tokens
+        token = tokens.advance()
+        match token.kind:
+            case "iri" | "prefixed":
+                return Constant(Kind.IRI, self._iri(token))
+            case "name":
+                return Constant(Kind.STRING, token.text)
+            case "integer":
+                return literal(token.text, XSD + "integer")
+            case "null":
+                return Constant(Kind.BLANK, token.text[2:])
+            case "string":
+                return self._literal_of(token)
+            case _:
+                tokens.position -= 1
+                raise tokens.wrong("a variable or a constant")
+
+    def _literal_of(self, token: Token) -> Constant:
+        tokens = self._tokens
+        text = tokens.string(token)
+        tag = tokens.accept_kind("at")
+        if tag is not None:
+            return language_string(text, tag.text[1:])
+        if tokens.accept("^^"):
+            return literal(text, self._iri(tokens.advance()))
+        return Constant(Kind.STRING, text)
+
+    def _iri(self, token: Token) -> str:
+        if token.kind == "iri":
+            return token.text[1:-1]
+        iri = self._namespace.expand(token.text)
+        if iri is None:
+            raise self._tokens.unknown_prefix(token, "PREFIX {}: <http://example.org/>")
+        return iri

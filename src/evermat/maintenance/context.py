@@ -1,0 +1,408 @@
+"""The context that an algorithm runs in.
+
+Notation (left: the papers; right: the code of this folder)
+
+    Π; Π_nr^s, Π_r^s   `stratum.nonrecursive`, `stratum.recursive`
+    O^s                `stratum.region`
+    E; E⁻; E⁺          `engine.explicit`; `run.withdrawn`; `run.given`
+    I                  `run.materialised`     the facts before the update
+    D; A               `run.deleted`; `run.added`
+    I ∖ (D ∖ A)        `run.remaining`        old facts not known to be lost
+    I ∪ A              `run.possible`
+    (I ∖ D) ∪ A        `run.updated`          the new facts, up to the stratum at work
+    D ∖ A; A ∖ D       `changes.lost`; `changes.gained`
+
+All of them but `withdrawn`, `given`, `lost` and `gained` are views, so none of them is
+ever copied.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from evermat.algebra import Application, ProofWork, Saturation, Views, apply_first
+from evermat.algebra.abilities import can_divide
+from evermat.maintenance.updates import StratumReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from evermat.algebra import (
+        Counters,
+        Engine,
+        Facts,
+        GrowingFacts,
+        ProofSearch,
+        QuerySet,
+        Rounds,
+        SettledFacts,
+    )
+    from evermat.maintenance.limits import Watch
+    from evermat.maintenance.strata import Strata, Stratum
+    from evermat.maintenance.updates import Update
+
+
+class Changes(NamedTuple):
+    """What lower strata lost and gained, worked out when a stratum begins.
+
+    Attributes:
+        lost, gained: the facts.
+        lost_from, gained_by: their relations.
+    """
+
+    lost: SettledFacts
+    gained: SettledFacts
+    lost_from: frozenset[str]
+    gained_by: frozenset[str]
+
+    @classmethod
+    def of(cls, lost: SettledFacts, gained: SettledFacts) -> Changes:
+        """The changes of these facts."""
+        return cls(lost, gained, lost.relations(), gained.relations())
+
+    def are_empty(self) -> bool:
+        """Whether nothing changed below."""
+        return not self.lost_from and not self.gained_by
+
+
+class Modular(NamedTuple):
+    """An algorithm for strata with modules, and its name."""
+
+    maintain: Callable[[Run, Stratum], None]
+    title: str
+
+
+class Run:
+    """One attempt to bring the materialisation up to date, inside a transaction.
+
+    An algorithm fills `deleted` and `added`; nothing is final before the engine
+    commits. Views are built once, here, and follow the growing sets.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        strata: Strata,
+        update: Update,
+        undermined: SettledFacts,
+        watch: Watch,
+        modular: Modular | None = None,
+    ) -> None:
+        self.engine = engine
+        self.algorithm = ""
+        """What brings strata without modules up to date, for the report."""
+        self.modular = modular
+        """What brings strata with modules up to date."""
+        self.strata = strata
+        self.withdrawn = update.deletions
+        self.given = update.insertions
+        self.undermined = undermined
+        """Facts derived by rules that go: each has lost a derivation."""
+        self.watch = watch
+        self.materialised: Facts = engine.materialised
+        self.deleted: GrowingFacts = engine.growing()
+        self.added: GrowingFacts = engine.growing()
+        self.remaining = self.materialised - (self.deleted - self.added)
+        self.possible = self.materialised | self.added
+        self.updated = (self.materialised - self.deleted) | self.added
+        self.explicit = (engine.explicit - self.withdrawn) | self.given
+        """The facts that are given after the update."""
+        self.reports: list[StratumReport] = []
+        self.report = StratumReport(0)
+        self._changes = Changes.of(engine.no_facts(), engine.no_facts())
+        self._is_stale = False
+
+    # -- what the stratum at work starts from
+
+    def changes(self) -> Changes:
+        """D ∖ A and A ∖ D, as they are now."""
+        if self._is_stale:
+            self._changes = Changes.of(
+                lost=self.engine.settle(self.deleted - self.added),
+                gained=self.engine.settle(self.added - self.deleted),
+            )
+            self._is_stale = False
+        return self._changes
+
+    def deletions_in(self, stratum: Stratum) -> SettledFacts:
+        """Facts of a stratum that the update itself takes support from."""
+        return self._part(stratum, self.withdrawn, self.undermined)
+
+    def insertions_in(self, stratum: Stratum) -> SettledFacts:
+        """Facts of a stratum that the update gives."""
+        return self._part(stratum, self.given)
+
+    def _part(self, stratum: Stratum, *sets: SettledFacts) -> SettledFacts:
+        parts = [
+            facts.within(stratum.region)
+            for facts in sets
+            if not stratum.holds.isdisjoint(facts.relations())
+        ]
+        return self.union(parts)
+
+    def union(self, sets: Iterable[Facts]) -> SettledFacts:
+        """Several sets as a settled one."""
+        total: Facts | None = None
+        for facts in sets:
+            total = facts if total is None else total | facts
+        return self.engine.no_facts() if total is None else self.engine.settle(total)
+
+    # -- what the algorithm decides
+
+    def delete(self, facts: SettledFacts) -> None:
+        """Take facts away, for a time or for good."""
+        if not facts.is_empty():
+            self.deleted.add(facts)
+            self._is_stale = True
+            self.report.overdeleted += facts.size()
+
+    def add(self, facts: SettledFacts) -> None:
+        """Put facts in, or back in."""
+        if not facts.is_empty():
+            self.added.add(facts)
+            self._is_stale = True
+            self.report.inserted += facts.size()
+
+    def overdelete(
+        self,
+        seeds: SettledFacts,
+        first: Iterable[Application],
+        rules: QuerySet | None,
+        *,
+        counters: Counters | None = None,
+        zero: Counters | None = None,
+    ) -> None:
+        """Delete facts that may have lost their support, and what depends on them.
+
+        Args:
+            seeds: facts that the update itself takes support from.
+            first: rules that find those which lower strata have left without support.
+            rules: those by which facts of the stratum depend on each other, if any.
+            counters: where the derivations by these rules are counted.
+            zero: facts that have a count there are not deleted.
+        """
+        first = tuple(first)
+        if seeds.is_empty() and not first:
+            return
+        views = Views(self.remaining, self.possible)
+        task = Saturation(
+            seeds,
+            into=self.deleted,
+            unless=self.deleted,
+            first=first,
+            step=None if rules is None else Application(rules, views, counters),
+            is_deletion=True,
+            enters_first=False,
+            zero=zero,
+            is_watched=self.watch.is_strict,
+        )
+        for part in self._portions(task):
+            self.report.overdeleted += self.saturate(part)
+
+    def insert(
+        self,
+        seeds: SettledFacts,
+        first: Iterable[Application],
+        rules: QuerySet | None,
+        *,
+        counters: Counters | None = None,
+    ) -> None:
+        """Add facts and all that follows from them; arguments as in `overdelete`.
+
+        Facts are part of (I ∖ D) ∪ A when rules are applied to them, so that each
+        instance is matched in one round only.
+        """
+        first = tuple(first)
+        if seeds.is_empty() and not first:
+            return
+        views = Views(self.updated, self.updated)
+        task = Saturation(
+            seeds,
+            into=self.added,
+            unless=self.updated,
+            first=first,
+            step=None if rules is None else Application(rules, views, counters),
+            is_watched=self.watch.is_strict,
+        )
+        self.report.inserted += self.saturate(task)
+
+    def saturate(self, task: Saturation) -> int:
+        """Apply rules until nothing is new; how many facts were admitted."""
+        admitted = 0
+
+        def note(rounds: Rounds) -> None:
+            nonlocal admitted
+            admitted += rounds.facts
+            self.report.rounds += rounds.number
+            self.report.compiled_rounds += rounds.number * rounds.are_compiled
+            self.watch.round(self.report.rounds, rounds.facts)
+
+        self._is_stale = True
+        self.engine.saturate(task, note)
+        return admitted
+
+    def prove(self, search: ProofSearch, facts: SettledFacts) -> SettledFacts:
+        """Search for derivations of facts; returns those that have none."""
+        report, work = self.report, ProofWork()
+
+        def note(rounds: Rounds) -> None:
+            report.rounds += rounds.number
+            report.compiled_rounds += rounds.number * rounds.are_compiled
+            self.watch.round(report.rounds, rounds.facts)
+
+        with self._timed("check"):
+            unproved = self.engine.prove(search, facts, work, note)
+        report.compiled_searches += work.are_compiled
+        report.proved += work.proved
+        report.forward_instances += work.forward
+        report.backward_instances += work.backward
+        return unproved
+
+    def _portions(self, task: Saturation) -> Iterator[Saturation]:
+        """A deletion as a whole, or a part of it first, to see how far it reaches.
+
+        The part is in the whole once more.
+        """
+        patience = self.watch.patience
+        forecast = None if patience is None else patience.forecast
+        if forecast is None or task.step is None or not can_divide(self.engine):
+            yield task
+            return
+        seeds = apply_first(self.engine, task)
+        parts = forecast.parts(seeds.size())
+        if parts > 1:
+            with self.watch.judging(parts):
+                part = self.engine.part(seeds, parts)
+                yield replace(task, seeds=part, first=())
+        yield replace(task, seeds=seeds, first=())
+
+    def take_back(self, facts: SettledFacts) -> None:
+        """Delete facts that held before, and forget those that were only added."""
+        if not facts.is_empty():
+            self.delete(self.engine.settle(facts & self.materialised))
+            self.added.discard(facts)
+            self._is_stale = True
+
+    # -- which strata there is work in
+
+    def touched_strata(self) -> Iterator[Stratum]:
+        """The strata that the update reaches, in order, except those with modules.
+
+        Facts that no stratum derives are dealt with first. A stratum is visited if
+        the update speaks of its facts or rules, or if what happened below touches a
+        relation that its rules read; the others cost nothing. Strata with modules are
+        brought up to date on the way, because no algorithm but `modular` knows of them.
+        """
+        self._change_base()
+        waiting = set(self.strata.changed)
+        for facts in (self.withdrawn, self.given, self.undermined):
+            for relation in facts.relations():
+                waiting.update(self.strata.holders.get(relation, ()))
+        known: set[str] = set()
+        position = -1
+        while True:
+            for relation in self._changed_relations() - known:
+                known.add(relation)
+                readers = self.strata.readers.get(relation, ())
+                waiting.update(reader for reader in readers if reader > position)
+            if not waiting:
+                return
+            position = min(waiting)
+            waiting.remove(position)
+            stratum = self.strata.strata[position]
+            self._begin_report(stratum.index)
+            if stratum.modules and self.modular is not None:
+                self.report.algorithm = self.modular.title
+                self.modular.maintain(self, stratum)
+            else:
+                self.report.algorithm = self.algorithm
+                yield stratum
+
+    def _changed_relations(self) -> frozenset[str]:
+        changes = self.changes()
+        return changes.lost_from | changes.gained_by
+
+    def _change_base(self) -> None:
+        """Delete and add the facts that no rule of the new program derives.
+
+        They hold exactly if they are given.
+        """
+        self._begin_report(0)
+        with self.forwards("base"):
+            self.delete_base(self._base(self.withdrawn))
+            self.delete_base(self._base(self.undermined))
+            news = self._base(self.given)
+            if not news.is_empty():
+                self.add(self.engine.settle(news - self.updated))
+
+    def delete_base(self, facts: SettledFacts) -> None:
+        """Delete those of the facts that are not given after the update."""
+        if not facts.is_empty():
+            self.delete(self.engine.settle(facts - self.explicit - self.deleted))
+
+    def _base(self, facts: SettledFacts) -> SettledFacts:
+        if not any(name in self.strata.holders for name in facts.relations()):
+            return facts
+        return self.engine.settle(facts - facts.within(self.strata.region))
+
+    # -- bookkeeping
+
+    def _begin_report(self, index: int) -> None:
+        self.report = StratumReport(index)
+        self.reports.append(self.report)
+        self.watch.stratum = index
+
+    def finish(self, reports: list[StratumReport]) -> None:
+        """Take note that an engine has filled both sets by itself."""
+        self.reports += reports
+        self._is_stale = True
+        self.watch.instances += sum(
+            report.forward_instances + report.backward_instances for report in reports
+        )
+
+    def return_to(self, stratum: Stratum) -> None:
+        """Go on with the report on a stratum that was visited before."""
+        for report in self.reports:
+            if report.index == stratum.index:
+                self.report = report
+                return
+        self._begin_report(stratum.index)
+
+    @contextmanager
+    def forwards(self, phase: str) -> Iterator[None]:
+        """A phase that matches rules from body to head."""
+        before = self.engine.matches
+        with self._timed(phase):
+            yield
+        self.report.forward_instances += self.engine.matches - before
+
+    @contextmanager
+    def backwards(self, phase: str) -> Iterator[None]:
+        """A phase that matches rules from head to body."""
+        before = self.engine.matches
+        with self._timed(phase):
+            yield
+        self.report.backward_instances += self.engine.matches - before
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start = perf_counter()
+        self.watch.phase = phase
+        yield
+        seconds = self.report.seconds
+        seconds[phase] = seconds.get(phase, 0.0) + perf_counter() - start
+
+    def round(self, delta: SettledFacts) -> None:
+        """One more round, with `delta` new facts; stops the run if a limit is hit."""
+        self.report.rounds += 1
+        self.watch.round(self.report.rounds, delta.size())
+
+
+class Algorithm(Protocol):
+    """Brings `run.deleted` and `run.added` to what the update asks for."""
+
+    def __call__(self, run: Run) -> None:
+        """Visit the touched strata, and fill the two sets."""

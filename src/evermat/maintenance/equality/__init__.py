@@ -1,0 +1,1 @@
+"""Maintenance where equal constants are replaced by representatives."""

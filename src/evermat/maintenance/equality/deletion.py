@@ -1,0 +1,350 @@
+"""B/F^≈: deletion when equal constants are replaced by representatives.
+
+Source: [motik2015equality], Algorithms 1 to 7. They take one fact at a time; here each
+step works on a set of facts.
+
+Notation (left: the paper; right: this file)
+
+    π, I         `old`, `engine.materialised`    before the update
+    π'            `new`                           equalities that are proved
+    D; O         `doubtful`; `run.deleted`       the latter are those not all proved
+    C; P ∖ P̂     `checked`; `proved`
+    Y            `delayed`, `delayed_images`     proved, but nobody asked so far
+    S            `run.deleted - images`          disproved: no fact behind it is proved
+    F^π ∩ E      `engine.originals`              looked up, never multiplied out
+    c ≈ c        `~same(c, c)`                   for cliques of two and more
+
+Facts of I stand for all facts that differ only in equal constants. A fact of I is
+proved here if its cliques are proved *whole* and its one image under π' is; the paper
+would also call it proved if each of its several images is. The difference is some facts
+that are looked at once more, and saves walking through products of cliques.
+
+Differences to B/F: everything is derived anew from the given facts with constants that
+are equal only if that is proved, too; what is lost may therefore split a clique, and
+facts take the place of the one that stood for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.algebra import (
+    Apply,
+    Column,
+    Pattern,
+    Query,
+    QuerySet,
+    Require,
+    Role,
+    Views,
+)
+from evermat.algebra.compile import derive
+from evermat.lang.equality import SAME
+from evermat.maintenance.equality.explicit import following
+from evermat.maintenance.equality.insertion import EQUALITIES
+from evermat.maintenance.equality.state import LOST
+
+if TYPE_CHECKING:
+    from evermat.algebra import Facts, SettledFacts
+    from evermat.algebra.abilities import Representatives
+    from evermat.maintenance.equality.explicit import ToldFacts
+    from evermat.maintenance.equality.insertion import Setting
+
+_PAIR = (Column(0), Column(1))
+_BROKEN = QuerySet(
+    (
+        Query(
+            head=Pattern(SAME, _PAIR),
+            positive=(Pattern(SAME, _PAIR, Role.CHANGED),),
+            computations=(Require(Apply("!=", _PAIR)),),
+            column_count=2,
+            label="members that are not proved equal",
+        ),
+    )
+)
+
+
+_OTHER_NAMES = QuerySet(
+    (
+        Query(
+            head=Pattern(LOST, (Column(1),)),
+            positive=(Pattern(SAME, _PAIR, Role.CHANGED),),
+            computations=(Require(Apply("!=", _PAIR)),),
+            column_count=2,
+            label="members that do not represent their clique",
+        ),
+    )
+)
+
+
+class Deletion:
+    """Finds out which facts no longer hold, and which cliques fall apart."""
+
+    def __init__(self, setting: Setting, told: ToldFacts) -> None:
+        self.setting = setting
+        self.engine = setting.engine
+        self.run = setting.run
+        self.told = told
+        self.given = told.given
+        self.old = told.representatives
+        self.chosen = told.chosen
+        self.old_rules = told.rules
+        self.region = told.region
+        self.derivable = told.derivable
+        self.new = self.engine.representatives()
+        self.new_rules = setting.rules(self.new).proving(self.chosen)
+        growing = self.engine.growing
+        self.doubtful = growing()
+        self.checked = growing()
+        self.explored = growing()
+        self.proved = growing()
+        self.images = growing()
+        self.whole = growing()
+        self.delayed = growing()
+        self.delayed_images = self.engine.no_facts()
+        self.nodes = self.engine.no_facts()
+        self.gains = 0
+        """How often something was proved."""
+
+    def delete(self, candidates: SettledFacts) -> Representatives:
+        """Delete what no longer holds; returns the representatives (Algorithm 1).
+
+        Args:
+            candidates: normal facts that lost a reason to hold.
+        """
+        engine, run = self.engine, self.run
+        while True:
+            batch = engine.settle(candidates - self.doubtful - run.deleted)
+            if batch.is_empty():
+                break
+            self.doubtful.add(batch)
+            failed = self._check(batch)
+            if failed.is_empty():
+                break
+            run.round(failed)
+            derived = following(run, self.old_rules, failed)
+            run.delete(failed)
+            nodes = engine.settle(failed.within(EQUALITIES))
+            candidates = engine.settle(derived | self._split(nodes))
+        return self._propagate()
+
+    def _split(self, nodes: SettledFacts) -> SettledFacts:
+        """Break up facts about cliques that fall apart; returns facts to be checked.
+
+        What is given of those that no rule derives holds on.
+        """
+        engine, run = self.engine, self.run
+        if nodes.is_empty():
+            return nodes
+        remaining = run.materialised - run.deleted
+        mentioned = engine.mentioning(nodes, remaining.within(self.region))
+        told = self.told.among(mentioned)
+        if told.is_empty():
+            return mentioned
+        self._prove(told)
+        given = self.given.before(engine.originals(told, self.old))
+        return engine.settle((mentioned - told) | self.told.lose(told, given))
+
+    def _propagate(self) -> Representatives:
+        """Put what is proved in the place of what was deleted (Algorithm 2)."""
+        engine, run = self.engine, self.run
+        nodes = engine.settle(run.deleted.within(EQUALITIES))
+        after = self.old
+        if not nodes.is_empty():
+            after = self.old.copy()
+            members = engine.members(nodes, self.old)
+            engine.restore(after, members, self.new)
+            # Cliques of two and more that are left of a clique have a node again.
+            kept = engine.rewrite(self.nodes, self.new)
+            kept = engine.rewritten_into(kept, self.old, nodes)
+            run.add(engine.settle(kept - run.updated))
+        proved = engine.rewrite(engine.settle(self.proved), after)
+        run.add(engine.settle(proved - run.updated))
+        return after
+
+    # ------------------------------------------------------------ backward chaining
+
+    def _check(self, batch: SettledFacts) -> SettledFacts:
+        """Look for proofs of facts, one level of the search at a time (Algorithm 4).
+
+        Afterwards every fact of the batch is proved, or explored: all facts that it
+        could follow from are explored or proved, too. Returns those without a proof.
+        """
+        engine, run = self.engine, self.run
+        waiting = self._open(batch)
+        todo = engine.settle(waiting - self.explored)
+        while not todo.is_empty():
+            waiting = self._ask(todo, waiting)
+            if waiting.is_empty():
+                break
+            hints = self._hints(todo)
+            if not hints.is_empty():
+                waiting = self._ask(hints, waiting)
+                if waiting.is_empty():
+                    break
+            unproved = self._open(todo)
+            self.explored.add(unproved)
+            with run.backwards("check"):
+                todo = engine.settle(self._reasons(unproved) - self.explored)
+        return waiting
+
+    def _ask(self, facts: SettledFacts, waiting: SettledFacts) -> SettledFacts:
+        """Check facts; returns those that wait for a proof and still have none."""
+        return self._open(waiting) if self._prove(facts) else waiting
+
+    def _open(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the facts that have no proof so far."""
+        return self.engine.settle(facts - self._proved(facts))
+
+    def _prove(self, facts: SettledFacts) -> bool:
+        """Prove what can be proved of facts by way of checked facts; is there any?"""
+        fresh = self.engine.settle(facts - self.checked)
+        if fresh.is_empty():
+            return False
+        self.checked.add(fresh)
+        return self._saturate(fresh)
+
+    def _hints(self, facts: SettledFacts) -> SettledFacts:
+        """Facts that are likely to prove cliques among the facts.
+
+        Something must say that another name is equal to the one that represents it,
+        and often that is a given fact about the other name. There are few of these
+        where the clique has a well-known name that thousands of facts mention.
+        """
+        engine, run = self.engine, self.run
+        nodes = engine.settle(facts.within(EQUALITIES) - self.whole)
+        if nodes.is_empty():
+            return nodes
+        pairs = engine.members(nodes, self.old)
+        names = engine.derive(_OTHER_NAMES, _over(pairs, run.materialised))
+        about = engine.mentioning(names, engine.explicit.within(self.region))
+        images = engine.rewrite(about, self.old)
+        return engine.settle((images & run.materialised) - run.deleted - self.checked)
+
+    def _reasons(self, facts: SettledFacts) -> Facts:
+        """Facts that could prove facts, disproved ones left out (l. 25 to 34)."""
+        engine, run = self.engine, self.run
+        if facts.is_empty():
+            return facts
+        possible = run.materialised - (run.deleted - self.images)
+        bodies = derive(
+            engine,
+            self.old_rules.backward,
+            positive=possible,
+            negative=possible,
+            delta_positive=facts,
+        )
+        # Other names help to prove a fact only if it may hold for some of them. Cliques
+        # of one constant have no node, so there is nothing to ask about them.
+        partly = engine.settle((facts & self.images) | facts.within(self.derivable))
+        nodes = engine.nodes_of(partly, self.old, SAME)
+        return bodies | (nodes & possible)
+
+    def _proved(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the facts that are proved, with whole cliques."""
+        engine = self.engine
+        if not self.gains:
+            return engine.no_facts()
+        found = engine.rewritten_into(facts, self.new, self.proved)
+        found = engine.settle(found | (facts & self.whole))
+        if found.is_empty():
+            return found
+        broken = engine.settle(engine.nodes_of(found, self.old, SAME) - self.whole)
+        if broken.is_empty():
+            return found
+        return engine.settle(found - engine.mentioning(broken, found))
+
+    # ------------------------------------------------------------- forward chaining
+
+    def _saturate(self, facts: SettledFacts) -> bool:
+        """Prove what follows from given facts by way of checked facts (Algorithm 5).
+
+        Returns whether there is anything.
+        """
+        engine, run = self.engine, self.run
+        before = self.gains
+        candidates = self._sure(facts)
+        with run.forwards("saturate"):
+            while not candidates.is_empty():
+                candidates = engine.rewrite(candidates, self.new)
+                delta = self._admitted(engine.settle(candidates - self.proved))
+                if delta.is_empty():
+                    break
+                self.gains += 1
+                equalities = engine.settle(delta.within(EQUALITIES))
+                if not equalities.is_empty():
+                    rest = engine.settle(delta - equalities)
+                    candidates = engine.settle(rest | self._merge(equalities))
+                    continue
+                self.proved.add(delta)
+                self.images.add(engine.rewrite(delta, self.old))
+                run.report.proved += delta.size()
+                run.round(delta)
+                candidates = derive(
+                    engine,
+                    self.new_rules.delta,
+                    positive=self.proved,
+                    negative=self.proved,
+                    delta_positive=delta,
+                )
+        return self.gains > before
+
+    def _sure(self, facts: SettledFacts) -> SettledFacts:
+        """Given facts behind the facts, and those proved before (l. 36 to 40)."""
+        engine = self.engine
+        # Nodes of cliques are not given: equalities are, and rules derive nodes.
+        told = engine.settle(facts - facts.within(EQUALITIES))
+        sure: Facts = facts & self.delayed
+        if not told.is_empty():
+            sure |= self.given.kept(engine.originals(told, self.old))
+        if not self.delayed_images.is_empty():
+            sure |= engine.rewritten_into(self.delayed_images, self.old, facts)
+        return engine.settle(sure)
+
+    def _admitted(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the proved facts that were asked about; the others wait."""
+        engine = self.engine
+        asked = engine.rewritten_into(facts, self.old, self.checked)
+        early = engine.settle(facts - asked)
+        if not early.is_empty():
+            normal = engine.settle(early & engine.rewrite(early, self.old))
+            self.delayed.add(normal)
+            self.delayed_images = engine.settle(self.delayed_images | (early - normal))
+        return asked
+
+    def _merge(self, equalities: SettledFacts) -> SettledFacts:
+        """Make constants equal that are proved to be (Algorithm 6)."""
+        setting, engine = self.setting, self.engine
+        before = setting.rules(self.new)
+        lost = engine.merge(self.new, equalities, LOST, setting.values)
+        if lost.is_empty():
+            return engine.no_facts()
+        self._note_whole(equalities)
+        nodes = engine.rewrite(equalities, self.new)
+        self.nodes = engine.settle(self.nodes | nodes)
+        after = setting.rules(self.new)
+        outdated = engine.mentioning(lost, self.proved)
+        self.proved.discard(outdated)
+        news: Facts = engine.rewrite(outdated, self.new)
+        if after is not before:
+            self.new_rules = after.proving(self.chosen)
+            changed = after.changed_since(before) & self.chosen
+            if changed:
+                again = after.proving(changed).full
+                news |= derive(
+                    engine, again, positive=self.proved, negative=self.proved
+                )
+        return engine.settle(news)
+
+    def _note_whole(self, equalities: SettledFacts) -> None:
+        """Remember cliques whose members are all proved to be equal."""
+        engine = self.engine
+        nodes = engine.rewrite(equalities, self.old)
+        members = engine.rewrite(engine.members(nodes, self.old), self.new)
+        pairs = engine.derive(_BROKEN, _over(members, self.run.materialised))
+        broken = engine.rewrite(pairs, self.old)
+        self.whole.add(engine.settle(nodes - broken))
+
+
+def _over(changed: SettledFacts, facts: Facts) -> Views:
+    return Views(facts, facts, changed)

@@ -1,0 +1,340 @@
+"""Closures that are held by what they start from, and written out when read.
+
+A closure that no other rule reads need not be written out: a clique of a thousand
+constants is a million facts, and follows from a thousand. Such a closure is *held*. Its
+rules are then in no stratum, the engine stores the external facts only, and maintenance
+works on a program in which nobody misses the rest. What users read goes through this
+file, where the rest is put back.
+
+The facts of a closure are a relation, or those facts of a wider one that have certain
+constants: then other facts of the same relation are stored beside them.
+
+A closure stays held as long as nobody else reads it. When a rule comes that does, it is
+written out (`write_out`), and stays so until everything is materialised anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Closure, ClosureKind, EngineUseError, Pattern, Views
+from evermat.algebra.compile import compile_rules
+from evermat.columns import joined_tables, rows_without
+from evermat.values import Constant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from evermat.algebra import Captured, Engine, Facts, SettledFacts, Snapshot
+    from evermat.maintenance.closures import ClosureModule
+    from evermat.maintenance.modules import Module
+
+
+# ------------------------------------------------------------------ what changed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sight:
+    """Facts, and what of them is held."""
+
+    engine: Engine
+    facts: Facts
+    held: Sequence[ClosureModule]
+
+    def closures(self) -> dict[Pattern, Closure]:
+        """The held closures by the facts that they are about."""
+        return {m.closure.pattern: m.closure for m in self.held}
+
+    def capture(self, closure: Closure) -> Captured:
+        """A closure of these facts."""
+        return self.engine.capture(closure, self.facts)
+
+
+class Layered:
+    """A snapshot and others beside it, without what the others say better.
+
+    Args:
+        base: stored facts.
+        others: the facts of some patterns, all of them.
+        stored: those facts of patterns with constants that the base has.
+    """
+
+    def __init__(
+        self,
+        base: Snapshot,
+        others: Mapping[Pattern, Snapshot],
+        stored: Sequence[Snapshot],
+    ) -> None:
+        self._base = base
+        self._others = others
+        self._stored = stored
+        self._whole = {each.relation for each in others if not _constants(each)}
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of facts of each relation that has any."""
+        sizes = Counter(self._base.relations())
+        for name in self._whole:
+            sizes.pop(name, None)
+        for snapshot in self._others.values():
+            sizes.update(snapshot.relations())
+        for snapshot in self._stored:
+            sizes.subtract(snapshot.relations())
+        return {name: size for name, size in sizes.items() if size}
+
+    def read(self, relation: str) -> pa.Table:
+        """The rows of a relation."""
+        patterns = [each for each in self._others if each.relation == relation]
+        tables = []
+        if relation not in self._whole and relation in self._base.relations():
+            table = self._base.read(relation)
+            tables.append(rows_without(table, [_constants(each) for each in patterns]))
+        parts = [self._others[each] for each in patterns]
+        tables += [part.read(relation) for part in parts if part.relations()]
+        return joined_tables(tables) if tables else self._base.read(relation)
+
+
+def _constants(pattern: Pattern) -> dict[int, Constant]:
+    return {
+        at: operand
+        for at, operand in enumerate(pattern.operands)
+        if isinstance(operand, Constant)
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Both:
+    """A closure before and after an update.
+
+    Attributes:
+        stored: what was and is stored of it, if other facts are stored beside it.
+    """
+
+    old: Captured
+    new: Captured
+    stored: tuple[Captured, Captured] | None
+
+
+Captures = dict["Pattern", Both]
+"""For each pattern that is held before or after an update."""
+
+
+def capture(
+    before: Sight,
+    after: Sight,
+    changes: tuple[SettledFacts, SettledFacts] | None = None,
+) -> Captures:
+    """What is held before and after an update, as it is now.
+
+    Args:
+        before: the old state.
+        after: the new one.
+        changes: what was removed and what was added; None if that is not known.
+    """
+    old, new = before.closures(), after.closures()
+    captures: Captures = {}
+    for pattern in {**old, **new}:
+        stored = Closure(ClosureKind.PLAIN, pattern)
+        was, now = old.get(pattern, stored), new.get(pattern, stored)
+        if was == now and changes is not None and not _reads(was, changes):
+            continue
+
+        def both(one: Closure, other: Closure) -> tuple[Captured, Captured]:
+            if one == other and changes is not None:
+                views = before.facts, after.facts
+                return before.engine.capture_both(one, *views, *changes)
+            return before.capture(one), after.capture(other)
+
+        beside = both(stored, stored) if _constants(pattern) else None
+        captures[pattern] = Both(*both(was, now), beside)
+    return captures
+
+
+def with_held_changes(
+    changes: tuple[Snapshot, Snapshot], captures: Captures
+) -> tuple[Snapshot, Snapshot]:
+    """What left and what came, with held closures as their readers see them."""
+    if not captures:
+        return changes
+    removed, added = changes
+    stored = [both.stored for both in captures.values() if both.stored is not None]
+    return (
+        Layered(
+            removed,
+            {each: both.old.minus(both.new) for each, both in captures.items()},
+            [old.minus(new) for old, new in stored],
+        ),
+        Layered(
+            added,
+            {each: both.new.minus(both.old) for each, both in captures.items()},
+            [new.minus(old) for old, new in stored],
+        ),
+    )
+
+
+def _reads(closure: Closure, changes: tuple[SettledFacts, SettledFacts]) -> bool:
+    """Whether a closure has facts of relations that changed."""
+    patterns = (closure.pattern, closure.edges)
+    changed = changes[0].relations() | changes[1].relations()
+    return any(p is not None and p.relation in changed for p in patterns)
+
+
+# -------------------------------------------------------------------- reading
+
+
+class HeldFacts:
+    """Reads facts of an engine as if all closures were written out.
+
+    Args:
+        engine: where the facts are.
+        held: closures that are not written out.
+        modules: modules whose facts are written out but not counted.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        held: Sequence[ClosureModule],
+        modules: Sequence[Module],
+    ) -> None:
+        self._engine = engine
+        self._held = tuple(held)
+        self._modules = modules
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The relations of which something is held."""
+        return frozenset(module.closure.pattern.relation for module in self._held)
+
+    def _about(self, relation: str) -> list[ClosureModule]:
+        return [m for m in self._held if m.closure.pattern.relation == relation]
+
+    def rest(self, relation: str) -> list[Snapshot]:
+        """The facts of a relation that are held and not stored."""
+        engine, facts = self._engine, self._engine.materialised
+        found = []
+        for module in self._about(relation):
+            closure = module.closure
+            stored = Closure(ClosureKind.PLAIN, closure.pattern)
+            less = engine.capture(stored, facts)
+            found.append(engine.capture(closure, facts).minus(less))
+        return found
+
+    def size(self, relation: str) -> int:
+        """How many facts a relation has."""
+        stored = self._engine.size(self._engine.materialised, relation)
+        rest = self.rest(relation)
+        return stored + sum(each.relations().get(relation, 0) for each in rest)
+
+    def contains(self, relation: str, row: pa.Table) -> bool:
+        """Whether a fact holds."""
+        engine = self._engine
+        held = self._about(relation)
+        found = engine.find(relation, row) & engine.materialised
+        if not engine.settle(found).is_empty():
+            return True
+        if not held:
+            return False
+        engine.begin()
+        try:
+            fact = engine.intern(relation, row)
+            return any(
+                not engine.close_among(
+                    module.closure, engine.materialised, fact
+                ).is_empty()
+                for module in held
+            )
+        finally:
+            engine.rollback()
+
+    @contextmanager
+    def facts(
+        self, patterns: Sequence[Pattern], *, is_scratching: bool = False
+    ) -> Iterator[Facts]:
+        """All facts that some patterns can match; good as long as the block lasts.
+
+        Args:
+            patterns: what will be read.
+            is_scratching: whether the block needs a transaction of its own, in which
+                case it always gets one.
+        """
+        if not is_scratching and not any(self._wanted(patterns)):
+            yield self._engine.materialised
+            return
+        engine = self._engine
+        engine.begin()
+        try:
+            yield self.seen_by(patterns)
+        finally:
+            engine.rollback()
+
+    def seen_by(self, patterns: Iterable[Pattern]) -> Facts:
+        """All facts that some patterns can match; inside of a transaction."""
+        engine = self._engine
+        rest = engine.no_facts()
+        for closure, pattern in self._wanted(patterns):
+            closed = engine.close(closure, engine.materialised, only=pattern)
+            # Settled at once, because an engine sees through a few sets only.
+            rest = engine.settle(rest | closed) if not rest.is_empty() else closed
+        return engine.materialised if rest.is_empty() else engine.materialised | rest
+
+    def everything(self) -> Facts:
+        """All facts, with what is held written out; inside of a transaction."""
+        return self.seen_by([module.closure.pattern for module in self._held])
+
+    def _wanted(self, patterns: Iterable[Pattern]) -> Iterator[tuple[Closure, Pattern]]:
+        """What is held of the facts that some patterns can match."""
+        for pattern in patterns:
+            for module in self._about(pattern.relation):
+                if _can_match(pattern, module.closure.pattern):
+                    yield module.closure, pattern
+
+    def counts(self, relation: str) -> pa.Table:
+        """The facts of a relation with both counts, instances of modules included."""
+        engine = self._engine
+        held = self._about(relation)
+        written = [m for m in self._modules if m.region.touches(relation)]
+        if not held and not written:
+            return engine.read_counts(relation)
+        engine.begin()
+        try:
+            facts: Facts = engine.materialised
+            also: Facts | None = None
+            for module in held:
+                closed = engine.close(module.closure, engine.materialised)
+                also = closed if also is None else engine.settle(also | closed)
+            if also is not None:
+                facts |= also
+            for each in (*held, *written):
+                rules = compile_rules(each.rules, lambda _rule, _atom: False)
+                counts = engine.derive_counts(rules.full, Views(facts, facts))
+                engine.recursive_counts.add(counts)
+            return engine.read_counts(relation, also)
+        finally:
+            engine.rollback()
+
+
+def _can_match(one: Pattern, other: Pattern) -> bool:
+    """Whether a fact can have the constants of both patterns."""
+    theirs = _constants(other)
+    return all(theirs.get(at, value) == value for at, value in _constants(one).items())
+
+
+def write_out(engine: Engine, held: Iterable[ClosureModule]) -> None:
+    """Have the engine store all facts of closures that were held."""
+    engine.begin()
+    try:
+        nothing = engine.no_facts()
+        written = engine.growing()
+        for module in held:
+            closed = engine.close(module.closure, engine.materialised)
+            written.add(closed - engine.materialised)
+        engine.commit(deleted=nothing, added=written, withdrawn=nothing, given=nothing)
+    except BaseException:
+        with suppress(EngineUseError):  # it has been committed
+            engine.rollback()
+        raise

@@ -1,0 +1,371 @@
+"""Limits on a run, and news from it while it works.
+
+Rules with built-ins can derive for ever, so a fixpoint has a budget. Limits are looked
+at after every round and, through `Engine.monitor`, while a round is being computed.
+Passing one raises an error that names the rule; the transaction is then rolled back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from numbers import Real
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from evermat.errors import EvermatError
+from evermat.runtime.interrupts import check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evermat.algebra import Monitor
+
+_MEMORY_INTERVAL = 0.05
+"""Seconds between two looks at the memory, which cost a system call each."""
+
+
+class BudgetLimitError(EvermatError, ValueError):
+    """A limit of a budget that is not a number, or is negative."""
+
+    code: ClassVar[str] = "EM610"
+
+    def __init__(self, name: str, limit: object) -> None:
+        super().__init__(
+            f"the budget has `{name}={limit!r}`",
+            law="a limit is a number that is not negative; None is no limit",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one run may use; `None` is no limit.
+
+    Attributes:
+        rounds: rounds within one stratum.
+        facts: facts that the run may add.
+        seconds: time.
+        memory_bytes: memory of the whole process.
+        instances: rule instances that the run may match.
+    """
+
+    rounds: int | None = None
+    facts: int | None = None
+    seconds: float | None = None
+    memory_bytes: int | None = None
+    instances: int | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            limit = getattr(self, each.name)
+            if limit is None:
+                continue
+            if isinstance(limit, bool) or not isinstance(limit, Real) or limit < 0:
+                raise BudgetLimitError(each.name, limit)
+
+
+_NO_LIMITS = Budget()
+
+
+class BudgetExceededError(EvermatError, RuntimeError):
+    """A run passed one of its limits; everything is as it was before.
+
+    Attributes:
+        resource: the limit, by its name in `Budget`.
+        rule: the rule that matched most in the last round, or the closure at work, if
+            there is one.
+    """
+
+    code: ClassVar[str] = "EM602"
+
+    def __init__(self, resource: str, limit: float, rule: str | None) -> None:
+        self.resource = resource
+        self.rule = rule
+        culprit = f"; busiest rule: `{rule}`" if rule else ""
+        super().__init__(
+            f"the budget of {_amount(resource, limit)} is used up{culprit}",
+            law="a fixpoint stops when its budget is spent, and changes nothing then",
+            help="raise the budget, or bound the values that the rule can derive",
+        )
+
+
+class OutOfPatience(Exception):  # noqa: N818  a signal between our own parts
+    """An attempt has cost more than it was worth trying; something else is done.
+
+    Attributes:
+        expected: rule instances that the whole deletion would have reached.
+    """
+
+    def __init__(self, expected: float) -> None:
+        self.expected = expected
+        super().__init__(expected)
+
+
+ADDING = frozenset({"insert", "continue"})
+"""Phases in which facts are only added."""
+
+
+_UNFINISHED = 2
+"""A deletion that was given up would have reached so many times as many instances."""
+
+_TRUST = 1.3
+"""A deletion that was worth going on with by its first part may reach so many times as
+many instances as it was expected to."""
+
+_PARTS = 16
+"""A deletion begins with one of at most so many parts."""
+
+_TELLING = 64
+"""A part has at least so many facts."""
+
+_OVERLAP = 0.6
+"""All of k parts reach as much as k to this power that have nothing in common. Measured
+between 0.2, where a few facts matter to nearly everything, and 0.9."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How far a deletion may reach, judged by a part of the facts to delete.
+
+    Attributes:
+        instances, facts: all there are; only facts that were derived.
+        limit: instances that the whole deletion may reach.
+        until: instances after which it is too late: too much would be lost.
+        seconds: time after which it is too late. An update may have to build indexes
+            before it matches anything, and they would be lost, too.
+    """
+
+    instances: float
+    facts: int
+    limit: float
+    until: float
+    seconds: float
+
+    def parts(self, facts: int) -> int:
+        """How many parts to divide so many facts into; 1 if it is not worth it."""
+        return max(1, min(_PARTS, facts // _TELLING))
+
+    def is_worth_it(self, expected: float, matched: int) -> bool:
+        """Whether to go on with a deletion that has matched some instances already.
+
+        They would have to be matched again when starting again.
+        """
+        return expected <= self.limit + matched / 2
+
+    def expected(self, parts: int, facts: int) -> float:
+        """Instances that the whole reaches if one of some parts deletes some facts."""
+        share = min(facts / max(self.facts, 1), 1.0)
+        return float(self.instances * (1 - (1 - share) ** parts**_OVERLAP))
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How much deleting may cost before an attempt is given up for another way.
+
+    It is given up when both limits are passed, and not in phases that only add facts:
+    what comes back was deleted before, and what is new must be derived in any case.
+
+    Attributes:
+        instances: rule instances that may be matched.
+        seconds: time that it may take.
+        is_for_adding: whether it holds in phases that add facts nevertheless.
+        forecast: how to judge by a part of the facts, before the limits are reached.
+    """
+
+    instances: float
+    seconds: float
+    is_for_adding: bool = False
+    forecast: Forecast | None = None
+
+
+def _amount(resource: str, limit: float) -> str:
+    words = {
+        "rounds": "rounds in a stratum",
+        "facts": "new facts",
+        "seconds": "seconds",
+        "memory_bytes": "bytes of memory",
+        "instances": "rule instances",
+    }
+    return f"{limit:,} {words[resource]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A round that was just finished.
+
+    Attributes:
+        stratum: the number of the stratum, from 1.
+        round: the number of the round in the stratum, from 1.
+        phase: what the algorithm was doing.
+        new_facts: facts of this round.
+        total_facts: facts of all rounds so far.
+    """
+
+    stratum: int
+    round: int
+    phase: str
+    new_facts: int
+    total_facts: int
+
+
+class Progress(Protocol):
+    """Is told about every round."""
+
+    def __call__(self, step: Step, /) -> None:
+        """Show the step; raising stops the run, which then changes nothing."""
+
+
+class Watch:
+    """Follows one run: counts rounds, facts and time, and enforces the budget.
+
+    It is the `Monitor` of the engine while the run lasts.
+
+    Attributes:
+        phase: the phase at work.
+        instances: rule instances matched so far.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.budget = budget or Budget()
+        self.progress = progress
+        self.patience = patience
+        self._stratum = 0
+        self._round = 0
+        self.phase = ""
+        self.facts = 0
+        self.instances = 0
+        self.start = perf_counter()
+        self._parts = 1
+        self._facts_of_part = 0
+        self._last_facts = 0
+        self._matched: Counter[str] = Counter()
+        self._next_memory_check = 0.0
+
+    @property
+    def stratum(self) -> int:
+        """The stratum at work; naming one begins with its rounds."""
+        return self._stratum
+
+    @stratum.setter
+    def stratum(self, number: int) -> None:
+        self._stratum = number
+        self._round = 0
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether every round matters: there is a budget, or progress is shown."""
+        return self.progress is not None or self.budget != _NO_LIMITS
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """Itself, where there is something to watch: being told costs time."""
+        watchful = self.patience is not None or self.budget != _NO_LIMITS
+        return self if watchful else None
+
+    @contextmanager
+    def judging(self, parts: int) -> Iterator[None]:
+        """While one of some parts is deleted, watch how far it reaches."""
+        self._parts, self._facts_of_part, self._last_facts = parts, 0, 0
+        yield
+        self._be_patient()
+        self._parts = 1
+
+    def _be_patient(self) -> None:
+        """Give a deletion as long as it is expected to take, now that a part is done.
+
+        What was allowed before is for those of which nothing is known.
+        """
+        patience = self.patience
+        if patience is None or patience.forecast is None:
+            return
+        expected = patience.forecast.expected(self._parts, self._facts_of_part)
+        if patience.forecast.is_worth_it(expected, self.instances):
+            allowed = max(patience.instances, _TRUST * expected)
+            self.patience = replace(patience, instances=allowed)
+
+    def working(self, label: str, matches: int) -> None:
+        """Take note of matches, and stop if a limit is passed."""
+        self.instances += matches
+        self._matched[label] += matches
+        self._check("instances", self.instances)
+        self._check_clock()
+
+    def writing(self, label: str, facts: int) -> None:
+        """Stop before a closure writes facts that would pass a limit."""
+        self._matched = Counter({label: 0})
+        if facts > 0:
+            self._check("rounds", self._round + 1)
+            self._check("facts", self.facts + facts)
+        self._check_clock()
+
+    def round(self, number: int, new_facts: int) -> None:
+        """Take note of a round, and stop if a limit is passed."""
+        self._round = number
+        self.facts += new_facts
+        if self.progress is not None:
+            self.progress(Step(self.stratum, number, self.phase, new_facts, self.facts))
+        self._check("rounds", number)
+        self._check("facts", self.facts)
+        self._check_clock()
+        self._matched.clear()
+        if self._parts > 1:
+            self._judge(new_facts)
+
+    def _judge(self, new_facts: int) -> None:
+        """Stop if a part of the facts to delete reaches too far."""
+        forecast = None if self.patience is None else self.patience.forecast
+        if forecast is None:
+            return
+        self._facts_of_part += new_facts
+        # As long as rounds grow, there is more to come.
+        ahead = 3 * new_facts // 4 if new_facts > self._last_facts else 0
+        self._last_facts = new_facts
+        expected = forecast.expected(self._parts, self._facts_of_part + ahead)
+        is_late = (
+            self.instances > forecast.until
+            or perf_counter() - self.start > forecast.seconds
+        )
+        if expected > forecast.limit and not is_late:
+            raise OutOfPatience(expected)
+
+    def _check_clock(self) -> None:
+        check()
+        now = perf_counter()
+        self._check("seconds", now - self.start)
+        patience = self.patience
+        if (
+            patience is not None
+            and self.instances > patience.instances
+            and now - self.start > patience.seconds
+            and (patience.is_for_adding or self.phase not in ADDING)
+        ):
+            raise OutOfPatience(_UNFINISHED * self.instances)
+        if self.budget.memory_bytes is not None and now >= self._next_memory_check:
+            self._next_memory_check = now + _MEMORY_INTERVAL
+            self._check("memory_bytes", resident_memory())
+
+    def _check(self, resource: str, used: float) -> None:
+        limit = getattr(self.budget, resource)
+        if limit is not None and used > limit:
+            busiest = self._matched.most_common(1)
+            rule = busiest[0][0] if busiest else None
+            raise BudgetExceededError(resource, limit, rule)
+
+
+def resident_memory() -> int:
+    """Bytes of memory that the process holds now, or at its peak outside Linux."""
+    statm = Path("/proc/self/statm")
+    try:
+        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource  # noqa: PLC0415  not on every platform
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,1 @@
+"""What queries and updates give back."""

@@ -1,0 +1,1 @@
+"""What concerns the process: interrupts, limits on files and input."""
