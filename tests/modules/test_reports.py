@@ -11,7 +11,7 @@ RULES = """
     path(?x, ?z) :- path(?x, ?y), path(?y, ?z) .
     end(?x) :- path(?x, ?y), last(?y) .
     near(?x, ?y) :- end(?x), link(?x, ?y) .
-    near(?x, ?z) :- near(?x, ?y), link(?y, ?z) .
+    near(?x, ?z) :- near(?x, ?y), link(?y, ?z), not stop(?z) .
 """
 
 
@@ -33,6 +33,7 @@ def test_a_stratum_names_the_algorithm_that_ran(
         {
             "edge": [(i, i + 1) for i in range(300)],
             "last": [(300,)],
+            "stop": [(50,)],
             "link": [(i, i + 2) for i in range(300)],
         }
     )
