@@ -76,3 +76,24 @@ def test_ids_of_few_sequences_are_remembered() -> None:
         assert remembered.of(sequence) == remembered.of(sequence)
     held = [each for each in many if len(gc.get_referrers(each)) > 1]
     assert 0 < len(held) <= MOST_SEQUENCES
+
+
+@pytest.mark.parametrize("engine", ["embedded", "reference"])
+def test_statistics_count_the_facts_of_closures_that_are_written_out(
+    engine: str,
+) -> None:
+    kb = KnowledgeBase(
+        "reach(?x, ?y) :- edge(?x, ?y) .\n"
+        "reach(?x, ?z) :- reach(?x, ?y), reach(?y, ?z) .",
+        engine=engine,
+    )
+    kb.insert("edge", [(n, n + 1) for n in range(20)])
+    kb.update(add_rules="far(?x, ?y) :- reach(?x, ?y), not edge(?x, ?y) .")
+    kb.delete("edge", [(10, 11), (15, 16)])
+    materialisation = kb._keeper._materialisation  # noqa: SLF001
+    sizes = materialisation.engine.statistics().values()
+    history = materialisation._history  # noqa: SLF001
+    assert history.facts == sum(size["facts"] for size in sizes) > 0
+    assert history.given == 18
+    kb.delete("edge", [(n, n + 1) for n in range(20)])
+    assert materialisation._history.facts == 0  # noqa: SLF001

@@ -284,6 +284,10 @@ class Materialisation(Driver[Engine]):
             self._compiled = compiled
             self.engine.is_torn = False
             unseal()
+            # No update adds these facts, so no report counts them.
+            sizes = self.engine.statistics().values()
+            stored = sum(size["facts"] for size in sizes)
+            self._history = self._history._replace(facts=stored)
 
     def _attempt(
         self, job: Job, request: Request, algorithm: str, watch: Watch

@@ -111,10 +111,9 @@ class History(NamedTuple):
     # -- with one more observation
 
     def counted(self, given: int, facts: int) -> History:
-        """With facts that came and went.
+        """With facts that were added and removed.
 
-        Where closures are held, the number of stored facts is an estimate, so more may
-        go than were known.
+        Estimates must not fail an update, so no number becomes negative.
         """
         history = self._replace(
             given=max(self.given + given, 0), facts=max(self.facts + facts, 0)
