@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 import polars as pl
@@ -314,3 +314,21 @@ def test_what_a_question_finds_can_be_deleted(engine_name: str) -> None:
     assert len(one) == 2
     assert set(kb.delete("p", one).removed("p")) == {(iri, 1), (iri.text, 1)}
     assert kb.count("p") == 1
+
+
+@pytest.mark.parametrize("equality", ["off", "rewrite"])
+def test_a_declared_predicate_without_facts_can_be_deleted_from(
+    engine_name: str, equality: Literal["off", "rewrite"]
+) -> None:
+    kb = KnowledgeBase(
+        "@declare edge(from: any, to: any) . @declare flag() .",
+        engine=engine_name,
+        equality=equality,
+    )
+    change = kb.update(delete={"edge": [(1, 2), (3, 4)], "flag": [()]})
+    assert change.is_empty()
+    assert change.report.ignored.deletions == 3
+    with pytest.raises(UnknownPredicateError, match="`egde`"):
+        kb.delete("egde", [(1, 2)])
+    kb.insert("edge", [(1, 2)])
+    assert kb.facts("edge").to_list() == [(1, 2)]

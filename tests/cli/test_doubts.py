@@ -55,3 +55,24 @@ def test_what_the_facts_have_is_meant(
     tmp_path: Path, rules: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told(tmp_path, rules, "a,b,2\nb,c,36\n", capsys) == ""
+
+
+def test_facts_that_a_store_had_before_count_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("deltalake")
+    rules, facts = tmp_path / "rules.dl", tmp_path / "part.csv"
+    store = ["--store", str(tmp_path / "store"), *ON_REFERENCE]
+    rules.write_text("is_part(?x) :- part(?x, _, _) .")
+    facts.write_text("bike,wheel,2\n")
+    assert run(["run", str(rules), "-f", str(facts), *store]) == OK
+    capsys.readouterr()
+    # Matches what is stored, though not what is new.
+    rules.write_text("two(?x) :- part(?x, _, 2) .")
+    facts.write_text("bike,bell,one\n")
+    assert run(["run", str(rules), "-f", str(facts), *store]) == OK
+    assert "Warning [EM" not in capsys.readouterr().err
+    # Matches nothing, though nothing is new.
+    rules.write_text("two(?x) :- part(?x, _, 2.0) .")
+    assert run(["run", str(rules), *store]) == OK
+    assert "[EM910]" in capsys.readouterr().err

@@ -8,6 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from evermat.api import KnowledgeBase
 from evermat.cli.doubts import warn_of_doubts
 from evermat.cli.facts import FactReader, UnusedFactsWarning
@@ -21,14 +23,12 @@ from evermat.kb.rule_inputs import read_rules
 from evermat.lang.catalogue import Catalogue
 from evermat.lang.normalise import rule_key
 from evermat.lang.parser import parse_query
-from evermat.lang.syntax import Declaration, Program
+from evermat.lang.syntax import TRIPLE, Declaration, Program
 from evermat.maintenance.rule_book import single_heads
 from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
-
-    import pyarrow as pa
+    from collections.abc import Container, Iterator, Mapping
 
     from evermat.cli.output import Output
     from evermat.lang.syntax import Atom, Rule
@@ -120,6 +120,7 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
         data = _facts(job, job.rules, program, reader)
     read = perf_counter()
     program = replace(program, sources=())
+    was_kept = set(kb.predicates)
     with progress.during("materialising"):
         kb.update(insert=data, add_rules=program, remove_rules=_superseded(kb, program))
     done = perf_counter()
@@ -135,9 +136,26 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
         f"in {seconds(done - read)}"
     )
     warn_of_unused(reader, kb, question)
-    warn_of_doubts(program, data)
+    warn_of_doubts(program, _with_kept(kb, data) if was_kept else data)
     output.document["seconds"] = {"read": read - start, "materialise": done - read}
     return Loaded(kb, program, reader, progress)
+
+
+_MOST_KEPT = 1_000_000
+"""Facts of a predicate whose kinds are looked up in a state."""
+
+
+def _with_kept(kb: KnowledgeBase, data: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Facts from files with those that a state had before, which rules read as well."""
+    found = dict(data)
+    for name in kb.predicates:
+        if name != TRIPLE and kb.count(name) <= _MOST_KEPT:
+            found[name] = kb.facts(name, "explicit").to_terms()
+        elif name in found:
+            # A column of nulls is taken to have constants of all kinds.
+            columns = found[name].column_names
+            found[name] = pa.table({each: pa.nulls(1) for each in columns})
+    return {name: table for name, table in found.items() if table.num_rows}
 
 
 def _open(job: Job) -> Loaded:

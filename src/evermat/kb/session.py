@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from evermat.algebra.abilities import can_stage, with_room
+from evermat.columns import term_table
 from evermat.kb.contradiction_proofs import contradictions_proved
 from evermat.kb.equality_materialisation import EqualityMaterialisation
 from evermat.kb.equality_modes import (
@@ -233,12 +236,24 @@ class Keeper:
         return partial(
             work,
             delete=checked.delete,
-            insert=checked.insert,
+            insert={**self._declared_only(checked), **checked.insert},
             remove_rules=checked.remove_rules,
             add_rules=self._with_axioms(checked),
             replace=checked.replace,
             algorithm=algorithm,
         )
+
+    def _declared_only(self, checked: CheckedRequest) -> dict[str, pa.Table]:
+        """No rows of predicates to delete from that are declared, and not used yet."""
+        used = self.engine.relations()
+        unused = [
+            self.catalogue.get(name) for name in checked.delete if name not in used
+        ]
+        return {
+            each.name: term_table(pa.table({name: [] for name in each.columns}))
+            for each in unused
+            if each is not None
+        }
 
     def _usual_algorithm(self) -> str:
         """What an update uses that does not say.

@@ -65,7 +65,7 @@ def declare(engine: Engine, request: Request, rules: Iterable[Rule]) -> None:
     declare_rules(engine, rules)
     known = engine.relations()
     for relation in request.delete:
-        if relation not in known:
+        if relation not in known and relation not in request.insert:
             raise UnknownRelationError(relation)
     for tables in (request.delete, request.insert):
         for relation, table in tables.items():
