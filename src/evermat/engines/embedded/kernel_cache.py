@@ -11,8 +11,8 @@ files has to do.
 from __future__ import annotations
 
 import os
-import platform
 import stat
+import sys
 import tempfile
 import warnings
 from hashlib import sha256
@@ -114,7 +114,7 @@ def made_with(processor: str) -> dict[str, str]:
     """Versions of what an image is made with, to be read by people."""
     return {
         "processor": processor,
-        "python": platform.python_version(),
+        "python": sys.version.split()[0],
         "llvmlite": llvmlite_version,
     }
 

@@ -30,6 +30,8 @@ _IMPORT = re.compile(
     rf"^from {re.escape(PACKAGE)}(?:\.([\w.]+))? import (\([^)]*\)|.*)", re.MULTILINE
 )
 
+_NAME = re.compile(r"\w+")
+
 
 @cache
 def units() -> dict[str, Path]:
@@ -77,19 +79,17 @@ def needed_by(module: str) -> set[Path]:
     file = _file_of(module)
     found = {file, *(HERE / f"{each}.py" for each in _TOOLS)}
     for each, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
-        if each:
-            found.add(_file_of(f"{PACKAGE}.{each}"))
-            continue
-        for name in re.findall(r"\w+", names):
-            if (imported := _file_of(f"{PACKAGE}.{name}")).is_file():
-                found.add(imported)
+        module = f"{PACKAGE}.{each}" if each else PACKAGE
+        imported = [_file_of(module)]
+        if not imported[0].is_file():  # it is a package, and its modules are named
+            imported = [_file_of(f"{module}.{name}") for name in _NAME.findall(names)]
+        found.update(each for each in imported if each.is_file())
     return found
 
 
 def _file_of(module: str) -> Path:
-    return HERE.joinpath(*module.removeprefix(f"{PACKAGE}.").split(".")).with_suffix(
-        ".py"
-    )
+    parts = module.removeprefix(PACKAGE).strip(".").split(".")
+    return HERE.joinpath(*parts).with_suffix(".py")
 
 
 def _module_of(file: Path) -> str:
