@@ -160,12 +160,15 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
 
     # -- what was kept elsewhere
 
-    def take_up(self, rules: Iterable[Rule]) -> None:
+    def take_up(
+        self, rules: Iterable[Rule], claimed: Iterable[str] | None = None
+    ) -> None:
         """Get ready for facts that were kept elsewhere: for engines without facts.
 
         The engine knows all predicates. It then knows all relations of the rules, too,
         and can reinstate the facts.
         """
+        del claimed  # without counters, modules only materialise
         self._book, change = self._book.change(remove=(), add=rules)
         plan = self._read_rules(Request({}, {}), self._book, change, perf_counter())
         self._program, self._arities = plan.program, plan.arities

@@ -23,7 +23,7 @@ from evermat.maintenance.algorithms import (
 from evermat.maintenance.attempt import Given, Job, build, maintain
 from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
 from evermat.maintenance.closures import ClosureModule
-from evermat.maintenance.compiled_rules import compile_book
+from evermat.maintenance.compiled_rules import compile_book, unclaimed
 from evermat.maintenance.cost_model import Choice, Situation, choose, reason_to_give_up
 from evermat.maintenance.counting import require_nonrecursive
 from evermat.maintenance.driver import Driver, Entry, NewRules
@@ -46,6 +46,7 @@ from evermat.runtime.interrupts import unseal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from evermat.algebra import Closure
     from evermat.algebra.compile import StratumPlan
     from evermat.lang.syntax import Rule
     from evermat.maintenance.attempt import Attempt
@@ -167,13 +168,24 @@ class Materialisation(Driver[Engine]):
             self.engine.get_ready(self._compiled.strata)
         return outcome
 
-    def take_up(self, rules: Iterable[Rule]) -> None:
+    def take_up(
+        self, rules: Iterable[Rule], claimed: Iterable[str] | None = None
+    ) -> None:
         """Get ready for facts that were kept elsewhere: for engines without facts.
 
         The engine then knows all relations of the rules, and can reinstate the facts.
+
+        Args:
+            rules: the program.
+            claimed: the rules that modules took care of, in canonical form; closures
+                without them are left to their rules.
         """
         book, _ = self.book.change(remove=(), add=rules)
         new = self._compile(book, is_first=False)
+        if claimed is not None:
+            unfit = unclaimed(new, frozenset(claimed))
+            if unfit:
+                new = self._compile(book, is_first=False, unfit=unfit)
         declare_rules(self.engine, new.book.normal.values())
         self._compiled = new
 
@@ -218,7 +230,17 @@ class Materialisation(Driver[Engine]):
         self._require(algorithm, new)
         self._write_out_for(new)
         engine = self.engine
-        job = Job(engine, self._bookkeeping, self._compiled, new, change, start)
+        job = Job(
+            engine,
+            self._bookkeeping,
+            self._compiled,
+            new,
+            change,
+            start,
+            lambda unfit: self._compile(
+                new.book, is_first=self._is_first(algorithm), unfit=unfit | new.unfit
+            ),
+        )
         watch = Watch(self.budget, self.progress)
         with self._transaction():
             self._declare(request, new)
@@ -229,11 +251,20 @@ class Materialisation(Driver[Engine]):
         """Whether an update only loads facts: nothing that was derived is kept."""
         return algorithm in {AUTO, REMATERIALISE} and not self._history.given
 
-    def _compile(self, book: RuleBook, *, is_first: bool) -> CompiledRules:
+    def _compile(
+        self,
+        book: RuleBook,
+        *,
+        is_first: bool,
+        unfit: frozenset[Closure] | None = None,
+    ) -> CompiledRules:
         """Compile rules; a closure may be held if it was, or if its rules are new."""
         if not self._has_modules:
             return compile_book(book)
         old = self._compiled
+        if unfit is None:
+            # Closures of the old program, and no rule of theirs may come or go unseen.
+            unfit = old.unfit
         # Other facts of the same relation may be those of a closure that is stored.
         held = {module.closure.pattern for module in old.held}
 
@@ -243,7 +274,7 @@ class Materialisation(Driver[Engine]):
                 return False
             return is_first or was_held or old.rules.isdisjoint(module.rules)
 
-        return compile_book(book, find_modules, may_hold)
+        return compile_book(book, find_modules, may_hold, unfit)
 
     def _write_out_for(self, new: CompiledRules) -> None:
         """Write out closures that are held, and that a program to come reads."""
@@ -275,6 +306,7 @@ class Materialisation(Driver[Engine]):
                     for other in old.held
                     if other not in wanted
                 ),
+                old.unfit,
             )
             self.engine.monitor = Watch(limits).monitor
             try:
@@ -322,7 +354,7 @@ class Materialisation(Driver[Engine]):
         )
         choice = Choice(REMATERIALISE, "there were no facts before")
         attempt = build(job, fresh, given, watch)
-        return _Done(job, attempt, choice, self._history, start=None)
+        return _Done(attempt.job, attempt, choice, self._history, start=None)
 
     def _rebuild(self, job: Job, update: Update, choice: Choice, watch: Watch) -> _Done:
         engine, start = self.engine, perf_counter()
@@ -335,7 +367,7 @@ class Materialisation(Driver[Engine]):
             ignored=update.ignored,
         )
         attempt = build(job, fresh, given, watch)
-        return _Done(job, attempt, choice, self._history, start)
+        return _Done(attempt.job, attempt, choice, self._history, start)
 
     def _start_again(
         self,

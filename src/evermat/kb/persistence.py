@@ -62,7 +62,7 @@ class Persistence:
         else:
             for each in program.predicates:
                 kept.engine.declare(each.name, each.arity)
-            kept.take_up(program.parsed_rules())
+            kept.take_up(program.parsed_rules(), program.settings.claimed)
             _require_same_modules(program.settings.claimed, kept.claimed)
             instances = self.state.restore(kept.engine)
             if isinstance(kept, EqualityMaterialisation):

@@ -7,7 +7,7 @@ beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +20,9 @@ from evermat.maintenance.rematerialise import copy_given
 from evermat.maintenance.updates import Outcome, Report
 
 if TYPE_CHECKING:
-    from evermat.algebra import Engine, Snapshot
+    from collections.abc import Callable
+
+    from evermat.algebra import Closure, Engine, Snapshot
     from evermat.maintenance.algorithms import Incremental
     from evermat.maintenance.bookkeeping import Bookkeeping
     from evermat.maintenance.compiled_rules import CompiledRules
@@ -37,6 +39,7 @@ class Job:
         old, new: the rules before and after.
         change: the difference between them.
         start: when the update began.
+        without_modules: compiles the new rules so that closures have no modules.
     """
 
     engine: Engine
@@ -45,6 +48,7 @@ class Job:
     new: CompiledRules
     change: RuleChange
     start: float
+    without_modules: Callable[[frozenset[Closure]], CompiledRules]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +119,7 @@ def _size(snapshot: Snapshot) -> int:
 class Attempt(Protocol):
     """An update that is worked out, in a transaction that is still open."""
 
+    job: Job
     strata: tuple[StratumReport, ...]
 
     def commit(self, algorithm: str, reason: str) -> Outcome:
@@ -249,11 +254,21 @@ class Built:
         stored: tuple[Snapshot, Snapshot],
         held: Captures,
     ) -> Outcome:
+        unfit = self.job.new.unfit
+        if unfit:
+            names = ", ".join(sorted({f"`{each.pattern.relation}`" for each in unfit}))
+            reason = (
+                f"{reason}; closures of {names} are left to their rules, as other "
+                "recursive rules add to them in every round"
+            )
         choice = Choice(algorithm, reason)
         return outcome_of(self.job, choice, self.given, stored, self.strata, held)
 
 
 def build(job: Job, fresh: Engine, given: Given, watch: Watch) -> Built:
     """Materialise the new program on a fresh engine with the new given facts."""
-    strata = job.bookkeeping.materialise(fresh, job.new.plans, watch)
+    unfit: set[Closure] = set()
+    strata = job.bookkeeping.materialise(fresh, job.new.plans, watch, unfit)
+    if unfit:
+        job = replace(job, new=job.without_modules(frozenset(unfit)))
     return Built(job, fresh, given, strata)

@@ -12,7 +12,7 @@ from evermat.maintenance.seminaive import materialise
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evermat.algebra import Engine, SettledFacts
+    from evermat.algebra import Closure, Engine, SettledFacts
     from evermat.maintenance.algorithms import Incremental
     from evermat.maintenance.compiled_rules import CompiledRules, ModularPlan
     from evermat.maintenance.context import Run
@@ -25,7 +25,11 @@ class Bookkeeping(Protocol):
     """What depends on whether derivations are counted."""
 
     def materialise(
-        self, engine: Engine, strata: Iterable[ModularPlan], watch: Watch
+        self,
+        engine: Engine,
+        strata: Iterable[ModularPlan],
+        watch: Watch,
+        unfit: set[Closure] | None = None,
     ) -> list[StratumReport]:
         """Derive all facts on a fresh engine."""
 
@@ -47,10 +51,14 @@ class WithCounters:
     """C_nr and C_r are exact between updates."""
 
     def materialise(
-        self, engine: Engine, strata: Iterable[ModularPlan], watch: Watch
+        self,
+        engine: Engine,
+        strata: Iterable[ModularPlan],
+        watch: Watch,
+        unfit: set[Closure] | None = None,
     ) -> list[StratumReport]:
         """Derive and count."""
-        return materialise_modular(engine, strata, watch)
+        return materialise_modular(engine, strata, watch, unfit)
 
     def begin(
         self,
@@ -79,9 +87,14 @@ class WithoutCounters:
     """Nothing but facts is kept."""
 
     def materialise(
-        self, engine: Engine, strata: Iterable[ModularPlan], watch: Watch
+        self,
+        engine: Engine,
+        strata: Iterable[ModularPlan],
+        watch: Watch,
+        unfit: set[Closure] | None = None,
     ) -> list[StratumReport]:
         """Derive only."""
+        del unfit  # there are no modules
         return materialise(engine, strata, watch)
 
     def begin(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from evermat.algebra import Region
 from evermat.algebra.compile import StratumPlan, compile_rules, plan_strata
+from evermat.lang.renaming import canonical
 from evermat.lang.strata import stratify
 from evermat.lang.syntax import Term
 from evermat.maintenance.closures import ClosureModule
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from evermat.algebra import Operand, Pattern
+    from evermat.algebra import Closure, Operand, Pattern
     from evermat.algebra.compile import RuleSet
     from evermat.lang.syntax import Atom, Rule
     from evermat.maintenance.modules import Module
@@ -64,6 +65,7 @@ class CompiledRules:
         held: closures that are not written out: their rules are in no stratum, and
             their facts are worked out when they are read (see `holding`).
         all_plans: the strata of the whole program, what is held included.
+        unfit: closures that could have modules, and whose rules are less work.
     """
 
     book: RuleBook
@@ -73,6 +75,7 @@ class CompiledRules:
     modules: tuple[Module, ...] = ()
     held: tuple[ClosureModule, ...] = ()
     all_plans: tuple[StratumPlan, ...] = ()
+    unfit: frozenset[Closure] = frozenset()
 
     @property
     def claimed(self) -> frozenset[Rule]:
@@ -108,6 +111,7 @@ def compile_book(
     book: RuleBook,
     find: FindModules = no_modules,
     may_hold: Callable[[ClosureModule], bool] = lambda _: False,
+    unfit: frozenset[Closure] = frozenset(),
 ) -> CompiledRules:
     """Stratify and compile the rules of a program.
 
@@ -115,10 +119,12 @@ def compile_book(
         book: the program.
         find: how modules are found.
         may_hold: whether a closure that no other rule reads may be held.
+        unfit: closures that are left to their rules.
 
     Raises:
         StratificationError: the program has recursion through negation.
     """
+    find = _apart_from(unfit, find)
     rules = tuple(book.normal.values())
     all_plans = plan_strata(stratify(rules))
     plans = tuple(_with_modules(plan, find) for plan in all_plans)
@@ -142,6 +148,37 @@ def compile_book(
         modules=tuple(module for plan in plans for module in plan.modules),
         held=held,
         all_plans=all_plans,
+        unfit=unfit,
+    )
+
+
+def _apart_from(unfit: frozenset[Closure], find: FindModules) -> FindModules:
+    """Find modules, but none for some closures."""
+    if not unfit:
+        return find
+
+    def find_others(
+        rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
+    ) -> tuple[Module, ...]:
+        return tuple(
+            module
+            for module in find(rules, is_local)
+            if not isinstance(module, ClosureModule) or module.closure not in unfit
+        )
+
+    return find_others
+
+
+def unclaimed(compiled: CompiledRules, claimed: frozenset[str]) -> frozenset[Closure]:
+    """The closures of which no rule is claimed, be it as it was given or canonical."""
+    return frozenset(
+        module.closure
+        for module in compiled.modules
+        if isinstance(module, ClosureModule)
+        and not any(
+            str(rule) in claimed or str(canonical(rule)) in claimed
+            for rule in module.rules
+        )
     )
 
 

@@ -174,7 +174,9 @@ class Driver(ABC, Generic[AnEngine]):
     # -- what was kept elsewhere
 
     @abstractmethod
-    def take_up(self, rules: Iterable[Rule]) -> None:
+    def take_up(
+        self, rules: Iterable[Rule], claimed: Iterable[str] | None = None
+    ) -> None:
         """Get ready for facts that were kept elsewhere: for engines without facts.
 
         The engine then knows all relations of the rules, and can reinstate the facts.
