@@ -113,6 +113,7 @@ def work(place: str, engine: str, lines: int = -1, updates: int = -1) -> None:
         number += 1
         updates -= 1
         update(kb, number)
+        say("done", number)
     sys.settrace(None)
     say("lines", fuse.run)
 

@@ -25,7 +25,7 @@ ACCESS = {
     "AWS_ALLOW_HTTP": "true",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-SECONDS = 60
+SECONDS = 600
 """How long the store may take to answer for the first time."""
 
 

@@ -75,7 +75,10 @@ def test_dying_at_any_moment_leaves_a_whole_version(tmp_path: Path, rules: str) 
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "open\n"
-            time.sleep(chance.uniform(0.3, 1.0))
+            start = time.perf_counter()
+            assert process.stdout.readline().startswith("done")
+            # At some moment of the next update, or of the one after it.
+            time.sleep(chance.uniform(0, 2) * (time.perf_counter() - start))
             process.kill()
             assert process.wait(60) == KILLED
         number = left_by_a_crash(tmp_path, "embedded")
