@@ -65,16 +65,17 @@ def plant(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
         MutantError: the code has changed, and the mutant has to be adapted.
     """
     function = _plain(mutant.function)
-    code = mutated(function, mutant.old, mutant.new)
+    code = mutated(mutant.function, mutant.old, mutant.new)
     if code.co_freevars != function.__code__.co_freevars:
         raise MutantError(f"{function.__qualname__} is a closure over other names")
     monkeypatch.setattr(function, "__code__", code)
 
 
 def mutated(
-    function: FunctionType, old: Callable[..., Any], new: Callable[..., Any]
+    written: object, old: Callable[..., Any], new: Callable[..., Any]
 ) -> CodeType:
     """The code of a function in which one expression is another."""
+    function = _plain(written)
     name = f"{function.__module__}.{function.__qualname__}"
     tree = copy.deepcopy(_tree(inspect.getfile(function)))
     edit = replace(_definition(tree, function), _lambda(old), _lambda(new))
@@ -250,7 +251,7 @@ class _Replacement(ast.NodeTransformer):
             return bool(pattern == node)
         if type(pattern) is not type(node):
             return False
-        if isinstance(pattern, ast.Call):
+        if isinstance(pattern, ast.Call) and isinstance(node, ast.Call):
             return self._calls_alike(pattern, node, bound)
         return self._fields_alike(pattern, node, bound)
 
