@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+import mutants
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -58,12 +60,17 @@ class Mutant:
     algorithm: str = ""
 
 
-def plant(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+def plant(mutant: Mutant | mutants.Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the function run the mistake, wherever it was imported to.
+
+    A mistake that is no expression is one of `mutants`, and tied to source text.
 
     Raises:
         MutantError: the code has changed, and the mutant has to be adapted.
     """
+    if isinstance(mutant, mutants.Mutant):
+        mutants.plant(mutant, monkeypatch)
+        return
     function = _plain(mutant.function)
     code = mutated(mutant.function, mutant.old, mutant.new)
     if code.co_freevars != function.__code__.co_freevars:
