@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from evermat.algebra.abilities import UnequalValuesError
+from evermat.engines.embedded.clique_arrays import CliqueArrays
 from evermat.engines.embedded.dictionary import Dictionary
 from evermat.engines.embedded.representatives import Cliques
 from evermat.values import Kind
-from mutants import Mutant, fails, plant
-
-if TYPE_CHECKING:
-    from evermat.engines.embedded.clique_arrays import CliqueArrays
+from mutants import Mutant as TextMutant
+from planting import Mutant, fails, plant
 
 NAMES = 24
 MOVES = 60
@@ -28,29 +26,29 @@ Sets = tuple[frozenset[int], ...]
 MUTANTS = (
     Mutant(
         "a spare keeps the rings of what it was",
-        "evermat.engines.embedded.clique_arrays",
-        "other.links, other.ring, other.others",
-        "other.links, self.ring, other.others",
-        "bf",
+        CliqueArrays.correct,
+        lambda other: other.ring,
+        lambda self: self.ring,
+        algorithm="bf",
     ),
-    Mutant(
+    TextMutant(
         "a spare is taken for a copy of something else",
-        "evermat.engines.embedded.clique_arrays",
+        "embedded.clique_arrays",
         "            else:\n                continue\n",
         "            else:\n                places = self.touched\n",
         "bf",
     ),
-    Mutant(
+    TextMutant(
         "arrays become a spare while somebody reads them",
-        "evermat.engines.embedded.representatives",
+        "embedded.representatives",
         "            self._held = self._held.twin(size)\n",
         "            self._held.spares.append(self._held.arrays)\n"
         "            self._held = self._held.twin(size)\n",
         "bf",
     ),
-    Mutant(
+    TextMutant(
         "a blank spare keeps what was equal",
-        "evermat.engines.embedded.clique_arrays",
+        "embedded.clique_arrays",
         "        kernels_cliques.copy_places(\n",
         "        if other.links.size: kernels_cliques.copy_places(\n",
         "bf",
@@ -69,15 +67,10 @@ def _united(sets: Sets, one: int, other: int) -> Sets:
     return tuple(both if at in both else clique for at, clique in enumerate(sets))
 
 
-def _first(clique: frozenset[int]) -> int:
-    """The one whose name comes first: `n10` is before `n2`."""
-    return min(clique, key=str)
-
-
 def _agree(cliques: Cliques, sets: Sets) -> None:
     every = np.arange(NAMES, dtype=np.uint32)
-    assert cliques.map(every).tolist() == [_first(clique) for clique in sets]
-    for one in {_first(clique) for clique in sets}:
+    assert cliques.map(every).tolist() == [min(clique) for clique in sets]
+    for one in {min(clique) for clique in sets}:
         sizes, members = cliques.members(np.array([one], np.uint32))
         assert sizes.tolist() == [len(sets[one])]
         assert sorted(members.tolist()) == sorted(sets[one])

@@ -1,3 +1,5 @@
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 from evermat.columns import table_of_rows
 from evermat.engines.embedded import flat
 from evermat.engines.embedded.engine import EmbeddedEngine
-from mutants import Mutant, plant
+from evermat.engines.embedded.flat import Flat
+from evermat.engines.embedded.sets import Sets
+from planting import Mutant, plant
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.settled import Settled
@@ -63,17 +67,15 @@ def test_law_rows_of_many_relations_are_united_as_sets_are(
 MUTANTS = [
     Mutant(
         "rows of the other side are forgotten",
-        "evermat.engines.embedded.flat",
-        "places[name] = (places[name][0], at)",
-        "places[name] = (places[name][0], -1)",
-        "",
+        Flat.united,
+        lambda places, name, at: (places[name][0], at),
+        lambda places, name: (places[name][0], -1),
     ),
     Mutant(
         "a bit that rows have already is taken for a mark",
-        "evermat.engines.embedded.sets",
-        "return Settled(one.united(other, bit))",
-        "return Settled(one.united(other, 0))",
-        "",
+        Sets._united,
+        lambda one, other, bit: one.united(other, bit),
+        lambda one, other: one.united(other, 0),
     ),
 ]
 

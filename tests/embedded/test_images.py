@@ -1,5 +1,7 @@
 """Questions about few facts and equal constants are answered as those about many."""
 
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 import random
@@ -11,8 +13,10 @@ from engine_facts import facts_of, interned, tables
 from evermat.algebra import Region
 from evermat.engines.embedded import flat
 from evermat.engines.embedded.engine import EmbeddedEngine
+from evermat.engines.embedded.small_rewriting import Images, _Columns
 from evermat.values import constant
-from mutants import Mutant, plant
+from mutants import Mutant as TextMutant
+from planting import Mutant, plant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,33 +119,35 @@ def test_edge_more_facts_are_found_than_there_was_room_for() -> None:
 
 
 MUTANTS = (
-    Mutant(
+    TextMutant(
         "facts without a row are taken to stand for themselves",
-        "evermat.engines.embedded.small_rewriting",
+        "embedded.images",
         "        if count == UNKNOWN:\n            return None\n",
         "        if count == UNKNOWN:\n            return facts\n",
         "bf",
     ),
     Mutant(
         "all relations are looked through, whatever the region",
-        "evermat.engines.embedded.small_rewriting",
-        "if relation.count and (wanted is None or name in wanted)",
-        "if relation.count",
-        "bf",
+        Images._columns_of,
+        lambda relation, wanted, name: (
+            relation.count and (wanted is None or name in wanted)
+        ),
+        lambda relation: relation.count,
+        algorithm="bf",
     ),
     Mutant(
         "only the first columns are looked up",
-        "evermat.engines.embedded.small_rewriting",
-        "for column in range(relation.arity)",
-        "for column in range(min(1, relation.arity))",
-        "bf",
+        _Columns.__init__,
+        lambda relation: relation.arity,
+        lambda relation: min(1, relation.arity),
+        algorithm="bf",
     ),
     Mutant(
         "what is equal under one name is equal under all of them",
-        "evermat.engines.embedded.small_rewriting",
-        "return Settled(together.kept(kernel, cliques.links, visible))",
-        "return Settled(together.kept(kernel, cliques.ring, visible))",
-        "bf",
+        Images.rewritten_into,
+        lambda cliques: cliques.links,
+        lambda cliques: cliques.ring,
+        algorithm="bf",
     ),
 )
 

@@ -1,5 +1,7 @@
 """Heads that come in order are counted early, and come to the same as all at once."""
 
+# ruff: noqa: SLF001, N803  mutants are made in private functions, and speak of classes
+
 from __future__ import annotations
 
 import random
@@ -10,9 +12,10 @@ import pytest
 
 from evermat.engines.embedded import cores, in_order
 from evermat.engines.embedded.heads import Heads, find_or_append
-from evermat.engines.embedded.in_order import CountedPieces
+from evermat.engines.embedded.in_order import CountedPieces, HeadsInOrder, _Chunks
 from evermat.engines.embedded.relation import Relation
-from mutants import Mutant, fails, plant
+from mutants import Mutant as TextMutant
+from planting import Mutant, fails, plant
 
 
 def keys_of(pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -122,84 +125,78 @@ def test_heads_in_order_hold_no_more_memory_than_they_need() -> None:
 MUTANTS = (
     Mutant(
         "a block goes on with the part of the block before",
-        "evermat.engines.embedded.in_order",
-        "        self._start = self._end\n",
-        "",
-        "",
+        _Chunks.end_part,
+        lambda self: self._end,
+        lambda self: self._start,
     ),
     Mutant(
         "a chunk that is full is written to from its beginning",
-        "evermat.engines.embedded.in_order",
-        "self._chunk = _empty(max(size, CHUNK))",
-        "self._chunk = self._chunk if self._end else _empty(CHUNK + size)",
-        "",
+        _Chunks.room,
+        lambda _empty, size, CHUNK: _empty(max(size, CHUNK)),
+        lambda self, _empty, CHUNK, size: (
+            self._chunk if self._end else _empty(CHUNK + size)
+        ),
     ),
     Mutant(
         "pieces are read from the beginning of each of them",
-        "evermat.engines.embedded.cores",
-        "yield piece[low:high]",
-        "yield piece[: high - low]",
-        "",
+        cores.within,
+        lambda piece, low, high: piece[low:high],
+        lambda piece, high, low: piece[: high - low],
     ),
     Mutant(
         "new keys of a piece are numbered like those of the piece before",
-        "evermat.engines.embedded.relation",
-        "first + start + done",
-        "first + start",
-        "",
+        Relation.append_new,
+        lambda first, start, done: first + start + done,
+        lambda first, start: first + start,
     ),
     Mutant(
         "heads that another query has counted are lost",
-        "evermat.engines.embedded.heads",
-        "if len(self._pieces) == 1 and not self._counted:",
-        "if self._pieces:",
-        "",
+        Heads.counted,
+        lambda self: len(self._pieces) == 1 and (not self._counted),
+        lambda self: self._pieces,
     ),
     Mutant(
         "what is not counted yet is lost",
-        "evermat.engines.embedded.in_order",
-        "            keys[: self._pending] = keys[complete:]\n",
-        "",
-        "",
+        HeadsInOrder._count,
+        lambda keys, complete: keys[complete:],
+        lambda keys, self: keys[: self._pending],
     ),
     Mutant(
         "where parts overlap, only one of them counts",
-        "evermat.engines.embedded.in_order",
-        "pieces.append(merged_pair(tail, _slice(part, 0, end)))",
-        "pieces.append(tail)",
-        "",
+        in_order._add,
+        lambda merged_pair, tail, _slice, part, end: merged_pair(
+            tail, _slice(part, 0, end)
+        ),
+        lambda tail: tail,
     ),
     Mutant(
         "a part behind the last key of another is merged with it",
-        "evermat.engines.embedded.in_order",
-        'behind[0].keys[-1], side="right"',
-        'behind[0].keys[-1], side="left"',
-        "",
+        in_order._add,
+        lambda: "right",
+        lambda: "left",
     ),
     Mutant(
         "more room does not have what was written before",
-        "evermat.engines.embedded.in_order",
-        "            longer[: self._pending] = self._room[: self._pending]\n",
-        "",
-        "",
+        HeadsInOrder.room,
+        lambda self: self._room[: self._pending],
+        lambda longer, self: longer[: self._pending],
     ),
-    Mutant(
+    TextMutant(
         "what was counted early is forgotten when order is lost",
-        "evermat.engines.embedded.heads",
+        "embedded.heads",
         "        if heads.counted:\n",
         "        if not heads.counted:\n",
         "",
     ),
     Mutant(
         "all slices number their new keys from the first row on",
-        "evermat.engines.embedded.relation",
-        "starts[start], low = low, low + sizes[start]",
-        "starts[start] = low",
-        "",
+        Relation.append_new,
+        lambda low, sizes, start: (low, low + sizes[start]),
+        lambda low: (low, low),
     ),
-    Mutant(
+    TextMutant(
         "new rows have the status of rows before them",
-        "evermat.engines.embedded.relation",
+        "embedded.relation",
         "            status[mine] = 0\n",
         "            status[mine] = 1\n",
         "",

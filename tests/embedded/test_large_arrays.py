@@ -1,5 +1,7 @@
 """Memory of large arrays is used again, but never by two of them at a time."""
 
+# ruff: noqa: N803  mutants speak of classes
+
 from __future__ import annotations
 
 import random
@@ -10,7 +12,8 @@ import pytest
 
 from evermat.engines.embedded import large_arrays
 from evermat.engines.embedded.large_arrays import KeptMemory, empty, fitted
-from mutants import Mutant, fails, plant
+from mutants import Mutant as TextMutant
+from planting import Mutant, fails, plant
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="Linux only"
@@ -156,24 +159,21 @@ def test_fitted_arrays_hold_little_for_nothing() -> None:
 MUTANTS = (
     Mutant(
         "memory is given to two arrays",
-        "evermat.engines.embedded.large_arrays",
-        "                self._kept.remove(best)\n",
-        "",
-        "",
+        KeptMemory.take,
+        lambda self, best: self._kept.remove(best),
     ),
-    Mutant(
+    TextMutant(
         "memory is kept while a part of an array is in use",
-        "evermat.engines.embedded.large_arrays",
+        "embedded.large_arrays",
         "weakref.finalize(array, kept.keep, memory).atexit = False",
         "kept.keep(memory)",
         "",
     ),
     Mutant(
         "arrays are given less than they ask for",
-        "evermat.engines.embedded.large_arrays",
-        "size <= len(kept.memory) <= WASTE * size",
-        "len(kept.memory) <= WASTE * size",
-        "",
+        KeptMemory.take,
+        lambda size, kept, WASTE: size <= len(kept.memory) <= WASTE * size,
+        lambda kept, WASTE, size: len(kept.memory) <= WASTE * size,
     ),
 )
 

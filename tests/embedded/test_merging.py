@@ -1,5 +1,7 @@
 """Runs of an index are merged into other memory, or in place if there is room."""
 
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 import random
@@ -11,7 +13,7 @@ from evermat.engines.embedded import index as indexes
 from evermat.engines.embedded import merging
 from evermat.engines.embedded.index import Index
 from evermat.engines.embedded.merging import SortedPairs
-from mutants import Mutant, fails, plant
+from planting import Mutant, fails, plant
 
 
 def keys_of(pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -96,31 +98,27 @@ def test_nothing_is_lost_if_there_is_no_memory_to_merge(
 MUTANTS = (
     Mutant(
         "a core writes over what the next has not read",
-        "evermat.engines.embedded.merging",
-        "min(s.mine.start + s.theirs.start, s.mine.stop)",
-        "s.mine.start",
-        "",
+        merging._merge_in_place,
+        lambda s: min(s.mine.start + s.theirs.start, s.mine.stop),
+        lambda s: s.mine.start,
     ),
     Mutant(
         "keys that come before all on the left are lost",
-        "evermat.engines.embedded.merging",
-        "        keys[both.start : both.start + rest] = right.keys[others][:rest]\n",
-        "",
-        "",
+        merging._merge_in_place,
+        lambda right, others, rest: right.keys[others][:rest],
+        lambda keys, both, rest: keys[both.start : both.start + rest],
     ),
     Mutant(
         "rows that come before all on the left are lost",
-        "evermat.engines.embedded.merging",
-        "        rows[both.start : both.start + rest] = right.rows[others][:rest]\n",
-        "",
-        "",
+        merging._merge_in_place,
+        lambda right, others, rest: right.rows[others][:rest],
+        lambda rows, both, rest: rows[both.start : both.start + rest],
     ),
     Mutant(
         "runs grow beyond their room",
-        "evermat.engines.embedded.merging",
-        "right.keys.size <= left.keys_with_room.size",
-        "right.keys.size <= 1 + left.keys_with_room.size",
-        "",
+        merging.merge_pairs,
+        lambda left: left.keys_with_room.size,
+        lambda left: 1 + left.keys_with_room.size,
     ),
 )
 

@@ -1,5 +1,7 @@
 """Few new rows are put into the last runs of indexes, where there is room."""
 
+# ruff: noqa: N803  mutants speak of classes
+
 from __future__ import annotations
 
 import random
@@ -10,9 +12,11 @@ import pytest
 
 from evermat.engines.embedded import index
 from evermat.engines.embedded.fresh_rows import Numbered, give_rows
+from evermat.engines.embedded.index import Run
 from evermat.engines.embedded.kernels.lookups import find_row, key_of
 from evermat.engines.embedded.relation import Relation
-from mutants import Mutant, fails, plant
+from mutants import Mutant as TextMutant
+from planting import Mutant, fails, plant
 
 Fact = tuple[int, ...]
 
@@ -126,24 +130,22 @@ def test_united_runs_are_told_to_all_who_read_them() -> None:
 MUTANTS = (
     Mutant(
         "a directory of other keys is kept",
-        "evermat.engines.embedded.index",
-        "        self._directory = NO_ROWS\n        self._line = None\n",
-        "        self._line = None\n",
-        "",
+        Run.note_added,
+        lambda NO_ROWS: NO_ROWS,
+        lambda self: self._directory,
     ),
-    Mutant(
+    TextMutant(
         "the index by the second column is forgotten",
-        "evermat.engines.embedded.relation",
+        "embedded.relation",
         "            self._indexes[1, 0].note_added(size, count)",
         "            self._indexes[1, 0].covered = count",
         "",
     ),
     Mutant(
         "how often facts are there is told in another order",
-        "evermat.engines.embedded.relation",
-        "np.int32), counts[:size]",
-        "np.int32), counts[:size][::-1]",
-        "",
+        Relation.append_few,
+        lambda counts, size: counts[:size],
+        lambda counts, size: counts[:size][::-1],
     ),
 )
 

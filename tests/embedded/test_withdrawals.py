@@ -1,5 +1,7 @@
 """Given facts that go where names are equal: compiled code ends like the steps do."""
 
+# ruff: noqa: SLF001, N803  mutants are made in private functions, and speak of classes
+
 from __future__ import annotations
 
 from random import Random
@@ -12,7 +14,8 @@ from equality_scenarios import NAMES, Scenario, TrackedEquality, scenario_of
 from evermat.algebra.abilities import UnequalValuesError
 from evermat.engines.embedded import equality_deletion
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.engines.embedded.equality_deletion import Withdrawals
+from evermat.engines.embedded.equality_component import ComponentWires
+from evermat.engines.embedded.equality_deletion import Withdrawals, _OneWithdrawal
 from evermat.engines.embedded.kernels import (
     equality_deletion as kernels_equality_deletion,
 )
@@ -20,7 +23,8 @@ from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.lang.parser import parse_rules
 from evermat.lang.syntax import TRIPLE
-from mutants import Mutant, fails, plant
+from evermat.maintenance.equality.update import EqualityUpdate
+from planting import Mutant, fails, plant
 from strategies import Update
 
 if TYPE_CHECKING:
@@ -208,66 +212,65 @@ def test_an_error_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) ->
 MUTANTS = (
     Mutant(
         "cliques stay what they were",
-        "evermat.engines.embedded.equality_deletion",
-        "            after.assign(cliques.members(nodes)[1], proved)\n",
-        "",
-        "bf",
+        _OneWithdrawal._mark,
+        lambda after, cliques, nodes, proved: after.assign(
+            cliques.members(nodes)[1], proved
+        ),
+        algorithm="bf",
     ),
     Mutant(
         "names are looked up in the component only",
-        "evermat.engines.embedded.equality_deletion",
-        "            self.wires.look_everywhere(task)\n",
-        "",
-        "bf",
+        _OneWithdrawal._mark,
+        lambda self, task: self.wires.look_everywhere(task),
+        algorithm="bf",
     ),
     Mutant(
         "facts that nothing proves may prove others",
-        "evermat.engines.embedded.equality_deletion",
-        "for seen in (remaining, possible, bits[PROVED])",
-        "for seen in (remaining, possible, possible)",
-        "bf",
+        Withdrawals._table,
+        lambda bits, PROVED: bits[PROVED],
+        lambda possible: possible,
+        algorithm="bf",
     ),
     Mutant(
         "what was deleted still counts where rules go on from it",
-        "evermat.engines.embedded.equality_deletion",
-        'remaining: Code = ("-", MATERIALISED, deleted)',
-        "remaining: Code = deleted",
-        "bf",
+        Withdrawals._table,
+        lambda MATERIALISED, deleted: ("-", MATERIALISED, deleted),
+        lambda deleted: deleted,
+        algorithm="bf",
     ),
     Mutant(
         "nobody asks what facts may follow from",
-        "evermat.engines.embedded.equality_component",
-        "BACKWARD: rules.checking.backward,",
-        "BACKWARD: rules.checking_alone.rederive,",
-        "bf",
+        ComponentWires.__init__,
+        lambda rules: rules.checking.backward,
+        lambda rules: rules.checking_alone.rederive,
+        algorithm="bf",
     ),
     Mutant(
         "derived facts are taken for told ones",
-        "evermat.engines.embedded.equality_component",
-        "derivable = name in rules.derivable.relations",
-        "derivable = False",
-        "bf",
+        ComponentWires._traits,
+        lambda name, rules: name in rules.derivable.relations,
+        lambda: False,
+        algorithm="bf",
     ),
     Mutant(
         "facts that follow from one given fact are overlooked",
-        "evermat.engines.embedded.equality_component",
-        "CHECKING_ALONE: rules.checking_alone.delta,",
-        "CHECKING_ALONE: rules.checking_alone.rederive,",
-        "bf",
+        ComponentWires.__init__,
+        lambda rules: rules.checking_alone.delta,
+        lambda rules: rules.checking_alone.rederive,
+        algorithm="bf",
     ),
     Mutant(
         "facts about cliques that fall apart are overlooked",
-        "evermat.engines.embedded.equality_deletion",
-        "else self._facts(IN_ABOUT)",
-        "else self._facts(IN_GIVEN)",
-        "bf",
+        _OneWithdrawal._found,
+        lambda self, IN_ABOUT: self._facts(IN_ABOUT),
+        lambda self, IN_GIVEN: self._facts(IN_GIVEN),
+        algorithm="bf",
     ),
     Mutant(
         "nobody takes note of implied facts",
-        "evermat.maintenance.equality.update",
-        "        self._change_implied(done.not_implied, done.implied)\n",
-        "",
-        "bf",
+        EqualityUpdate.withdraw,
+        lambda self, done: self._change_implied(done.not_implied, done.implied),
+        algorithm="bf",
     ),
 )
 
