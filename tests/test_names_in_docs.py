@@ -20,7 +20,7 @@ SOURCES = sorted(
     path
     for top in ("src", "tests", "examples")
     for path in PROJECT.glob(f"{top}/**/*.py")
-)
+) + sorted(PROJECT.glob("*.py"))
 PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\n]+)`")

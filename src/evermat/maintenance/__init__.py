@@ -28,8 +28,8 @@ Around them:
 | a whole update             | `driver`, `attempt`, `bookkeeping`, `requests`,  |
 |                            | `limits`                                         |
 | the same with equality     | `equality.update`, `equality.attempt`,           |
-|                            | `equality.rules`, `equality.state`               |
-| updates left to the engine | `whole_updates`                                  |
+|                            | `equality.rules`, `equality.state`,              |
+|                            | `equality.names`                                 |
 | the rules of a program     | `rule_book`, `compiled_rules`, `rule_changes`    |
 
 The search for proofs is in `evermat.explain`. The two drivers, for programs without
