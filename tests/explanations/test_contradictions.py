@@ -80,7 +80,9 @@ UnequalValuesError [EM606]: the facts are contradictory: 30 and 31 would be equa
         - twin("jo", "joe")   given
         - age("joe", 31)   given
  = reason: names can be equal, two different values never are
- = help: correct the facts or the rules that make them equal"""
+ = help: correct the facts or the rules that make them equal; numbers that identify \
+things must be names: strings (`frame['id'].astype(str)`, or `@declare p(id: string) \
+.` for a file), or IRIs where there are triples"""
     )
     assert set(kb.facts("age")) == {
         (name, age) for name, age in [("ann", 30), ("anna", 30), ("joe", 31)]

@@ -79,9 +79,8 @@ def _advice(left: Constant, right: Constant) -> str:
         return "correct the facts or the rules that make them equal"
     return (
         "correct the facts or the rules that make them equal; numbers that identify "
-        "things must be names: strings, as in `str(7)` or `frame['id'].astype(str)`, "
-        "or IRIs, as in `IRI('http://example.org/7')`, which triples need; for a file, "
-        "declare the column as a string: `@declare person(id: string) .`"
+        "things must be names: strings (`frame['id'].astype(str)`, or `@declare p(id: "
+        "string) .` for a file), or IRIs where there are triples"
     )
 
 
