@@ -123,12 +123,16 @@ def maintain(task: Task) -> None:
 
 def _maintained(task: Task, folder: str) -> Iterator[Record]:
     from evermat.api import KnowledgeBase  # noqa: PLC0415  counted as set-up
+    from evermat.maintenance.algorithms import INCREMENTAL  # noqa: PLC0415  likewise
 
     problem = open_problem(Path(folder))
     # Drawing a sample passes over as much memory as there are facts, and an update
     # after it would find nothing in the caches of the processor.
     samples = list(_updates(task, problem))
-    base = KnowledgeBase(problem.rules, modules=False)
+    algorithm = INCREMENTAL.get(task["algorithm"])
+    # As users get it; algorithms that read no counts are measured without them.
+    counters = algorithm is None or algorithm.needs_counters
+    base = KnowledgeBase(problem.rules, counters=counters)
     begin = perf_counter()
     base.load(problem.facts)
     seconds = perf_counter() - begin
