@@ -33,14 +33,14 @@ MUTANTS = (
     ),
     TextMutant(
         "a spare is taken for a copy of something else",
-        "embedded.clique_arrays",
+        "evermat.engines.embedded.clique_arrays",
         "            else:\n                continue\n",
         "            else:\n                places = self.touched\n",
         "bf",
     ),
     TextMutant(
         "arrays become a spare while somebody reads them",
-        "embedded.representatives",
+        "evermat.engines.embedded.representatives",
         "            self._held = self._held.twin(size)\n",
         "            self._held.spares.append(self._held.arrays)\n"
         "            self._held = self._held.twin(size)\n",
@@ -48,7 +48,7 @@ MUTANTS = (
     ),
     TextMutant(
         "a blank spare keeps what was equal",
-        "embedded.clique_arrays",
+        "evermat.engines.embedded.clique_arrays",
         "        kernels_cliques.copy_places(\n",
         "        if other.links.size: kernels_cliques.copy_places(\n",
         "bf",

@@ -121,7 +121,7 @@ def test_edge_more_facts_are_found_than_there_was_room_for() -> None:
 MUTANTS = (
     TextMutant(
         "facts without a row are taken to stand for themselves",
-        "embedded.images",
+        "evermat.engines.embedded.small_rewriting",
         "        if count == UNKNOWN:\n            return None\n",
         "        if count == UNKNOWN:\n            return facts\n",
         "bf",

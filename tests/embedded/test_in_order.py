@@ -183,7 +183,7 @@ MUTANTS = (
     ),
     TextMutant(
         "what was counted early is forgotten when order is lost",
-        "embedded.heads",
+        "evermat.engines.embedded.heads",
         "        if heads.counted:\n",
         "        if not heads.counted:\n",
         "",
@@ -196,7 +196,7 @@ MUTANTS = (
     ),
     TextMutant(
         "new rows have the status of rows before them",
-        "embedded.relation",
+        "evermat.engines.embedded.relation",
         "            status[mine] = 0\n",
         "            status[mine] = 1\n",
         "",

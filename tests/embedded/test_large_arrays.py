@@ -164,7 +164,7 @@ MUTANTS = (
     ),
     TextMutant(
         "memory is kept while a part of an array is in use",
-        "embedded.large_arrays",
+        "evermat.engines.embedded.large_arrays",
         "weakref.finalize(array, kept.keep, memory).atexit = False",
         "kept.keep(memory)",
         "",

@@ -136,7 +136,7 @@ MUTANTS = (
     ),
     TextMutant(
         "the index by the second column is forgotten",
-        "embedded.relation",
+        "evermat.engines.embedded.relation",
         "            self._indexes[1, 0].note_added(size, count)",
         "            self._indexes[1, 0].covered = count",
         "",

@@ -16,21 +16,21 @@ EXAMPLES = 50
 MUTANTS = (
     Mutant(
         "names stay those of a clique that fell apart",
-        "equality_update",
+        "evermat.maintenance.equality.update",
         "run.delete(engine.settle(old - new))",
         "pass",
         "bf",
     ),
     Mutant(
         "names of a clique that grew are forgotten",
-        "equality_update",
+        "evermat.maintenance.equality.update",
         "run.add(engine.settle(new - old))",
         "pass",
         "bf",
     ),
     Mutant(
         "all names of a clique are taken for those that moved",
-        "equality_names",
+        "evermat.maintenance.equality.names",
         "Views(moved, moved, pairs)",
         "Views(pairs, pairs, pairs)",
         "bf",
@@ -72,14 +72,14 @@ MUTANTS = (
     ),
     Mutant(
         "equal names are read by rules that equality depends on",
-        "equality_update",
+        "evermat.maintenance.equality.update",
         "        if not watching:\n",
         "        if True:\n",
         "bf",
     ),
     Mutant(
         "the first name that is met represents the others",
-        "reference.representatives",
+        "evermat.engines.reference.representatives",
         "winner, loser = sorted((left, right), key=order)",
         "winner, loser = right, left",
         "bf",
