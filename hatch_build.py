@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -26,6 +27,7 @@ class KernelHook(BuildHookInterface):  # type: ignore[misc,unused-ignore]
     """Compiles all kernels for the processors that most machines have."""
 
     PLUGIN_NAME = "custom"
+    _folder = ""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the image to a wheel, and say for which platform it then is."""
@@ -39,12 +41,22 @@ class KernelHook(BuildHookInterface):  # type: ignore[misc,unused-ignore]
             compile_for_installation,
         )
 
-        folder = Path(tempfile.mkdtemp(prefix="evermat-wheel-"))
-        file = folder / f"{BASELINE}.image"
+        self._folder = tempfile.mkdtemp(prefix="evermat-wheel-")
+        file = Path(self._folder) / f"{BASELINE}.image"
         compile_for_installation(file)
         build_data["force_include"][str(file)] = f"{TARGET}/{file.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{_platform()}"
+
+    def finalize(
+        self,
+        version: str,  # noqa: ARG002  the interface has it
+        build_data: dict[str, Any],  # noqa: ARG002
+        artifact_path: str,  # noqa: ARG002
+    ) -> None:
+        """Remove what the wheel has a copy of."""
+        if self._folder:
+            shutil.rmtree(self._folder)
 
 
 def _is_supported() -> bool:
