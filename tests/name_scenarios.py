@@ -206,8 +206,8 @@ def answers_of(query: str, model: set[Fact]) -> set[tuple[Constant, ...]]:
         names.update(dict.fromkeys(v.name for v in found if v.name != ANONYMOUS))
     rule = Rule((Atom("answer", tuple(map(Variable, names))),), body)
     (plain,) = oracle.distinct([rule])
-    found = oracle.instances(plain, model, model, limit=10_000_000)
-    return {each.head[1] for each in found}
+    answers = oracle.instances(plain, model, model, limit=10_000_000)
+    return {each.head[1] for each in answers}
 
 
 def has_equal_texts(model: set[Fact]) -> bool:
