@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 import evermat
+from closure_scenarios import closure_scenario
+from evermat.engines import make_engine
+from evermat.maintenance import modular_materialise
+from tracked import Tracked
 
 RULES = """
     r(?x, ?z) :- r(?x, ?y), r(?y, ?z) .
@@ -57,3 +63,16 @@ def test_auto_keeps_to_dred_where_much_is_in_doubt(engine_name: str) -> None:
     kb.load({"e": edges[:20], "s": edges[20:]})
     for edge in edges[:3]:
         assert kb.update(delete={"e": [edge]}).report.algorithm != "bf-c"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_closures_that_are_left_to_their_rules_stay_right(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modular_materialise, "LEAST_FACTS", 0)
+    algorithm = ("dred-c", "bf-c", "bf", "auto", "remat")[seed % 5]
+    story = closure_scenario(7000 + 3 * seed, change_rules=True)
+    tracked = Tracked(make_engine("embedded"), modules=True)
+    tracked.load(story.rules, story.facts)
+    for update in story.updates:
+        tracked.apply(update, algorithm)

@@ -22,6 +22,7 @@ from evermat.bench.generators.closures import (
     organisations,
 )
 from evermat.bench.generators.graphs import nonlinear_closure
+from evermat.bench.generators.terminologies import terminology
 from evermat.bench.plans import Options, say
 from evermat.bench.processes import Status, measure
 from evermat.bench.report import Table, count_text, ratio_text, seconds_text, verdict
@@ -103,6 +104,10 @@ def _organisations(scale: float) -> Problem:
     return organisations(max(100, round(20_000 * scale)))
 
 
+def _classification(scale: float) -> Problem:
+    return terminology(max(100, round(150_000 * scale)))
+
+
 TIMES_MATERIALISING = {
     "small deletion": "0.5×",
     "small insertion": "0.3×",
@@ -167,6 +172,15 @@ WORKLOADS = (
         source="same_town",
         small=20,
         gains={"materialise": 5, "small deletion": 50},
+    ),
+    Workload(
+        name="classification",
+        title="terminology, classified by the rules of EL",
+        make=_classification,
+        closure="sub",
+        source="told",
+        small=1,
+        gains={"materialise": 0.9},
     ),
 )
 

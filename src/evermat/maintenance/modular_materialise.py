@@ -8,16 +8,16 @@ that are closed. Without counters, closures serve to materialise only: what foll
 a closure's rules is the closure of all its facts, derived ones included, so that it
 need not be known which of them are external. Other modules are not used then.
 
-A module is one way to run its rules. Where other recursive rules feed a closure round
-after round, its module compares the closures of all rounds, while the rules only match
-what is new: `_costs_less_by_rules` weighs them, and `_by_rules` goes on without.
+A module is one way to run its rules. Where other recursive rules feed a closure, its
+module compares the closures of all rounds, while the rules only match what is new:
+`_cost_less_by_rules` weighs them, and `_by_rules` does without modules.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.algebra.abilities import can_divide
+from evermat.algebra.abilities import can_divide, has_fixpoints
 from evermat.algebra.compile import compile_rules, derive, derive_counts
 from evermat.maintenance.closures import ClosureModule
 from evermat.maintenance.modules import Stage, from_others
@@ -38,16 +38,13 @@ if TYPE_CHECKING:
     """What each module derives, with facts new to it, or from all there are."""
 
 
-ROUNDS = 3
-"""A closure that is fed in so many rounds is taken to be fed in all."""
-
 LEAST_FACTS = 10_000
 """Closures of fewer facts are closed in no time, however often."""
 
 SAMPLE = 256
 """Facts for which instances are matched to estimate how many there are."""
 
-MOST_INSTANCES = 32
+MOST_INSTANCES = 128
 """With more instances for each new fact, closures are not left to their rules."""
 
 
@@ -144,8 +141,12 @@ def _take_turns(
     facts = engine.materialised
     once, again = engine.nonrecursive_counts, engine.recursive_counts
     growth.extend(engine.settle(apply(stratum.nonrecursive.full, once, None) - facts))
-    others = engine.settle(apply(stratum.recursive.full, again, None) - facts)
     own = [engine.settle(new - facts) for new in follow(stratum, None)]
+    if unfit is not None and _cost_less_by_rules(engine, stratum, own):
+        unfit.update(module.closure for module in _fed_closures(stratum))
+        _by_rules(engine, stratum, growth, apply)
+        return growth.finish()
+    others = engine.settle(apply(stratum.recursive.full, again, None) - facts)
     while True:
         delta = _union(engine, [others, *own])
         if delta.is_empty():
@@ -153,12 +154,6 @@ def _take_turns(
         growth.extend(delta)
         # Facts that a module derived itself lead it nowhere new.
         inputs = from_others(engine, others, own)
-        if unfit is not None and growth.report.rounds > ROUNDS:
-            closures = _closures(stratum)
-            if _costs_less_by_rules(engine, stratum, closures, inputs, delta):
-                unfit.update(module.closure for module in closures)
-                _by_rules(engine, stratum, growth, apply, delta)
-                return growth.finish()
         own = [engine.settle(new - facts) for new in follow(stratum, inputs)]
         others = engine.no_facts()
         if stratum.recursive.rules:
@@ -166,65 +161,57 @@ def _take_turns(
             others = engine.settle(new - facts)
 
 
-def _closures(stratum: ModularPlan) -> list[ClosureModule]:
-    """The modules of a stratum if all are closures, else none."""
-    closures = [m for m in stratum.modules if isinstance(m, ClosureModule)]
+def _fed_closures(stratum: ModularPlan) -> list[ClosureModule]:
+    """The modules of a stratum if all are closures that other rules feed, else none."""
+    closures = [
+        module
+        for module in stratum.modules
+        if isinstance(module, ClosureModule)
+        and any(
+            module.found.form.may_be(rule.heads[0]) for rule in stratum.recursive.rules
+        )
+    ]
     return closures if len(closures) == len(stratum.modules) else []
 
 
-def _costs_less_by_rules(
-    engine: Engine,
-    stratum: ModularPlan,
-    closures: list[ClosureModule],
-    inputs: list[SettledFacts],
-    delta: SettledFacts,
+def _cost_less_by_rules(
+    engine: Engine, stratum: ModularPlan, own: list[SettledFacts]
 ) -> bool:
-    """Whether to match the rules of closures is less work than to close once more.
+    """Whether matching the rules of closures is less work than closing again and again.
 
-    Instances are estimated from a sample of the facts that came last.
+    Instances are estimated from a sample of what the closures derive at first.
     """
-    is_fed = any(
-        module.closure.pattern.relation in each.relations()
-        for module, each in zip(closures, inputs, strict=False)
-    )
-    if not is_fed or not can_divide(engine):
+    closures = _fed_closures(stratum)
+    known = sum(new.size() for new in own)
+    if not closures or known < LEAST_FACTS or not can_divide(engine):
         return False
-    facts = engine.materialised
-    known = sum(
-        engine.size(facts, module.closure.pattern.relation) for module in closures
-    )
-    if known < LEAST_FACTS:
-        return False
-    sample = engine.part(delta, max(1, delta.size() // SAMPLE))
+    derived = _union(engine, own)
+    facts = engine.materialised | derived
+    sample = engine.part(derived, max(1, known // SAMPLE))
     rules = compile_rules(_rules_of(closures), stratum.recursive.is_local)
     before = engine.matches
     derive(engine, rules.delta, positive=facts, negative=facts, delta_positive=sample)
     instances = engine.matches - before
-    # Of the two atoms of a rule that both are recursive, each is matched once.
+    # A fact that both atoms of a rule can match is matched by each of them.
     return instances <= 2 * MOST_INSTANCES * sample.size()
 
 
 def _by_rules(
-    engine: Engine,
-    stratum: ModularPlan,
-    growth: Growth,
-    apply: Apply,
-    delta: SettledFacts,
+    engine: Engine, stratum: ModularPlan, growth: Growth, apply: Apply
 ) -> None:
-    """Go on without modules: count all instances of their rules, then match the rest.
-
-    Facts of the last round are known, and ordinary rules have not been applied to them.
-    """
+    """Materialise without modules, when the nonrecursive rules have been applied."""
     facts, again = engine.materialised, engine.recursive_counts
-    is_local = stratum.recursive.is_local
-    taken = _rules_of(_closures(stratum))
-    new = apply(compile_rules(taken, is_local).full, again, None)
-    parts = [engine.settle(new - facts)]
-    if stratum.recursive.rules:
-        new = apply(stratum.recursive.delta, again, delta)
-        parts.append(engine.settle(new - facts))
-    rules = compile_rules((*stratum.recursive.rules, *taken), is_local)
-    delta = _union(engine, parts)
+    taken = _rules_of(_fed_closures(stratum))
+    rules = compile_rules(
+        (*stratum.recursive.rules, *taken), stratum.recursive.is_local
+    )
+    found = engine.fixpoint(rules.full) if has_fixpoints(engine) else None
+    if found is not None:
+        counts, new = found
+        again.add(counts)
+        growth.extend(new)
+        return
+    delta = engine.settle(apply(rules.full, again, None) - facts)
     while not delta.is_empty():
         growth.extend(delta)
         delta = engine.settle(apply(rules.delta, again, delta) - facts)
