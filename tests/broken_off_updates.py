@@ -224,6 +224,8 @@ class Trial:
         except (KeyboardInterrupt, MemoryError) as error:
             came = True
             self.ends[type(error).__name__] += 1
+        else:
+            self.ends["finished"] += 1
         self._look(what)
         return came
 
@@ -379,6 +381,8 @@ def main() -> None:
     parser.add_argument("--spark", action="store_true", help="on Spark")
     options = parser.parse_args()
     random.seed(options.seed)
+    # A shell has processes in the background ignore the signal, and Python heeds that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     every = spark_scenarios() if options.spark else scenarios()
     chosen = [each for each in every if options.only in each.name]
     modes = options.mode or ["lines", "moments", "memory"]
@@ -393,6 +397,8 @@ def main() -> None:
                     done = play_moments(trial, share)
                 else:
                     done = play_lines(trial, share, memory=mode == "memory")
+            if mode == "lines" and not trial.ends["KeyboardInterrupt"]:
+                raise WrongError(f"{scenario.name}: no signal was answered")
             total += done
             seconds = time.perf_counter() - start
             ends = ", ".join(f"{end} {n}" for end, n in sorted(trial.ends.items()))
