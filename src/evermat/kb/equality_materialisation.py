@@ -183,6 +183,17 @@ class EqualityMaterialisation(Driver[EqualityEngine]):
         self.representatives.take_up(cliques)
         self._history = _history_of(self.engine)
 
+    def lacks_names(self) -> bool:
+        """Whether rules read the names of cliques, and none of them is stored.
+
+        So it is in states of versions whose built-ins read representatives only.
+        """
+        program = self._program
+        if not program.reads_names(program.rule_set):
+            return False
+        stored = self.engine.statistics().get(NAME, {"facts": 0})["facts"]
+        return not stored and self.representatives.cliques().num_rows > 0
+
     # -- how they are made
 
     def _carry_out(self, request: Request, algorithm: str, *, dry: bool) -> Outcome:

@@ -312,6 +312,12 @@ class Keeper:
         self.prefixes = program.prefixes
         sizes = self.reader.sizes().values()
         self._is_empty = not any(each["given"] for each in sizes)
+        kept = self._materialisation
+        if isinstance(kept, EqualityMaterialisation) and kept.lacks_names():
+            if persistence.state.is_read_only:
+                kept.rematerialise()
+            else:
+                self.rematerialise()
         if rules is not None:
             request = persistence.difference(listed(rules), self.rules, self.prefixes)
             if request is not None:

@@ -160,6 +160,11 @@ class LakeState:
 
     # ---------------------------------------------------------------------- writing
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether this is an old version."""
+        return self._is_old
+
     def require_writable(self) -> None:
         """Refuse to change an old version."""
         if self._is_old:
