@@ -132,10 +132,10 @@ MUTANTS = (
     ),
     Mutant(
         "rules whose constants were merged before are not applied again",
-        "evermat.maintenance.equality.rules",
-        "if rule in self._component and old.get(rule, rule) != new.get(rule, rule)",
-        "if rule in self._component and rule not in old",
-        "bf",
+        rules.NormalRules.changed_since,
+        lambda old, new, rule: old.get(rule, rule) != new.get(rule, rule),
+        lambda old, rule: rule not in old,
+        algorithm="bf",
     ),
     Mutant(
         "other rules do not see that constants in them have changed",

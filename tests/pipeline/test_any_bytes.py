@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from evermat.pipeline import files, triples
 from evermat.pipeline.intake import LocalIntake
 from evermat.pipeline.problems import SourceError
+from evermat.rdf import lines as lines_of_rdf
 from pipelines import configured
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SOURCES = {
     "csv": 'predicate = "p"\nheader = false\ncolumns = { a = "string", b = "integer" }',
@@ -43,7 +41,7 @@ def lines(form: str) -> st.SearchStrategy[list[bytes]]:
     return st.lists(st.one_of(st.sampled_from(GOOD[form]), odd), max_size=8)
 
 
-def taken(form: str, text: bytes, size: int) -> tuple[object, ...]:
+def taken(form: str, text: bytes, size: int) -> tuple[Any, ...]:
     """Facts, rejected rows and the number of rows, read in splits of a size."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -96,9 +94,9 @@ def test_a_first_line_that_is_too_long_to_name_columns(tmp_path: Path) -> None:
 def test_many_wrong_lines_are_read_in_linear_time(form: str) -> None:
     text = b"\n".join([*GOOD[form] * 100, b"<http://e/a> <http://e/p> ."] * 20)
     sizes: list[int] = []
-    columns_of_lines = triples.columns_of_lines
+    columns_of_lines = lines_of_rdf.columns_of_lines
 
-    def counted(lines: pa.Array, first: int | None) -> list[pa.Array]:
+    def counted(lines: Any, first: int | None) -> list[Any]:
         sizes.append(len(lines))
         return columns_of_lines(lines, first)
 

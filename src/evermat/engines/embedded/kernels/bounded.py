@@ -73,7 +73,7 @@ def _node_of(one: int, ids: Ids, slots: Rows) -> int:
     slot = _first_slot(one, mask)
     while slots[slot] >= 0 and ids[slots[slot]] != one:
         slot = (slot + 1) & mask
-    return slots[slot]  # type: ignore[no-any-return]
+    return slots[slot]
 
 
 @kernel("void(uint32[::1], uint32[::1], int32[::1], int32[::1])")
@@ -100,7 +100,7 @@ def _require_node(one: int, ids: Ids, slots: Rows, sizes: Places) -> int:
     slot = _first_slot(one, mask)
     while slots[slot] >= 0:
         if ids[slots[slot]] == one:
-            return slots[slot]  # type: ignore[no-any-return]
+            return slots[slot]
         slot = (slot + 1) & mask
     node = np.int32(sizes[0])
     slots[slot] = node
