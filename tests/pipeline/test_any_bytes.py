@@ -110,5 +110,5 @@ def test_many_wrong_lines_are_read_in_linear_time(form: str) -> None:
 def test_labels_of_blank_nodes_have_all_signs_of_the_standard(label: str) -> None:
     text = f"_:{label} <http://e/p> _:{label} .".encode()
     facts, wrong, _ = taken("nt", text, 1 << 20)
-    assert len(list(facts)) == 1  # type: ignore[call-overload]
+    assert len(list(facts)) == 1
     assert not wrong
