@@ -67,10 +67,15 @@ def _united(sets: Sets, one: int, other: int) -> Sets:
     return tuple(both if at in both else clique for at, clique in enumerate(sets))
 
 
+def _first(clique: frozenset[int]) -> int:
+    """The one whose name comes first: `n10` is before `n2`."""
+    return min(clique, key=str)
+
+
 def _agree(cliques: Cliques, sets: Sets) -> None:
     every = np.arange(NAMES, dtype=np.uint32)
-    assert cliques.map(every).tolist() == [min(clique) for clique in sets]
-    for one in {min(clique) for clique in sets}:
+    assert cliques.map(every).tolist() == [_first(clique) for clique in sets]
+    for one in {_first(clique) for clique in sets}:
         sizes, members = cliques.members(np.array([one], np.uint32))
         assert sizes.tolist() == [len(sets[one])]
         assert sorted(members.tolist()) == sorted(sets[one])

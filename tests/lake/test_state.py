@@ -117,8 +117,7 @@ def test_materialising_again_changes_no_fact(tmp_path: Path, engine_name: str) -
     kb.insert("edge", EDGES)
     before = contents(kb)
     kb.materialise()
-    assert kb.version == 3
-    assert list(lake.changes(tmp_path, since=2)) == []
+    assert kb.version == 2
     assert contents(opened(tmp_path, engine_name)) == before
 
 

@@ -228,6 +228,7 @@ class LakeState:
         new += self._written_cliques(entry.cliques)
         program = self._next_program(entry.rules)
         if not new and program == self.program and self._batch is None:
+            table.require_unchanged()
             return  # new constants wait for facts that mention them
         add += new
         terms = self._dictionary.unsaved_terms()

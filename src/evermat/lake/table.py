@@ -245,7 +245,7 @@ class StateTable:
         if width <= self.width:
             return
         with step(f"widen the state at `{self.place}`"):
-            self._require_unchanged()
+            self.require_unchanged()
             known = {field.name for field in self.delta.schema().fields}
             wide = Schema.from_arrow(schema(width)).fields
             new = [field for field in wide if field.name not in known]
@@ -288,7 +288,7 @@ class StateTable:
         files = {path: file for path, file in self._files.items() if path not in gone}
         files.update({file.path: file for file in add})
         with step(f"commit to the state at `{self.place}`"):
-            self._require_unchanged()
+            self.require_unchanged()
             contents = replace(
                 self._contents,
                 number=self._number + 1,
@@ -314,7 +314,7 @@ class StateTable:
             oldest: the oldest version whose files stay.
         """
         with step(f"commit to the state at `{self.place}`"):
-            self._require_unchanged()
+            self.require_unchanged()
             files = {path: self._digested(file) for path, file in self._files.items()}
             self._append(replace(self._contents, oldest=oldest, files=files), [], [])
 
@@ -377,7 +377,7 @@ class StateTable:
         self._number = self._committed
         self.is_ahead = False
 
-    def _require_unchanged(self) -> None:
+    def require_unchanged(self) -> None:
         """Refuse if another writer has come in between; tidying up is fine."""
         self._refresh()
         found = self.delta.transaction_version(WRITER) or 0

@@ -15,7 +15,8 @@ Where to look, from the outside inwards:
 | what rules derive, put in rows | `heads`, `in_order`, `wide`, `sorting`, `merging`,  |
 |                                | `fresh_rows`                                        |
 | small rounds in one call       | `small_batch`, `bytecode`, `proving`                |
-| small fixpoints in one call    | `saturation`, `backward`, `triggers`, `fact_keys`   |
+| small fixpoints in one call    | `saturation`, `backward`, `triggers`, `fact_keys`,  |
+|                                | `recent`                                            |
 | closures as graphs             | `closure_graphs`, `closure_pairs`,                  |
 |                                | `closure_comparison`, `closure_snapshots`           |
 | graphs that stay, searches     | `closure_indexes`, `closure_index`,                 |

@@ -35,6 +35,7 @@ from evermat.engines.embedded.kernels.changes import MATCHES, STATE_SIZE, mark_k
 from evermat.engines.embedded.kernels.fixpoint import LISTS, NUMBER_LISTS
 from evermat.engines.embedded.kernels.instructions import MOST_STEPS
 from evermat.engines.embedded.plan import Probe, Test
+from evermat.engines.embedded.recent import Recent
 from evermat.engines.embedded.triggers import Triggers
 from evermat.engines.embedded.view_masks import mark_visible
 from evermat.runtime.interrupts import check as check_interrupts
@@ -65,9 +66,6 @@ PAUSE_AFTER = 1 << 18
 SHALLOW = 64
 DEEPEST = 1 << 17
 """How many frames there is room for at first, and at most."""
-
-MOST_KNOWN = 1 << 10
-"""How many sets of rules are remembered."""
 
 _NO_RULES = -1
 
@@ -192,8 +190,12 @@ class Prover:
     def __init__(self, engine: EmbeddedEngine) -> None:
         self._engine = engine
         self._room: Room | None = None
-        self._rules: dict[tuple[QuerySet, QuerySet | None], SearchedRules] = {}
+        self._rules: Recent[tuple[QuerySet, QuerySet | None], SearchedRules] = Recent()
         self._tables: dict[tuple[object, ...], Flags] = {}
+
+    def end(self) -> None:
+        """An update is over."""
+        self._rules.note_update()
 
     def forget(self) -> None:
         """Look at rules anew: relations may be others, or no more."""
@@ -255,8 +257,6 @@ class Prover:
         key = rules.delta, own
         known = self._rules.get(key)
         if known is None or not known.triggers.is_apt():
-            if len(self._rules) >= MOST_KNOWN:
-                self._rules.clear()
             known = self._rules[key] = SearchedRules(self._engine, search, own)
         return known
 

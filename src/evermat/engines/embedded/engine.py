@@ -476,6 +476,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def _end(self) -> None:
         self._saturator.end()
+        self._prover.end()
         self.store.sets.release_all()
         for counter in self.store.counters:
             counter.forget()

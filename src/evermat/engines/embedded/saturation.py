@@ -50,6 +50,7 @@ from evermat.engines.embedded.kernels.fixpoint import (
     TOO_LARGE,
     saturate,
 )
+from evermat.engines.embedded.recent import Recent
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
 from evermat.engines.embedded.settled import RowCounts, Settled
 from evermat.engines.embedded.triggers import Triggers
@@ -91,9 +92,6 @@ MOST_ROWS = 1 << 17
 
 PAUSE_AFTER = 1 << 20
 """After so many matches a call returns, so that it can be interrupted."""
-
-MOST_KNOWN = 1 << 10
-"""How many sets of rules are remembered."""
 
 _HALF = np.uint64(32)
 
@@ -215,14 +213,16 @@ class Saturator:
     def __init__(self, engine: EmbeddedEngine) -> None:
         self._engine = engine
         self._room = Room()
-        self._triggers: dict[CountedRules | None, Triggers] = {}
-        self._forms: dict[tuple[object, ...], Form] = {}
+        self._triggers: Recent[CountedRules | None, Triggers] = Recent()
+        self._forms: Recent[tuple[object, ...], Form] = Recent()
         self._tables: dict[tuple[object, ...], Flags] = {}
         self._known_codes: dict[Facts, Code | None] = {}
 
     def end(self) -> None:
         """Forget views: growing sets give their status bits back."""
         self._known_codes.clear()
+        self._triggers.note_update()
+        self._forms.note_update()
 
     def forget(self) -> None:
         """Look at rules anew: relations may be others, or no more."""
@@ -298,8 +298,6 @@ class Saturator:
         first: list[CountedRules],
         codes: Sequence[Code],
     ) -> Form:
-        if len(self._forms) >= MOST_KNOWN:
-            self._forms.clear()
         step = None
         if task.step is not None:
             step = task.step.queries, _which(task.step.counters)
@@ -331,8 +329,6 @@ class Saturator:
         key = every[-1] if every else None
         known = self._triggers.get(key)
         if known is None or not known.is_apt():
-            if len(self._triggers) >= MOST_KNOWN:
-                self._triggers.clear()
             known = self._triggers[key] = Triggers(self._engine.plans, step)
         for each in every:
             known.add_rules(each)
