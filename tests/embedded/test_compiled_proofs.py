@@ -155,7 +155,6 @@ def test_as_in_steps_and_from_scratch(seed: int, *, counters: bool) -> None:
         ("MOST_BATCH", 1, False),
         ("PAUSE_AFTER", 1, True),
         ("SHALLOW", 2, True),
-        ("MOST_KNOWN", 1, True),
     ],
 )
 def test_limits_change_nothing_but_the_path(

@@ -208,7 +208,6 @@ def play_late_rules(seed: int) -> None:
         *[("MOST_SEEDS", value, False) for value in (0, 2, 4)],
         *[("PAUSE_AFTER", value, True) for value in (1, 5)],
         ("MOST_CHUNKS", 3, True),
-        ("MOST_KNOWN", 1, True),
     ],
 )
 def test_limits_change_nothing_but_the_path(
