@@ -87,6 +87,7 @@ def test_dying_at_any_moment_leaves_a_whole_version(tmp_path: Path, rules: str) 
     assert last > 1
 
 
+@pytest.mark.slow  # starts Spark for each of the places at which it dies
 @pytest.mark.spark
 @pytest.mark.parametrize("rules", RULES, ids=["plain", "merging"])
 def test_a_driver_that_dies_leaves_a_whole_version(

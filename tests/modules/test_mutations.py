@@ -146,13 +146,6 @@ MUTANTS = (
         algorithm="dred-c",
     ),
     Mutant(
-        "changed edges are searched back from at the wrong end",
-        closure_search.Search._starts,
-        lambda edges, seeds: ([edges[0]], [edges[1], seeds[1]]),
-        lambda edges, seeds: ([edges[1]], [edges[1], seeds[1]]),
-        algorithm="dred-c",
-    ),
-    Mutant(
         "changes of held closures are not reported",
         lazy_closures.capture,
         lambda was, now, changes, _reads: (
