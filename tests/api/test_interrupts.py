@@ -171,14 +171,10 @@ def test_other_threads_are_left_alone() -> None:
     def work() -> None:
         ends.append(kb.insert("edge", [(n, n + 1) for n in range(50)]))
 
-    def wait(thread: threading.Thread) -> None:
-        while thread.is_alive():
-            interrupt(None)
-
     thread = threading.Thread(target=work)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        wait(thread)
+        interrupt(None)
     thread.join()
     assert [type(end) for end in ends] == [evermat.Change]
     assert kb.count("edge") == 50
