@@ -79,6 +79,16 @@ format: $(READY) ## put the code into form
 bench: $(WARM) ## measure (BENCH=materialise|maintain, ARGS=…)
 	@$(BIN)/evermat bench $(BENCH) $(ARGS)
 
+.PHONY: site
+site: $(READY) ## build the documentation into out/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo out/site/index.html
+
+.PHONY: pictures
+pictures: $(READY) ## make the pictures of the console anew (needs Chromium)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group browser
+	@EVERMAT_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/server/test_console.py $(ARGS)
+
 .PHONY: fuzz
 fuzz: $(WARM) ## random programs and updates for SECONDS=60; failing cases are saved
 	@$(BIN)/python tests/fuzz.py --seconds $(SECONDS) $(ARGS)
@@ -110,7 +120,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e ".[bench,lake,pandas,polars]" --group dev
+		-e ".[bench,lake,pandas,polars,server]" --group dev
 	@touch $@
 
 $(SPARK): $(READY)

@@ -18,6 +18,7 @@ the two. Nothing else is right, and a process that ends is not either.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import signal
 import sys
@@ -29,15 +30,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import evermat
-from evermat.kb.locking import TornError
+from evermat.kb.transaction import TornError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
+    from types import CodeType, FrameType
 
 PACKAGE = str(Path(evermat.__file__).parent)
 
-GUARDS = ("interrupts.py", "kb/locking.py", "out_of_memory.py", "errors.py", "api.py")
+GUARDS = (
+    "interrupts.py",
+    "kb/transaction.py",
+    "out_of_memory.py",
+    "errors.py",
+    "api.py",
+)
 """Files whose lines do not lack memory: they need none, or tell of the lack."""
 
 Contents = dict[str, Any]
@@ -60,6 +67,14 @@ PEOPLE = """
     knows(?x, ?z) :- knows(?x, ?y), knows(?y, ?z) .
     liked(?y) :- knows(?x, ?y), not shy(?y) .
 """
+TOTALS = (
+    CLOSURE
+    + """
+    degree(?x, ?n) :- edge(?x, _), ?n = count{ ?y : reach(?x, ?y) } .
+    total(?n) :- ?n = sum{ ?k, ?x : edge(?x, ?k), not reach(?k, ?x) } .
+    largest(?n) :- ?n = max{ ?d : degree(_, ?d) } .
+"""
+)
 KEYS: Data = {
     "key": [("a", "k1"), ("b", "k1"), ("c", "k2"), ("d", "k2"), ("e", "k3")],
     "knows": [("a", "c"), ("c", "e"), ("d", "a")],
@@ -139,22 +154,24 @@ def scenarios() -> Iterator[Scenario]:
             name, CLOSURE, EDGES, **_CHANGE, settings=bare, algorithm=algorithm
         )
     yield Scenario("embedded rules", CLOSURE, EDGES, **_CHANGE, add_rules=_RULE)
+    yield Scenario("embedded aggregates", TOTALS, EDGES, **_CHANGE)
     yield Scenario("embedded equality", PEOPLE, KEYS, **_PEOPLE)
     yield Scenario("embedded state", CLOSURE, EDGES, **_CHANGE, has_state=True)
     yield Scenario("equality state", PEOPLE, KEYS, **_PEOPLE, has_state=True)
     slow = {"engine": "reference"}
     yield Scenario("reference", CLOSURE, EDGES, **_CHANGE, settings=slow)
+    yield Scenario("reference aggregates", TOTALS, EDGES, **_CHANGE, settings=slow)
     yield Scenario("reference equality", PEOPLE, KEYS, **_PEOPLE, settings=slow)
 
 
 def spark_scenarios() -> Iterator[Scenario]:
     """The same on Spark, where an update takes a second or more."""
-    for limit, place in (("5000000", "gathered"), ("0", "spread")):
+    for limit, place in (("5000000", "driver"), ("0", "distributed")):
         settings = {"engine": "spark", "spark": spark_session(limit)}
         yield Scenario(f"spark {place}", CLOSURE, EDGES, **_CHANGE, settings=settings)
 
 
-def spark_session(gathered: str) -> Any:
+def spark_session(driver_facts: str) -> Any:
     """A session that keeps so many facts on the driver."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  not everybody has it
 
@@ -162,7 +179,7 @@ def spark_session(gathered: str) -> Any:
     builder = builder.config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "2")
     session = builder.getOrCreate().newSession()
-    session.conf.set("spark.evermat.gathered", gathered)
+    session.conf.set("spark.evermat.driver_facts", driver_facts)
     return session
 
 
@@ -256,7 +273,7 @@ class Trial:
 
 
 def at_line(
-    number: int, act: Callable[[FrameType], None], is_ours: Callable[[str], bool]
+    number: int, act: Callable[[FrameType], None], is_ours: Callable[[CodeType], bool]
 ) -> Callable[[Callable[[], None]], bool]:
     """Have something happen before the n-th line of some of our files."""
 
@@ -276,7 +293,7 @@ def at_line(
 
         def at_call(frame: FrameType, event: str, _: object) -> Any:
             del event
-            return in_frame if is_ours(frame.f_code.co_filename) else None
+            return in_frame if is_ours(frame.f_code) else None
 
         sys.settrace(at_call)
         try:
@@ -298,14 +315,18 @@ def lack_memory(_: FrameType) -> None:
     raise MemoryError
 
 
-def is_ours(file: str) -> bool:
-    """Whether signals come in a file."""
-    return file.startswith(PACKAGE)
+def is_ours(code: CodeType) -> bool:
+    """Whether signals come in a function."""
+    return code.co_filename.startswith(PACKAGE)
 
 
-def needs_memory(file: str) -> bool:
-    """Whether memory can lack in a file."""
-    return file.startswith(PACKAGE) and not file.endswith(GUARDS)
+def needs_memory(code: CodeType) -> bool:
+    """Whether memory can lack in a function; what `__del__` calls is one of its own."""
+    return (
+        is_ours(code)
+        and not code.co_filename.endswith(GUARDS)
+        and code.co_name != "__del__"
+    )
 
 
 def at_moment(seconds: float) -> Callable[[Callable[[], None]], bool]:
@@ -341,14 +362,14 @@ def play_lines(trial: Trial, most: int, *, memory: bool) -> int:
     )
 
 
-def line_count(trial: Trial, where: Callable[[str], bool]) -> int:
+def line_count(trial: Trial, where: Callable[[CodeType], bool]) -> int:
     """How many lines of ours an update runs, once everything is loaded."""
     lines = 0
 
     def count(frame: FrameType, event: str, _: object) -> Any:
         nonlocal lines
         lines += event == "line"
-        return count if event != "call" or where(frame.f_code.co_filename) else None
+        return count if event != "call" or where(frame.f_code) else None
 
     sys.settrace(count)
     trial.scenario.update(trial.kb)
@@ -369,6 +390,13 @@ def play_moments(trial: Trial, updates: int) -> int:
     return updates
 
 
+def end_at_once(unraisable: sys.UnraisableHookArgs) -> None:
+    """Take what is only printed, because nobody hears of it, for a mistake."""
+    sys.__unraisablehook__(unraisable)
+    print("an error came where nobody hears of it")  # noqa: T201
+    os._exit(1)
+
+
 def main() -> None:
     """Play all scenarios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -381,6 +409,7 @@ def main() -> None:
     parser.add_argument("--spark", action="store_true", help="on Spark")
     options = parser.parse_args()
     random.seed(options.seed)
+    sys.unraisablehook = end_at_once
     # A shell has processes in the background ignore the signal, and Python heeds that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     every = spark_scenarios() if options.spark else scenarios()

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -14,6 +15,7 @@ from engine_ways import treat_small_like_large
 from evermat import redaction
 from evermat.engines import ENGINES, make_engine
 from evermat.engines.spark.session import missing_part
+from evermat.functions import _ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,8 +48,8 @@ settings.register_profile(
     QUICK, settings.get_profile(THOROUGH), max_examples=60 // SHARE_OF_QUICK
 )
 settings.register_profile(LONG, _COMMON, max_examples=2000)
-# Few facts would all be gathered by the embedded engine, and Spark would do nothing.
-os.environ.setdefault("EVERMAT_SPARK_GATHERED", "0")
+# Few facts would all be kept by the embedded engine, and Spark would do nothing.
+os.environ.setdefault("EVERMAT_SPARK_DRIVER_FACTS", "0")
 settings.load_profile(PROFILE)
 
 
@@ -147,6 +149,13 @@ def _no_secrets() -> Iterator[None]:
     """Have no text be a secret because another test said so."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redaction, "_known", Counter())
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _no_own_functions() -> Iterator[None]:
+    """Have no function in Python be there because another test registered it."""
+    with mock.patch.dict(_ALL):
         yield
 
 

@@ -26,9 +26,8 @@ import evermat
 from evermat import lake
 from evermat.errors import EvermatError
 from evermat.lake import integrity
-from evermat.lake.data_files import listed
-from evermat.lake.layout import CLIQUES, FACTS, TERMS
-from evermat.lake.merging import summed_facts
+from evermat.lake.layout import CLIQUES, FACTS, TERMS, listed
+from evermat.lake.rows import summed_facts
 from evermat.lake.state import open_state
 from lake.states import contents
 

@@ -77,7 +77,9 @@ def numbers_of(engine: Engine, counts: Counts) -> Counter[Fact]:
     nothing = engine.no_facts()
     engine.recursive_counts.add(counts)
     facts = counts.facts
-    engine.commit(deleted=nothing, added=facts, withdrawn=nothing, given=nothing)
+    engine.commit(
+        deleted=nothing, added=facts, explicit_removed=nothing, explicit_added=nothing
+    )
     stored = stored_counts(engine)
     return Counter({fact: number for fact, (_, number) in stored.items() if number})
 

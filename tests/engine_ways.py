@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.engines import make_engine
-from evermat.engines.embedded import backward, engine, flat, saturation, small_batch
+from evermat.engines.embedded import backward, engine, saturation, small_batch, views
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,8 @@ def treat_small_like_large(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(small_batch, "MOST_FACTS", -1)
     patch.setattr(saturation, "MOST_SEEDS", -1)
     patch.setattr(backward, "MOST_BATCH", -1)
-    patch.setattr(flat, "SEVERAL", 1 << 30)
+    patch.setattr(views, "ALONE", -1)
+    patch.setattr(views, "core_count", lambda: 3)
 
 
 def new_engine(name: str) -> Engine:

@@ -14,22 +14,21 @@ from typing import TYPE_CHECKING
 
 import oracle
 from engine_facts import facts_in, facts_of, rows_of, tables
-from evermat.algebra.abilities import UnequalValuesError
-from evermat.kb.equality_materialisation import EqualityMaterialisation
+from evermat.algebra.equality import UnequalValuesError
+from evermat.kb.equality import EqualityMaterialisation
 from evermat.lang.equality import OWL_SAME_AS, axioms
-from evermat.lang.normalise import is_auxiliary
 from evermat.lang.parser import parse_program
-from evermat.lang.syntax import SAME_AS, TRIPLE, Rule
-from evermat.maintenance.equality.state import given_among
-from evermat.results.equality_changes import expanded_outcome
+from evermat.lang.syntax import SAME_AS, TRIPLE, Rule, is_auxiliary
+from evermat.maintenance.equality.program import explicit_among
+from evermat.results.change import expanded_outcome
 from evermat.values import IRI, Constant, constant
 from strategies import Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from evermat.algebra.abilities import EqualityEngine
-    from evermat.maintenance.updates import Outcome
+    from evermat.algebra.engine import Engine
+    from evermat.maintenance.update import Outcome
     from oracle import Fact
 
 NAMES = [constant(IRI(f"http://e.org/{name}")) for name in "abcdefg"]
@@ -193,14 +192,14 @@ def expected(rules: Iterable[Rule], facts: Iterable[Fact]) -> set[Fact]:
 class TrackedEquality:
     """Applies updates and compares with what they must lead to."""
 
-    def __init__(self, engine: EqualityEngine) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.materialisation = EqualityMaterialisation(engine)
         self.rules: tuple[Rule, ...] = ()
         self.explicit: frozenset[Fact] = frozenset()
         self.model: set[Fact] = set()
 
     @property
-    def engine(self) -> EqualityEngine:
+    def engine(self) -> Engine:
         return self.materialisation.engine
 
     def apply(self, update: Update, algorithm: str) -> Outcome:
@@ -296,7 +295,7 @@ class TrackedEquality:
                 fact
                 for name, table in tables(facts_of(engine, engine.explicit))
                 for fact in facts_of(
-                    engine, given_among(engine, engine.find(name, table))
+                    engine, explicit_among(engine, engine.find(name, table))
                 )
             }
         finally:
@@ -324,7 +323,7 @@ def _is_trivial(fact: Fact) -> bool:
 def play(
     scenario: Scenario,
     algorithms: Iterable[str],
-    new_engine: Callable[[], EqualityEngine],
+    new_engine: Callable[[], Engine],
 ) -> None:
     """Run through a scenario once for each algorithm."""
     for algorithm in algorithms:

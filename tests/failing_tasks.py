@@ -24,7 +24,7 @@ EDGES = [(node, node + 1) for node in range(40)]
 
 def main(place: str) -> None:
     os.environ["EVERMAT_SPARK_MASTER"] = "local[2,2]"
-    os.environ["EVERMAT_SPARK_GATHERED"] = "0"
+    os.environ["EVERMAT_SPARK_DRIVER_FACTS"] = "0"
     os.environ["EVERMAT_SPARK_SMALL"] = "8"
     write_task = task_files.write_task
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+import aggregate_scenarios
 import closure_scenarios
 import equality_scenarios
 import equality_skeletons
@@ -35,7 +36,7 @@ import number_scenarios
 import shared_supports
 import skeletons
 from engine_ways import IN_TURN, new_engine, working
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.equality import UnequalValuesError
 from evermat.errors import StratificationError
 from evermat.lang.equality import EqualityError
 from evermat.lang.syntax import Atom, Program, Term
@@ -48,7 +49,7 @@ from tracked import ALGORITHMS, Tracked, model_of, run_through
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from evermat.algebra.abilities import EqualityEngine
+    from evermat.algebra.engine import Engine
     from evermat.lang.syntax import Rule
     from oracle import Fact
 
@@ -97,6 +98,7 @@ SORTS: dict[str, Callable[[int], Scenario]] = {
     "recursive supports": _recursive,
     "closures": _closures,
     "folded": _folded,
+    "aggregates": aggregate_scenarios.scenario,
 }
 EQUALITY = {
     "equality": equality_scenarios.scenario_of,
@@ -201,7 +203,7 @@ class Fuzzer:
         self.played += 1
         sort, _, _ = name.rpartition(" ")
         way = self._way(name)
-        make = cast("Callable[[], EqualityEngine]", partial(new_engine, way.engine))
+        make = cast("Callable[[], Engine]", partial(new_engine, way.engine))
         try:
             with working(way.engine, compacting=way.compacting):
                 equality_scenarios.play(EQUALITY[sort](number), ["bf"], make)

@@ -27,12 +27,12 @@ from evermat.api import KnowledgeBase
 from evermat.cli.facts import FactReader
 from evermat.cli.updates import read_update
 from evermat.errors import EvermatError
-from evermat.kb.fact_files import read_fact_file
+from evermat.kb.inputs import read_fact_file
 from evermat.kb.program_files import read_program
 from evermat.lang.catalogue import Catalogue
 from evermat.lang.checks import check_program
-from evermat.lang.formatter import format_source
 from evermat.lang.normalise import normalise
+from evermat.lang.printer import format_source
 from evermat.lang.strata import stratify
 from evermat.maintenance.limits import Budget
 from evermat.pipeline import read_config

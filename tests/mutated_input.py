@@ -30,6 +30,7 @@ _LANGUAGES = {
     ".rls": "nemo",
     ".nemo": "nemo",
     ".dlog": "dlog",
+    ".sparql-rl": "sparql-rl",
     ".souffle": "souffle",
 }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import evermat
 import oracle
 from equality_scenarios import is_contradictory
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.equality import UnequalValuesError
 from evermat.kb.queries import body_atoms
 from evermat.lang.equality import EqualityError, axioms
 from evermat.lang.parser import parse_program, parse_query

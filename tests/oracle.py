@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
+import oracle_aggregates
 import oracle_functions
 from evermat.lang.syntax import (
     ANONYMOUS,
     TRIPLE,
+    Aggregation,
     Assignment,
     Atom,
+    BodyElement,
     Call,
     Condition,
     Expression,
@@ -66,10 +69,14 @@ def materialise(
     rules: Iterable[Rule], explicit: Iterable[Fact], *, limit: int = 100_000
 ) -> Model:
     """The model of a program over explicit facts, with both counters."""
-    program = Program(distinct(rules))
+    plain = distinct(rules)
+    program = Program(plain, may_aggregate_itself=True)
     given = set(explicit)
     model = Model(set(given))
     for stratum in program.strata():
+        if any(program.aggregates_itself(rule) for rule in stratum):
+            _climb(stratum, model, given, limit)
+            continue
         while True:
             derived = {
                 found.head
@@ -85,6 +92,28 @@ def materialise(
         found = instances(rule, model.facts, model.facts, limit=limit)
         counter.update(each.head for each in found)
     return model
+
+
+def _climb(stratum: Sequence[Rule], model: Model, given: set[Fact], limit: int) -> None:
+    """Go from nothing to the least fixpoint of monotone rules with aggregates.
+
+    What was derived by worse results of aggregates is not there any more in the end.
+    """
+    heads = {shape_of(rule.head)[0] for rule in stratum}
+    below = {fact for fact in model.facts if fact[0] not in heads}
+    below |= {fact for fact in given if fact[0] in heads}
+    found = set(below)
+    for _ in range(1000):
+        derived = {
+            each.head
+            for rule in stratum
+            for each in instances(rule, found, found, limit=limit)
+        }
+        if below | derived == found:
+            model.facts = found
+            return
+        found = below | derived
+    raise TooLargeError
 
 
 # -------------------------------------------------------------------- instances
@@ -116,9 +145,12 @@ def instances(
     private = _private_variables(rule)
     absent = [a for a in rule.negated_atoms() if not _variables_of(a) & private]
     excluded = _grouped(negative)
-    for binding in _join(atoms, {}, _grouped(positive), Steps(limit)):
-        complete = _finish(rest, binding, excluded, private)
-        if complete is not None:
+    outside = oracle_aggregates.names_outside(rule)
+    bound = oracle_aggregates.names_bound_outside(rule)
+    steps = Steps(limit)
+    for binding in _join(atoms, {}, _grouped(positive), steps):
+        world = World(excluded, private, outside, bound, steps)
+        for complete in _finish(rest, binding, world):
             yield Instance(
                 _ground(rule.head, complete),
                 tuple(_ground(atom, complete) for atom in atoms),
@@ -174,25 +206,95 @@ def _unify(
     return extended
 
 
+@dataclass(frozen=True)
+class World:
+    """What the parts of a body are tested against.
+
+    Attributes:
+        rows: the facts that negated atoms and aggregates read.
+        private: variables of single negated atoms.
+        outside: variables that occur outside of aggregates.
+        bound: variables that something else than an aggregate binds.
+    """
+
+    rows: Grouped
+    private: AbstractSet[str]
+    outside: AbstractSet[str]
+    bound: AbstractSet[str]
+    steps: Steps
+
+
 def _finish(
-    elements: Sequence[object],
-    binding: Binding,
-    negative: Grouped,
-    private: AbstractSet[str],
-) -> Binding | None:
-    """Compute and test until nothing is left; None if a test fails."""
+    elements: Sequence[object], binding: Binding, world: World
+) -> Iterator[Binding]:
+    """Compute and test until nothing is left."""
     binding = dict(binding)
     waiting = list(elements)
     while waiting:
-        ready = next(each for each in waiting if _is_ready(each, binding, private))
+        ready = next(
+            (each for each in waiting if _is_ready(each, binding, world.private)), None
+        )
+        if ready is None:
+            chosen = _next_aggregation(waiting, binding)
+            waiting.remove(chosen)
+            for extended in _aggregate(chosen, binding, world):
+                yield from _finish(waiting, extended, world)
+            return
         waiting.remove(ready)
-        if not _passes(ready, binding, negative):
-            return None
-    return binding
+        if not _passes(ready, binding, world.rows):
+            return
+    yield binding
+
+
+def _next_aggregation(waiting: Sequence[object], binding: Binding) -> Aggregation:
+    """An aggregate, rather one that need not wait for the value of another."""
+    found = [each for each in waiting if isinstance(each, Aggregation)]
+    targets = {each.target.name for each in found} - binding.keys()
+    for each in found:
+        others = targets - {each.target.name}
+        if not others & oracle_aggregates.names_inside(each):
+            return each
+    return found[0]
+
+
+def _aggregate(
+    element: Aggregation, binding: Binding, world: World
+) -> Iterator[Binding]:
+    """The binding with the value of each group that it leaves open."""
+    names = oracle_aggregates.names_inside(element)
+    group = sorted(names & world.outside)
+    inner = [*element.body]
+    atoms = [each for each in inner if isinstance(each, Atom)]
+    rest = [each for each in inner if not isinstance(each, Atom)]
+    local = Rule((Atom("", element.values),), element.body)
+    private = _private_variables(local) - set(group)
+    bound = {name: binding[name] for name in group if name in binding}
+    scope = World(
+        world.rows,
+        private,
+        oracle_aggregates.names_outside(local) | set(group),
+        oracle_aggregates.names_bound_outside(local),
+        world.steps,
+    )
+    tuples: dict[Row, set[Row]] = {}
+    for found in _join(atoms, bound, world.rows, world.steps):
+        for complete in _finish(rest, found, scope):
+            key = tuple(complete[name] for name in group)
+            row = tuple(_value(each, complete) for each in element.values)
+            tuples.setdefault(key, set()).add(row)
+    if not tuples and bound.keys() >= set(group) and world.bound >= set(group):
+        tuples = {tuple(bound[name] for name in group): set()}
+    for key, rows in tuples.items():
+        value = oracle_aggregates.evaluate(element.function, rows)
+        extended = binding | dict(zip(group, key, strict=True))
+        if value is not None and _equate(element.target, value, extended):
+            yield extended
 
 
 def _is_ready(element: object, binding: Binding, private: AbstractSet[str]) -> bool:
     match element:
+        case Aggregation():
+            return False
         case Negation(atom=atom):
             return _variables_of(atom) - private <= binding.keys()
         case Assignment(expression=expression):
@@ -263,7 +365,10 @@ def _private_variables(rule: Rule) -> set[str]:
     for atom in (*rule.heads, *rule.positive_atoms(), *rule.negated_atoms()):
         places.update(_variables_of(atom))
     for element in rule.body:
-        if isinstance(element, Condition | Assignment):
+        if isinstance(element, Aggregation):
+            places.update(oracle_aggregates.names_inside(element))
+            places[element.target.name] += 1
+        elif isinstance(element, Condition | Assignment):
             names = {v.name for v in expression_variables(element.expression)}
             if isinstance(element, Assignment):
                 names.add(element.variable.name)
@@ -294,9 +399,20 @@ class _Plain:
         self._fresh = count()
 
     def rule(self, head: Atom, rule: Rule) -> Rule:
-        body: list[Atom | Negation | Condition | Assignment] = []
-        for element in rule.body:
+        body = self._body(rule.body)
+        arguments = tuple(self._renamed(each) for each in head.arguments)
+        # What stands there twice is one condition, and two such rules are one rule.
+        return Rule((Atom(head.predicate, arguments),), tuple(dict.fromkeys(body)))
+
+    def _body(self, elements: Sequence[BodyElement]) -> list[BodyElement]:
+        body: list[BodyElement] = []
+        for element in elements:
             match element:
+                case Aggregation(target=target, function=function, values=values):
+                    inner = tuple(self._body(element.body))
+                    renamed = tuple(self._renamed(each) for each in values)
+                    name = self._name(target)
+                    body.append(Aggregation(name, function, renamed, inner))
                 case Atom():
                     atom, conditions = self._flat(element)
                     body += [atom, *conditions]
@@ -309,9 +425,7 @@ class _Plain:
                 case Assignment(variable=variable, expression=value):
                     name = self._name(variable)
                     body.append(Assignment(name, self._renamed(value)))
-        arguments = tuple(self._renamed(each) for each in head.arguments)
-        # What stands there twice is one condition, and two such rules are one rule.
-        return Rule((Atom(head.predicate, arguments),), tuple(dict.fromkeys(body)))
+        return body
 
     def _flat(self, atom: Atom) -> tuple[Atom, list[Condition]]:
         arguments: list[Expression] = []
@@ -369,22 +483,27 @@ def overlap(left: Shape, right: Shape) -> bool:
 class Program:
     """Plain rules with their dependencies."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], *, may_aggregate_itself: bool = False
+    ) -> None:
         self.rules = rules
         heads = {shape_of(rule.head) for rule in rules}
         # Heads that overlap stand and fall together, and a body atom depends on all
         # heads that can derive it.
         shapes = heads | {shape_of(a) for r in rules for a in r.positive_atoms()}
-        shapes |= {shape_of(a) for r in rules for a in r.negated_atoms()}
+        shapes |= {shape_of(a) for r in rules for a in _complete_atoms(r)}
         needs: dict[Shape, set[Shape]] = {
             shape: {head for head in heads if overlap(shape, head)} for shape in shapes
         }
         for rule in rules:
-            for atom in (*rule.positive_atoms(), *rule.negated_atoms()):
+            for atom in (*rule.positive_atoms(), *_complete_atoms(rule)):
                 needs[shape_of(rule.head)].add(shape_of(atom))
         self.reaches = {shape: _closure(needs, shape) for shape in shapes}
         for rule in rules:
-            for atom in rule.negated_atoms():
+            complete = (
+                rule.negated_atoms() if may_aggregate_itself else _complete_atoms(rule)
+            )
+            for atom in complete:
                 if shape_of(rule.head) in self.reaches[shape_of(atom)]:
                     raise NotStratifiedError
 
@@ -393,7 +512,11 @@ class Program:
         return shape_of(rule.head) in self.reaches[shape_of(atom)]
 
     def is_recursive(self, rule: Rule) -> bool:
-        return any(self.is_local(rule, atom) for atom in rule.positive_atoms())
+        atoms = (*rule.positive_atoms(), *rule.aggregated_atoms())
+        return any(self.is_local(rule, atom) for atom in atoms)
+
+    def aggregates_itself(self, rule: Rule) -> bool:
+        return any(self.is_local(rule, atom) for atom in rule.aggregated_atoms())
 
     def strata(self) -> list[list[Rule]]:
         """Rules of one component together, each after what it depends on."""
@@ -407,6 +530,11 @@ class Program:
             groups.values(),
             key=lambda group: len(self.reaches[shape_of(group[0].head)]),
         )
+
+
+def _complete_atoms(rule: Rule) -> tuple[Atom, ...]:
+    """The atoms of which all facts must be known: negated or aggregated."""
+    return (*rule.negated_atoms(), *rule.aggregated_atoms())
 
 
 def _closure(needs: dict[Shape, set[Shape]], start: Shape) -> set[Shape]:

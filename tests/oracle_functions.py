@@ -7,10 +7,12 @@ of exact fractions; nothing but constants is shared with the package.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import math
 import re
 import struct
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -376,6 +378,61 @@ def _skolem(*arguments: Constant) -> Constant:
     return Constant(Kind.BLANK, "sk" + digest.hexdigest())
 
 
+def _is_literal(argument: Constant) -> bool:
+    return argument.kind.name not in {"IRI", "BLANK"}
+
+
+def _number_of(argument: Constant) -> Decimal | None:
+    is_exact = argument.kind in {Kind.INTEGER, Kind.DECIMAL}
+    return Decimal(argument.text) if is_exact else None
+
+
+def _day_of(argument: Constant) -> datetime.date | None:
+    datatype, _, lexical = argument.text.partition("\0")
+    if argument.kind is not Kind.TYPED or datatype != XSD + "date":
+        return None
+    return datetime.date.fromisoformat(lexical)
+
+
+def _single_of(argument: Constant) -> str | None:
+    datatype, _, lexical = argument.text.partition("\0")
+    if argument.kind is not Kind.TYPED or datatype != XSD + "float":
+        return None
+    try:
+        return str(float(lexical))
+    except ValueError:
+        return None
+
+
+def _literal_outside(argument: Constant, datatype: Constant) -> Constant:
+    """For the datatypes that the tests name; all else is no datatype."""
+    number, day = _number_of(argument), _day_of(argument)
+    is_whole = number is not None and number == number.to_integral_value()
+    is_inside = {
+        XSD + "decimal": number is not None,
+        XSD + "integer": is_whole,
+        XSD + "byte": number is not None and is_whole and -128 <= number < 128,
+        XSD + "long": number is not None and is_whole and -(2**63) <= number < 2**63,
+        XSD + "string": argument.kind is Kind.STRING,
+        XSD + "date": day is not None,
+        XSD + "float": _single_of(argument) is not None,
+    }.get(datatype.text, True)
+    return _boolean(value=_is_literal(argument) and not is_inside)
+
+
+def _values_differ(left: Constant, right: Constant) -> Constant:
+    values = []
+    for each in (left, right):
+        found: list[object] = [_number_of(each), _day_of(each), _single_of(each)]
+        if each.kind in {Kind.STRING, Kind.DOUBLE, Kind.BOOLEAN, Kind.LANGUAGE}:
+            found.append((each.kind, each.text))
+        known = [value for value in found if value is not None]
+        if not known:
+            return _boolean(value=False)
+        values.append((type(known[0]), known[0]))
+    return _boolean(value=values[0] != values[1])
+
+
 _DEFINITIONS: dict[str, Callable[..., Constant]] = {
     "+": _binary(lambda a, b: a + b, lambda a, b: a + b),
     "-": _minus,
@@ -406,4 +463,7 @@ _DEFINITIONS: dict[str, Callable[..., Constant]] = {
     "datatype": _datatype,
     "language": _language,
     "skolem": _skolem,
+    "is_literal": lambda argument: _boolean(value=_is_literal(argument)),
+    "literal_outside": _literal_outside,
+    "values_differ": _values_differ,
 }

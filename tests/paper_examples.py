@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Engine, Snapshot
     from evermat.lang.syntax import Rule
     from evermat.maintenance.limits import Budget, Progress
-    from evermat.maintenance.updates import Outcome
+    from evermat.maintenance.update import Outcome
 
 Rows = Iterable[tuple[object, ...]]
 Change = Mapping[str, Rows] | str | None

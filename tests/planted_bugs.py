@@ -1,7 +1,7 @@
 """Bugs that can be planted into the running code, by name; see docs/testing.md.
 
-Unlike those of `mutants`, these are tied to functions and not to their text: a function
-is replaced by one that calls it and then does something wrong, now and then. Compiled
+Unlike those of `planting`, these change no expression: a function is replaced by one
+that calls it and then does something wrong, now and then. Compiled
 kernels are left alone, as to compile them anew takes minutes; the mistakes are made in
 the Python around them.
 """
@@ -16,13 +16,12 @@ import numpy as np
 from evermat import functions
 from evermat.algebra import Role
 from evermat.engines.embedded import expressions, small_batch
-from evermat.engines.embedded.bits import Growing
-from evermat.engines.embedded.counters import CounterColumn
 from evermat.engines.embedded.engine import EmbeddedEngine
+from evermat.engines.embedded.fact_sets import Growing, RowCounts
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE, Relation
-from evermat.engines.embedded.representatives import Cliques
 from evermat.engines.embedded.saturation import CompiledRounds
-from evermat.engines.embedded.settled import RowCounts
+from evermat.engines.embedded.store import CounterColumn
+from evermat.engines.embedded.union_find import Cliques
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,12 +106,7 @@ def _losing_decrements(which: int) -> Callable[..., Any]:
     def wrong(change: Callable[..., Any]) -> Callable[..., Any]:
         def change_wrongly(self: CounterColumn, counts: RowCounts, sign: int) -> None:
             if sign < 0 and self.which == which:
-                counts = RowCounts(
-                    {
-                        name: (rows, np.minimum(numbers, 1))
-                        for name, (rows, numbers) in counts.by_name.items()
-                    }
-                )
+                counts = RowCounts(counts.facts, np.minimum(counts.numbers, 1))
             change(self, counts, sign)
 
         return change_wrongly

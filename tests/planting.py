@@ -16,6 +16,8 @@ If no expression reads like the first lambda, its parameters match any expressio
 same one wherever they occur; the names of functions that are called must agree. In the
 second lambda parameters are what they matched. `...` among the arguments of a call
 matches all arguments that are not named.
+
+`assign(target, value)` is read as the statement `target = value` in both lambdas.
 """
 
 from __future__ import annotations
@@ -27,14 +29,17 @@ import functools
 import inspect
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
-
-import mutants
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import pytest
+
+
+def assign(target: object, value: object) -> None:
+    """An assignment, where a mutant has one; never called."""
+    raise MutantError(f"only for mutants: {target} = {value}")
 
 
 class MutantError(AssertionError):
@@ -60,17 +65,12 @@ class Mutant:
     algorithm: str = ""
 
 
-def plant(mutant: Mutant | mutants.Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+def plant(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the function run the mistake, wherever it was imported to.
-
-    A mistake that is no expression is one of `mutants`, and tied to source text.
 
     Raises:
         MutantError: the code has changed, and the mutant has to be adapted.
     """
-    if isinstance(mutant, mutants.Mutant):
-        mutants.plant(mutant, monkeypatch)
-        return
     function = _plain(mutant.function)
     code = mutated(mutant.function, mutant.old, mutant.new)
     if code.co_freevars != function.__code__.co_freevars:
@@ -235,12 +235,27 @@ class _Replacement(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         bound: _Bound = {}
         if isinstance(node, ast.expr) and self._matches(self.old.body, node, bound):
-            self.found += 1
-            filling = _Filling(bound)
-            filled = filling.visit(copy.deepcopy(self.new.body))
-            self.unknown |= filling.unknown
-            return filled
-        return self.generic_visit(node)
+            return self._filled(bound)
+        if isinstance(node, ast.Assign) and self._assigns_alike(node, bound):
+            return _statement(self._filled(bound))
+        visited = self.generic_visit(node)
+        return _statement(visited.value) if isinstance(visited, ast.Expr) else visited
+
+    def _filled(self, bound: _Bound) -> ast.expr:
+        self.found += 1
+        filling = _Filling(bound)
+        filled: ast.expr = filling.visit(copy.deepcopy(self.new.body))
+        self.unknown |= filling.unknown - {assign.__name__}
+        return filled
+
+    def _assigns_alike(self, node: ast.Assign, bound: _Bound) -> bool:
+        """Whether an assignment is the one that the pattern names."""
+        pattern = self.old.body
+        return (
+            _is_assignment(pattern)
+            and len(node.targets) == 1
+            and self._matches(pattern.args, [node.targets[0], node.value], bound)
+        )
 
     def _matches(self, pattern: Any, node: Any, bound: _Bound) -> bool:
         if isinstance(pattern, ast.Name) and pattern.id in self.names:
@@ -295,6 +310,24 @@ class _Replacement(ast.NodeTransformer):
             and self._matches(first, node.args[: len(first)], bound)
             and all(self._matches(each.value, named[each.arg], bound) for each in rest)
         )
+
+
+def _is_assignment(node: ast.expr) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == assign.__name__
+    )
+
+
+def _statement(value: ast.expr) -> ast.stmt:
+    """An expression as a statement."""
+    if not _is_assignment(value):
+        return ast.Expr(value)
+    target, assigned = value.args
+    assert isinstance(target, ast.Name | ast.Attribute | ast.Subscript)
+    target.ctx = ast.Store()
+    return ast.Assign([target], assigned)
 
 
 def _binds(name: str, node: Any, bound: _Bound) -> bool:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Literal
 import oracle
 from engine_facts import rows_of
 from evermat import KnowledgeBase
-from evermat.explain import heights
+from evermat.explain import search
 from evermat.functions import FUNCTIONS
-from evermat.lang.normalise import is_auxiliary
 from evermat.lang.parser import parse_rules
-from evermat.lang.syntax import Call, Term, Variable
+from evermat.lang.syntax import Call, Term, Variable, is_auxiliary
 from evermat.values import Constant, Kind, constant
 from strategies import Scenario, Update
 from tracked import model_of
@@ -90,7 +89,7 @@ class Expected:
             fact = each.fact.relation, each.fact.row
             assert not is_auxiliary(fact[0])
             assert each.height == self.heights[fact]
-            assert each.is_given == (fact in self.explicit)
+            assert each.is_explicit == (fact in self.explicit)
             derivation = each.derivation
             if derivation is None:
                 continue
@@ -246,5 +245,5 @@ def go(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
             return -1 if next(turns) % 2 else inf
         return -1 if way == "forwards" else inf
 
-    monkeypatch.setattr(heights, "_FEW", -1)
-    monkeypatch.setattr(heights._Forwards, "expected", property(expected))  # noqa: SLF001
+    monkeypatch.setattr(search, "_FEW", -1)
+    monkeypatch.setattr(search._Forwards, "expected", property(expected))  # noqa: SLF001

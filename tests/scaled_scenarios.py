@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evermat.lang.syntax import Assignment, Atom, Call, Condition, Negation, Rule, Term
+from evermat.lang.syntax import (
+    Aggregation,
+    Assignment,
+    Atom,
+    Call,
+    Condition,
+    Negation,
+    Rule,
+    Term,
+)
 from evermat.values import Constant, Kind, constant
 from strategies import Scenario, Update
 
@@ -70,6 +79,8 @@ class _Scale:
                 return Condition(self.call(call))
             case Assignment(variable=variable, expression=value):
                 return Assignment(variable, self.term(value))
+            case Aggregation():
+                return element  # counts do not grow with the numbers
 
     def term(self, term: Expression) -> Expression:
         match term:

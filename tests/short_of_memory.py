@@ -18,8 +18,7 @@ from collections import Counter
 from typing import Any
 
 import evermat
-from evermat.kb.locking import TornError
-from evermat.kb.out_of_memory import OutOfMemoryError
+from evermat.kb.transaction import OutOfMemoryError, TornError
 from evermat.maintenance.limits import resident_memory
 
 RULES = """

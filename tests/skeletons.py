@@ -113,9 +113,9 @@ def scenario(seed: int, *, updates: int = 4) -> Scenario:
     story = []
     present, current = set(given), list(rules)
     for _ in range(updates):
-        update = _facts(chance, universe, present)
+        update = change_facts(chance, universe, present)
         if changes_rules:
-            update = _rules(chance, update, program, current)
+            update = change_rules(chance, update, program, current)
             gone = set(update.remove_rules)
             current = [rule for rule in current if rule not in gone]
             current += update.add_rules
@@ -138,9 +138,10 @@ def half_checked() -> Scenario:
     return Scenario(rules, frozenset(facts | sources), (update,))
 
 
-def _facts(
+def change_facts(
     chance: random.Random, universe: Sequence[Fact], present: set[Fact]
 ) -> Update:
+    """An update of a few facts, most of which are there."""
     there = sorted(present, key=repr)
     some = chance.choice([1, 1, 2, 5])
     delete = set(chance.sample(there, min(some, len(there))))
@@ -152,12 +153,13 @@ def _facts(
     return Update(frozenset(delete), frozenset(insert))
 
 
-def _rules(
+def change_rules(
     chance: random.Random,
     update: Update,
     program: Sequence[Rule],
     current: Sequence[Rule],
 ) -> Update:
+    """The same update with rules that come and go."""
     removed = tuple(rule for rule in current if chance.random() < 0.2)
     absent = [rule for rule in program if rule not in current]
     added = tuple(rule for rule in absent if chance.random() < 0.6)

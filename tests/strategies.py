@@ -14,6 +14,7 @@ every program has a finite model.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -23,9 +24,12 @@ from hypothesis import strategies as st
 import oracle
 from evermat.lang import syntax
 from evermat.lang.syntax import (
+    AGGREGATE_FUNCTIONS,
     ANONYMOUS,
     TRIPLE,
+    Aggregation,
     Atom,
+    BodyElement,
     Call,
     Condition,
     Expression,
@@ -207,23 +211,64 @@ def _guarded_sum(draw: st.DrawFn, bound: list[Variable]) -> list[Condition]:
 
 
 @st.composite
+def _aggregations(draw: st.DrawFn, bound: list[Variable]) -> list[Aggregation]:
+    """One or two aggregates; only numbers are summed up or compared."""
+    found = []
+    for number in range(draw(st.sampled_from([1, 1, 1, 2]))):
+        function = draw(st.sampled_from(AGGREGATE_FUNCTIONS))
+        names = [*bound, *bound, *(Variable(f"in{at}") for at in range(3))]
+        inner: list[BodyElement] = [
+            Atom(atom.predicate, tuple(
+                draw(st.sampled_from(names))
+                if isinstance(each, Variable) and each.name != ANONYMOUS else each
+                for each in atom.arguments
+            ))
+            for atom in draw(st.lists(atoms(), min_size=1, max_size=2))
+            if atom.predicate != "w"
+        ] or [Atom("n", (Variable("in0"),))]  # fmt: skip
+        there = list(dict.fromkeys(
+            variable for atom in inner if isinstance(atom, Atom)
+            for variable in _named(atom)
+        ))  # fmt: skip
+        if not there:
+            continue
+        values = draw(st.lists(st.sampled_from(there), min_size=1, max_size=3))
+        first: Expression = values[0]
+        if function in {"sum", "avg", "min", "max"}:
+            guard = Term(constant(_LIMIT))
+            inner.append(Condition(Call("<", (values[0], guard))))
+            if function == "sum" and draw(st.booleans()):
+                first = Call("*", (first, Term(draw(st.sampled_from(_SCALES)))))
+        if draw(st.integers(0, 3)) == 0:
+            inner.append(draw(_negations(there, Variable("own_inside"))))
+        target = Variable(f"value{number}")
+        found.append(Aggregation(target, function, (first, *values[1:]), tuple(inner)))
+    return found
+
+
+_SCALES = [constant(-2), constant(Decimal("0.5")), constant(0.25)]
+
+
+@st.composite
 def rules(draw: st.DrawFn) -> Rule:
     """A safe rule, not yet known to be stratified with others."""
     positive = draw(st.lists(atoms(), min_size=0, max_size=3))
     if sum(atom.predicate == "w" for atom in positive) > 1:
         positive = [atom for atom in positive if atom.predicate != "w"]
     bound = list(dict.fromkeys(v for atom in positive for v in _named(atom)))
-    body: list[Atom | Negation | Condition] = list(positive)
+    body: list[BodyElement] = list(positive)
     if bound and draw(st.integers(0, 4)) == 0:
         body.append(draw(_conditions(bound)))
     sums = _guarded_sum(draw, bound) if bound and draw(st.integers(0, 4)) == 0 else []
     if sums:
         bound = [*bound, Variable("sum")]
+    aggregations = draw(_aggregations(bound)) if draw(st.integers(0, 5)) == 0 else []
+    bound = [*bound, *(each.target for each in aggregations)]
     count = draw(st.sampled_from([0, 0, 0, 1, 1, 2]))
     body += [draw(_negations(bound, Variable(f"own{n}"))) for n in range(count)]
     body = draw(st.permutations(body)) if draw(st.booleans()) else body
     place = draw(st.integers(0, len(body)))
-    body[place:place] = sums
+    body[place:place] = [*aggregations, *sums]
     heads = draw(st.sampled_from([1, 1, 1, 1, 2]))
     return Rule(tuple(draw(_heads(bound)) for _ in range(heads)), tuple(body))
 
@@ -238,7 +283,7 @@ def _typical() -> Iterator[Rule]:
     guard = Condition(Call("<", (x, Term(constant(_LIMIT)))))
     following = Condition(Call("=", (total, Call("+", (x, Term(_NUMBERS[0]))))))
 
-    def rule(head: Atom, *body: Atom | Negation | Condition) -> Rule:
+    def rule(head: Atom, *body: BodyElement) -> Rule:
         return Rule((head,), body)
 
     yield rule(r(x, z), r(x, y), r(y, z))
@@ -257,6 +302,14 @@ def _typical() -> Iterator[Rule]:
     yield rule(n(total), n(x), guard, following)
     yield rule(r(x, total), n(x), guard, following)
     yield rule(b(x), n(x), guard, following, Negation(r(x, total)))
+    number, count = Variable("number"), Variable("count")
+    small = Condition(Call("<", (number, Term(constant(_LIMIT)))))
+    yield rule(r(x, count), a(x), Aggregation(count, "count", (y,), (e(x, y),)))
+    yield rule(r(x, count), Aggregation(count, "count", (y,), (r(x, y),)))
+    summed = Aggregation(count, "sum", (number, y), (e(y, number), small))
+    yield rule(n(count), summed)
+    least = Aggregation(count, "min", (number,), (s(x, number), small))
+    yield rule(s(count, x), r(x, y), least)
 
 
 _TYPICAL = list(_typical())
@@ -280,14 +333,14 @@ def _with_constants(draw: st.DrawFn, rule: Rule) -> Rule:
         ]
         return Atom(atom.predicate, tuple(arguments))
 
-    body: list[Atom | Negation | Condition] = []
+    body: list[BodyElement] = []
     for element in rule.body:
         match element:
             case Atom():
                 body.append(other(element))
             case Negation(atom=atom):
                 body.append(Negation(other(atom)))
-            case Condition():
+            case Condition() | Aggregation():
                 body.append(element)
             case _:
                 raise TypeError(element)
@@ -303,7 +356,9 @@ def admissible(chosen: list[Rule], candidate: Rule) -> bool:
 
 
 @st.composite
-def programs(draw: st.DrawFn, max_rules: int = 7) -> tuple[Rule, ...]:
+def programs(
+    draw: st.DrawFn, max_rules: int = 7, *, aggregates: bool = True
+) -> tuple[Rule, ...]:
     """Stratified programs."""
     core = draw(st.lists(st.sampled_from(_TYPICAL), max_size=5))
     single = rules().map(lambda rule: [rule])
@@ -311,6 +366,8 @@ def programs(draw: st.DrawFn, max_rules: int = 7) -> tuple[Rule, ...]:
     pool = [core, *draw(st.lists(groups, max_size=max_rules))]
     chosen: list[Rule] = []
     for rule in (rule for group in pool for rule in group):
+        if rule.has_aggregates and not aggregates:
+            continue
         if len(chosen) < max_rules and admissible(chosen, rule):
             chosen.append(rule)
     return tuple(chosen)
@@ -321,10 +378,14 @@ def programs(draw: st.DrawFn, max_rules: int = 7) -> tuple[Rule, ...]:
 
 @st.composite
 def scenarios(
-    draw: st.DrawFn, *, max_updates: int = 3, change_rules: bool = False
+    draw: st.DrawFn,
+    *,
+    max_updates: int = 3,
+    change_rules: bool = False,
+    aggregates: bool = True,
 ) -> Scenario:
     """A program, facts, and updates that mostly touch what is there."""
-    program = draw(programs())
+    program = draw(programs(aggregates=aggregates))
     useful = _predicates_of(program)
     given = draw(_fact_sets(useful, draw(st.sampled_from([2, 10, 20]))))
     present, current = set(given), list(program)
@@ -332,7 +393,8 @@ def scenarios(
     for _ in range(draw(st.integers(1, max_updates))):
         update = _draw_update(draw, present, useful)
         if change_rules:
-            update = _draw_rule_change(draw, update, current)
+            pool = programs(max_rules=3, aggregates=aggregates)
+            update = _draw_rule_change(draw, update, current, pool)
         present = (present - update.delete) | update.insert
         updates.append(update)
     return Scenario(program, frozenset(given), tuple(updates))
@@ -364,13 +426,18 @@ def _draw_update(
     return Update(delete, insert)
 
 
-def _draw_rule_change(draw: st.DrawFn, update: Update, current: list[Rule]) -> Update:
+def _draw_rule_change(
+    draw: st.DrawFn,
+    update: Update,
+    current: list[Rule],
+    pool: st.SearchStrategy[tuple[Rule, ...]],
+) -> Update:
     """Add and remove rules; `current` is brought up to date."""
     removed = [rule for rule in current if draw(st.integers(0, 4)) == 0]
     for rule in removed:
         current.remove(rule)
     added = []
-    for candidate in draw(programs(max_rules=3)):
+    for candidate in draw(pool):
         # A rule may come back in the transaction that removes it; that is tested by
         # hand, because its meaning is a matter of taste.
         if candidate not in removed and admissible([*current, *removed], candidate):

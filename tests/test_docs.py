@@ -26,7 +26,7 @@ PAGES = sorted([PROJECT / "README.md", *PROJECT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-DOCTESTED = ["evermat", "evermat.api", "evermat.cli.sizes", "evermat.kb.transaction",
+DOCTESTED = ["evermat", "evermat.api", "evermat.cli.options", "evermat.kb.transaction",
              "evermat.lang.syntax", "evermat.results.change", "evermat.results.result",
              "evermat.values"]  # fmt: skip
 

@@ -117,3 +117,14 @@ def test_examples_run_from_the_shell(
 def test_examples_are_clean_and_formatted(rules: Path) -> None:
     assert run(["check", "--strict", str(rules)]) == 0
     assert run(["fmt", "--check", str(rules)]) == 0
+
+
+def test_distances_and_control_follow_roads_and_shares() -> None:
+    kb = runpy.run_path(str(EXAMPLES / "aggregates.py"))["kb"]
+    assert set(kb.query("distance(north, ?y, ?c)")) == {
+        ("north", 0),
+        ("port", 1),
+        ("mill", 5),
+    }
+    assert set(kb.query("controls(a, ?y)")) == set()
+    assert set(kb.query("reached(north, ?n)")) == {(3,)}

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pytest
 
-from planting import Mutant, MutantError, mutated, plant
+from planting import Mutant, MutantError, assign, mutated, plant
 
 
 def settle(*facts: int, sign: int = 1) -> int:
@@ -33,6 +33,12 @@ class Run:
     @property
     def plain(self) -> int:
         return self.step + 2
+
+    def filled(self) -> dict[str, int]:
+        found = {"a": 1}
+        found["a"] = self.step
+        found.update(b=2)
+        return found
 
     def growing(self) -> list[int]:
         found: list[int] = []
@@ -95,6 +101,41 @@ def test_a_statement_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Run().growing() == [20]
     plant(Mutant("", Run.growing, lambda found, x: found.append(x)), monkeypatch)
     assert Run().growing() == []
+
+
+@pytest.mark.parametrize(
+    ("mutant", "result"),
+    [
+        (
+            Mutant("gone", Run.filled, lambda x, self: assign(x["a"], self.step)),
+            {"a": 1, "b": 2},
+        ),
+        (
+            Mutant(
+                "another",
+                Run.filled,
+                lambda found, step: assign(found["a"], step),
+                lambda found: assign(found["b"], 7),
+            ),
+            {"a": 1, "b": 2},
+        ),
+        (
+            Mutant(
+                "instead of a call",
+                Run.filled,
+                lambda found: found.update(b=2),
+                lambda found: assign(found["c"], 3),
+            ),
+            {"a": 10, "c": 3},
+        ),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_an_assignment_is_replaced(
+    mutant: Mutant, result: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(mutant, monkeypatch)
+    assert Run().filled() == result
 
 
 @pytest.mark.parametrize(

@@ -59,4 +59,5 @@ def test_ontologies_are_typed(tmp_path: Path) -> None:
     (tmp_path / "o.ttl").write_text("<http://e/a> <http://e/b> <http://e/c> .")
     ontology = read_ontology(tmp_path / "o.ttl")
     assert_type(ontology, Ontology)
-    assert KnowledgeBase(ontology.rules).rules == ontology.rules == ()
+    assert not ontology.has_axioms
+    assert KnowledgeBase(ontology).rules == ontology.rules

@@ -42,7 +42,7 @@ for name, call in calls.items():
 print(json.dumps(walked))
 """
 
-CEILINGS = {"delete": (69, 455), "query": (66, 398)}
+CEILINGS = {"delete": (42, 372), "query": (51, 378)}
 """For each call the files and the functions of ours that it touches."""
 
 

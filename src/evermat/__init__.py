@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from evermat.maintenance.limits import Budget, BudgetExceededError, Step
     from evermat.maintenance.modules import register_module
+    from evermat.python_functions import function
     from evermat.results.change import Change
     from evermat.results.result import Result
     from evermat.values import IRI, BlankNode, LangString, TypedLiteral, Value
@@ -61,6 +62,7 @@ __all__ = [
     "TypedLiteral",
     "Value",
     "Variable",
+    "function",
     "parse_program",
     "predicate",
     "register_module",
@@ -78,6 +80,7 @@ _HOMES = {
         *("predicate", "variables"),
     ),
     "evermat.maintenance.modules": ("register_module",),
+    "evermat.python_functions": ("function",),
     "evermat.maintenance.limits": ("Budget", "BudgetExceededError", "Step"),
     "evermat.results.result": ("Result",),
     "evermat.kb.transaction": ("Transaction",),

@@ -1,45 +1,50 @@
-"""The knowledge base: rules, the facts they were given, and all that follows.
+"""The knowledge base: rules, explicit facts, and all that follows from them.
 
 It holds no algorithm: changes are made by `evermat.kb.session`, and what holds is read
-by `evermat.kb.reading`. What it adds is that callers from several threads take turns,
+by `evermat.kb.queries`. What it adds is that callers from several threads take turns,
 and that nothing gets between the steps of an open transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, TypedDict
 
-from evermat.algebra.abilities import place_of
 from evermat.columns import table_of_rows
 from evermat.engines import ENGINES, UnknownEngineError, make_engine
-from evermat.explain.plans import plans_text
-from evermat.kb.equality_modes import check_equality
+from evermat.explain.explanation import plans_text
+from evermat.kb.contradictions import check_policy
+from evermat.kb.equality import check_equality
 from evermat.kb.explanations import read_fact
-from evermat.kb.fact_tables import row_in_order
-from evermat.kb.locking import TornError, in_turn
-from evermat.kb.queries import read_question
-from evermat.kb.reading import Asked
+from evermat.kb.inputs import listed, row_in_order
+from evermat.kb.queries import ExplainRequest, prepare_query_text, require_text
 from evermat.kb.requests import (
     Request,
     RequestError,
     by_predicate,
-    require_text,
 )
-from evermat.kb.rule_inputs import listed
-from evermat.kb.session import Keeper, Manner
-from evermat.kb.subscriptions import Subscriptions
-from evermat.kb.transaction import Slot, Transaction
-from evermat.kb.undo import Undoing, inverse
-from evermat.lang.syntax import TRIPLE, Program
+from evermat.kb.session import Session, Settings, Subscriptions
+from evermat.kb.transaction import (
+    Slot,
+    TornError,
+    Transaction,
+    Undoing,
+    inverse,
+    out_of_memory,
+    serialised,
+)
+from evermat.lang.syntax import QUAD, TRIPLE, Program
 from evermat.maintenance.limits import Budget
-from evermat.rdf import read_rdf
+from evermat.rdf import read_dataset, read_rdf
+from evermat.rdf.objects import both, is_rdf_object, read_object
 from evermat.results.change import UncopiableError, check_sort
-from evermat.results.result import Result, require_package
-from evermat.runtime.allowed_paths import allowing
+from evermat.results.result import Result, html_table, require_package
+from evermat.runtime.input_limits import allowing
 from evermat.values import constant
 from evermat.wording import counted
 
@@ -47,41 +52,49 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
+    from rdflib import Graph
 
-    from evermat.algebra import Engine
+    from evermat.algebra import Engine, Monitor
     from evermat.explain.explanation import Explanation
-    from evermat.kb.equality_modes import Equality
+    from evermat.kb.audit import Audit
+    from evermat.kb.contradictions import Contradiction, Policy
+    from evermat.kb.equality import Equality
+    from evermat.kb.inputs import RuleInput
     from evermat.kb.persistence import Persistence
-    from evermat.kb.reading import Reader
-    from evermat.kb.rule_inputs import RuleInput
-    from evermat.kb.subscriptions import Subscription
+    from evermat.kb.profile import Profile
+    from evermat.kb.queries import Reader
+    from evermat.kb.session import Subscription
     from evermat.lake.state import LakeState
     from evermat.lang.catalogue import Catalogue
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.counting import CountersSetting
     from evermat.maintenance.limits import Progress
     from evermat.results.change import Change, Sort
+    from evermat.sparql.shapes import Validation
     from evermat.values import Constant
 
 
 class Stats(TypedDict):
-    """Sizes; those of a predicate are `facts`, `given`, `bytes` and `indexes`."""
+    """Sizes; those of a predicate are `facts`, `explicit`, `bytes` and `indexes`."""
 
     engine: str
     place: str
     rules: int
     strata: int
     facts: int
-    given: int
+    explicit: int
+    contradictions: int
     predicates: dict[str, dict[str, int]]
 
 
 class KnowledgeBase:
     """Rules and facts, with the consequences kept up to date.
 
-    Facts are given (*explicit*) or follow from rules (*derived*); a fact may be both.
-    Every change returns a `Change` that says exactly which facts came and which left,
-    and either happens as a whole or not at all.
+    Facts are inserted (*explicit*) or follow from rules (*derived*), or both.
+    Every change returns a `Change` that says exactly which facts were added and
+    removed, and either happens as a whole or not at all.
 
     >>> kb = KnowledgeBase('''
     ...     reach(?x, ?y) :- edge(?x, ?y) .
@@ -104,13 +117,14 @@ class KnowledgeBase:
         engine: str | Engine = "embedded",
         algorithm: str = "auto",
         equality: Equality = "auto",
-        counters: bool = True,
+        counters: CountersSetting = True,
         modules: bool = True,
         budget: Budget | None = None,
         progress: Progress | None = None,
         spark: SparkSession | None = None,
         state: str | Path | LakeState | None = None,
         storage_options: Mapping[str, str] | None = None,
+        contradictions: Policy = "report",
         allow_paths: Iterable[str | Path] = (),
     ) -> None:
         """Make a knowledge base.
@@ -125,16 +139,21 @@ class KnowledgeBase:
                 `"rewrite"`, or `"auto"`, which is `"rewrite"` as soon as a rule or a
                 fact is about equality.
             counters: keep the number of derivations of each fact, which the counting
-                algorithms need. Not kept where equality is rewritten.
+                algorithms need; `"nonrecursive"` keeps those by nonrecursive rules
+                alone, which `counting` and `bf-c` need. Not kept where equality is
+                rewritten.
             modules: let rules that make a relation transitive, symmetric or reflexive
                 be handled as closures, not instance by instance. What follows is the
-                same, only sooner. Needs counters.
+                same, only sooner. Needs both counters.
             budget: limits of every single update, and of the first materialisation.
             progress: is called after every round.
             spark: the session for `engine="spark"`; by default the active one.
             state: a path or URI where every update is kept. If there is a state, it
-                is taken up where it was left, and becomes that of the given rules.
+                is taken up where it was left, and becomes that of these rules.
             storage_options: for places that need them, as `deltalake` takes them.
+            contradictions: what happens to updates that make rules with the head
+                `false` hold: they are refused (`"refuse"`), there is a warning
+                (`"report"`), or nothing is said (`"ignore"`).
             allow_paths: where files of rules may name others to include or import,
                 besides their own folder; this holds for later updates, too.
 
@@ -142,12 +161,15 @@ class KnowledgeBase:
             EvermatError: the rules cannot be read or are not valid.
         """
         check_equality(equality)
+        check_policy(contradictions)
         _check_watchers(budget, progress)
         persistence: Persistence | None = None
         if state is not None:
             settings = (counters, modules, equality)
             persistence = _persistence(state, settings, storage_options)
-        manner = Manner(algorithm, equality, counters, modules, budget, progress)
+        manner = Settings(
+            algorithm, equality, counters, modules, budget, progress, contradictions
+        )
         chosen = _engine_of(engine, spark)
         self._slot = Slot()
         self._subscriptions = Subscriptions()
@@ -155,7 +177,7 @@ class KnowledgeBase:
         self.turn = RLock()
         self._allow_paths = tuple(allow_paths)
         with allowing(self._allow_paths):
-            self._keeper = Keeper(chosen, manner, persistence, rules)
+            self._session = Session(chosen, manner, persistence, rules)
 
     @classmethod
     def open(  # noqa: PLR0913  all but the place by name
@@ -169,6 +191,7 @@ class KnowledgeBase:
         progress: Progress | None = None,
         spark: SparkSession | None = None,
         storage_options: Mapping[str, str] | None = None,
+        contradictions: Policy = "report",
         allow_paths: Iterable[str | Path] = (),
     ) -> Self:
         """Take up a state, with the rules and settings that it was left with.
@@ -182,6 +205,7 @@ class KnowledgeBase:
             progress: is called after every round.
             spark: the session for `engine="spark"`.
             storage_options: for places that need them.
+            contradictions: as for a new knowledge base; states do not keep it.
             allow_paths: as for a new knowledge base; states do not keep them.
 
         Raises:
@@ -198,15 +222,23 @@ class KnowledgeBase:
             progress=progress,
             spark=spark,
             state=opened,
+            contradictions=contradictions,
             allow_paths=allow_paths,
         )
 
-    @in_turn
+    @serialised
     def __repr__(self) -> str:
         facts = sum(size["facts"] for size in self._reader.sizes().values())
         rules = len(self.rules)
         counts = f"{counted(rules, 'rule')}, {counted(facts, 'fact')}"
         return f"<KnowledgeBase on {self.engine}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        """The predicates and their sizes, which notebooks show."""
+        sizes = self.stats()["predicates"]
+        rows = [(name, each["facts"], each["explicit"]) for name, each in sizes.items()]
+        names = ("predicate", "facts", "explicit")
+        return html_table(repr(self)[1:-1], names if rows else (), rows)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be copied or pickled: two would change the same engine."""
@@ -216,14 +248,14 @@ class KnowledgeBase:
             "can open its state, if it has one (see `state=`)",
         )
 
-    @in_turn
+    @serialised
     def copy(self) -> KnowledgeBase:
         """Another knowledge base with the same rules, facts and settings.
 
         It derives what follows by itself, and goes its own way from then on; no state
         is kept for it.
         """
-        settings = self._keeper.settings
+        settings = self._session.settings
         other = KnowledgeBase(
             engine=self.engine,
             algorithm=settings.algorithm,
@@ -232,11 +264,12 @@ class KnowledgeBase:
             modules=settings.modules,
             budget=settings.budget,
             progress=settings.progress,
+            contradictions=settings.contradictions,
             allow_paths=self._allow_paths,
         )
         program = Program(
             rules=self.rules,
-            prefixes=tuple(self._keeper.prefixes.items()),
+            prefixes=tuple(self._session.prefixes.items()),
             declarations=tuple(self.catalogue.declarations()),
         )
         explicit = {each: self.facts(each, "explicit") for each in self.predicates}
@@ -245,30 +278,38 @@ class KnowledgeBase:
 
     # ------------------------------------------------------------------ changes
 
+    @out_of_memory()
     def load(
         self,
         data: Mapping[str, object] | None = None,
         *,
-        rdf: str | Path | Iterable[str | Path] | None = None,
+        rdf: object | None = None,
         base: str | None = None,
+        named_graphs: bool = False,
     ) -> Change:
-        """Insert the facts of many predicates at once.
+        """Insert the facts of many predicates in one update.
 
         Args:
             data: rows by predicate. Rows are tuples, mappings, a pandas, Polars or
                 Arrow frame, or the `Path` of a CSV, TSV, Parquet or Arrow file. Where
                 a predicate has declared names, columns with names go by name.
-            rdf: RDF files; their triples become facts of `triple`, which rules write
-                as `[?s, ?p, ?o]`.
+            rdf: RDF: paths of files, graphs and datasets of rdflib, stores of
+                pyoxigraph, or a list of these. Triples become facts of `triple`, which
+                rules write as `[?s, ?p, ?o]`.
             base: what relative IRIs in RDF files are relative to.
+            named_graphs: make triples of named graphs facts of `quad`, which rules
+                write as `[?s, ?p, ?o, ?g]`; by default they are triples as all others.
         """
         request = Request(insert=by_predicate(data))
-        for path in _listed_files(rdf):
-            request.insert.setdefault(TRIPLE, []).append(read_rdf(path, base=base))
+        for part in _listed_rdf(rdf):
+            triples, quads = _read_rdf(part, base, named_graphs=named_graphs)
+            request.insert.setdefault(TRIPLE, []).append(triples)
+            if named_graphs:
+                request.insert.setdefault(QUAD, []).append(quads)
         return self._change(request)
 
     def insert(self, predicate: str, rows: object) -> Change:
-        """Give facts; those that are given already are left alone.
+        """Insert facts; those that are explicit already are left alone.
 
         Args:
             predicate: any name, one that rules derive too.
@@ -278,9 +319,9 @@ class KnowledgeBase:
         return self._change(Request(insert={predicate: [rows]}))
 
     def delete(self, predicate: str, rows: object) -> Change:
-        """Withdraw given facts; rows that are not given are left alone.
+        """Delete explicit facts; rows that are not explicit are left alone.
 
-        A fact that still follows from the rules goes on to hold.
+        A fact that still follows from the rules continues to hold.
         """
         return self._change(Request(delete={predicate: [rows]}))
 
@@ -288,8 +329,8 @@ class KnowledgeBase:
         """Make rows all that is explicit of a predicate: tonight's dump, for instance.
 
         Rows that were inserted before and are not among them are deleted, new ones are
-        inserted, and the others are left alone. Facts that follow from rules go on to
-        hold.
+        inserted, and the others are left alone. Facts that follow from rules continue
+        to hold.
 
         Args:
             predicate: the predicate.
@@ -310,7 +351,7 @@ class KnowledgeBase:
     ) -> Change:
         """Change facts and rules in one step.
 
-        Deletions come before insertions: a row that is in both is given afterwards.
+        Deletions come before insertions: a row that is in both is explicit afterwards.
 
         Args:
             insert: rows to give, by predicate.
@@ -326,7 +367,7 @@ class KnowledgeBase:
         request = _request(insert, delete, replace, add_rules, remove_rules)
         return self._change(request, algorithm=algorithm, batch=batch)
 
-    @in_turn
+    @serialised
     def undo(self) -> Change:
         """Undo the last update.
 
@@ -338,12 +379,12 @@ class KnowledgeBase:
                 opened, or the last update was undone already, or is too large.
         """
         self._slot.require_free()
-        change = self._keeper.change(self._undoing.last())
+        change = self._session.change(self._undoing.last())
         self._undoing.forget()
         self._subscriptions.notify(change)
         return change
 
-    @in_turn
+    @serialised
     def plan(
         self,
         *,
@@ -361,25 +402,25 @@ class KnowledgeBase:
         self._slot.require_free()
         request = _request(insert, delete, replace, add_rules, remove_rules)
         with allowing(self._allow_paths):
-            return self._keeper.plan(request, algorithm=algorithm)
+            return self._session.plan(request, algorithm=algorithm)
 
     def transaction(self, *, algorithm: str | None = None) -> Transaction:
         """Several changes as one: `with kb.transaction() as tx: tx.insert(…)`."""
         return Transaction(self._slot, partial(self._commit, algorithm=algorithm))
 
-    @in_turn
+    @serialised
     def materialise(self) -> Change:
-        """Derive everything again from the given facts."""
+        """Derive everything again from the explicit facts."""
         self._slot.require_free()
-        return self._keeper.rematerialise()
+        return self._session.rematerialise()
 
-    @in_turn
+    @serialised
     def subscribe(
         self,
         predicate: str | None = None,
         callback: Callable[[Change], object] | None = None,
     ) -> Subscription:
-        """Be told of every update that changes the facts of a predicate.
+        """Subscribe to the updates that change the facts of a predicate.
 
         The callback is called with the `Change` after the update has happened; should
         it fail, the error is logged. Without a callback, changes are read with
@@ -393,7 +434,7 @@ class KnowledgeBase:
             self._reader.catalogue.require(predicate)
         return self._subscriptions.add(predicate, callback)
 
-    # ---------------------------------------------------------------- questions
+    # ---------------------------------------------------------------- queries
 
     def query(
         self,
@@ -406,28 +447,28 @@ class KnowledgeBase:
         """Answer a conjunction such as `reach(?x, 'c'), not blocked(?x), ?x != 'b'`.
 
         The columns are the variables, in the order in which they are first mentioned;
-        variables that occur below `not` only are not among them. A question without
+        variables that occur below `not` only are not among them. A query without
         variables has one empty row for yes and none for no.
 
         Args:
-            text: the question.
+            text: the query.
             raw: do not multiply equal constants out: answers hold representatives.
-            limit: give so many answers at most.
+            limit: the most answers to return.
             parameters: the values of `$name`: `kb.query("reach(?x, $y)", y="c")`.
         """
         values = {name: constant(each) for name, each in parameters.items()}
         return self._answer(text, values, raw=raw).first(limit)
 
-    @in_turn
+    @serialised
     def _answer(
         self, text: str, parameters: Mapping[str, Constant], *, raw: bool
     ) -> Result:
-        require_text(text, "a question")
+        require_text(text, "a query")
         reader = self._reader
-        question = read_question(
+        question = prepare_query_text(
             text,
             catalogue=reader.catalogue,
-            prefixes=self._keeper.prefixes,
+            prefixes=self._session.prefixes,
             parameters=parameters,
         )
         return reader.answer(question, raw=raw)
@@ -452,25 +493,25 @@ class KnowledgeBase:
             return self._sparql_update(text)
         return self._sparql_query(text)
 
-    @in_turn
+    @serialised
     def _sparql_query(self, text: str) -> Result | bool:
         from evermat.sparql import run_query  # noqa: PLC0415  it needs rdflib
 
-        return run_query(text, self._reader, self._keeper.prefixes)
+        return run_query(text, self._reader, self._session.prefixes)
 
-    @in_turn
+    @serialised
     def _sparql_update(self, text: str) -> Change | list[Change]:
         from evermat.sparql import read_update  # noqa: PLC0415  it needs rdflib
 
         self._slot.require_free()
         changes: list[Change] = []
         try:
-            for operation in read_update(text, self._keeper.prefixes):
+            for operation in read_update(text, self._session.prefixes):
                 request = operation.change(self._reader).request()
-                changes.append(self._keeper.change(request))
+                changes.append(self._session.change(request))
         except BaseException:
             for change in reversed(changes):
-                self._keeper.change(inverse(change))
+                self._session.change(inverse(change))
             raise
         self._undoing.forget()
         for change in changes:
@@ -479,7 +520,7 @@ class KnowledgeBase:
             self._subscriptions.notify(change)
         return changes[0] if len(changes) == 1 else changes
 
-    @in_turn
+    @serialised
     def explain(
         self,
         fact: str,
@@ -497,19 +538,63 @@ class KnowledgeBase:
             fact: the fact, or its predicate.
             row: the arguments of the fact, if only its predicate was named; in order,
                 or by the names of columns.
-            derivations: show so many of all rule instances that derive the fact.
-            limit: give up after so many rule instances.
+            derivations: how many of the rule instances that derive the fact to show.
+            limit: the number of rule instances after which to give up.
 
         Raises:
             SearchLimitError: the limit was passed.
         """
         require_text(fact, "a fact")
         reader = self._reader
-        known, prefixes = reader.catalogue, self._keeper.prefixes
+        known, prefixes = reader.catalogue, self._session.prefixes
         found = read_fact(fact, row, catalogue=known, prefixes=prefixes)
-        return reader.explain(Asked(found, self.rules, prefixes, derivations, limit))
+        return reader.explain(
+            ExplainRequest(found, self.rules, prefixes, derivations, limit)
+        )
 
-    @in_turn
+    def validate(self, shapes: Graph | str | Path) -> Validation:
+        """Check the triples that hold, derived ones too, against shapes of SHACL.
+
+        Needs `pip install "evermat[shacl]"`.
+
+        Args:
+            shapes: a file, or a graph of rdflib.
+
+        Raises:
+            ShapesError: the shapes cannot be read.
+        """
+        require_package("pyshacl", "shacl")
+        from evermat.sparql.shapes import validate  # noqa: PLC0415  it needs rdflib
+
+        return validate(self.to_rdflib(), shapes)
+
+    def to_rdflib(self, sort: Sort = "all") -> Graph:
+        """The triples as a graph of rdflib, a copy that goes its own way.
+
+        `rdflib.Graph(store=evermat.rdflib_store.EvermatStore(kb))` is one that does
+        not: it sees what follows, and changes are maintained.
+
+        Args:
+            sort: `"all"`, `"explicit"` or `"derived"`.
+        """
+        require_package("rdflib", "sparql")
+        from evermat.sparql.graphs import make_graph  # noqa: PLC0415  it needs rdflib
+
+        triples = self.facts(TRIPLE, sort).to_terms()
+        return make_graph(triples, self._session.prefixes)
+
+    @serialised
+    def contradictions(self, *, limit: int | None = None) -> list[Contradiction]:
+        """What rules with the head `false` derive, axioms of ontologies among them.
+
+        Each can say what it is about (`arguments`), and why it holds (`explain()`).
+
+        Args:
+            limit: the most facts to return.
+        """
+        return list(islice(self._session.contradictions, limit))
+
+    @serialised
     def representatives(self) -> Result:
         """The constants that are equal to others, each with what stands for it.
 
@@ -517,16 +602,16 @@ class KnowledgeBase:
         """
         return Result(self._reader.representatives(), ("member", "representative"))
 
-    @in_turn
+    @serialised
     def facts(
         self, predicate: str, sort: Sort = "all", *, limit: int | None = None
     ) -> Result:
-        """The facts of a predicate: all, those given, or those only derived.
+        """The facts of a predicate: all, explicit ones, or those that are only derived.
 
         Args:
             predicate: the predicate; `kb[predicate]` gives all of its facts as well.
             sort: `"all"`, `"explicit"` or `"derived"`.
-            limit: give so many facts at most.
+            limit: the most facts to return.
         """
         reader = self._reader
         known = reader.catalogue.require(predicate)
@@ -545,7 +630,7 @@ class KnowledgeBase:
         """Whether rules or facts have mentioned a predicate."""
         return predicate in self.predicates
 
-    @in_turn
+    @serialised
     def __len__(self) -> int:
         """How many facts hold, of all predicates together."""
         reader = self._reader
@@ -555,13 +640,13 @@ class KnowledgeBase:
         """A knowledge base is true, also without facts."""
         return True
 
-    @in_turn
+    @serialised
     def count(self, predicate: str) -> int:
         """How many facts a predicate has."""
         reader = self._reader
         return reader.count(reader.catalogue.require(predicate))
 
-    @in_turn
+    @serialised
     def contains(
         self, predicate: str, row: Sequence[object] | Mapping[str, object]
     ) -> bool:
@@ -573,11 +658,11 @@ class KnowledgeBase:
             reader.catalogue.check(predicate, len(values))
         return reader.contains(known, table_of_rows([values], known.arity))
 
-    @in_turn
+    @serialised
     def counters(self, predicate: str) -> Result:
         """The facts of a predicate with the number of their derivations.
 
-        `c_nr` counts nonrecursive rule instances, plus one if the fact is given;
+        `c_nr` counts nonrecursive rule instances, plus one if the fact is explicit;
         `c_r` counts recursive ones.
         """
         reader = self._reader
@@ -609,41 +694,82 @@ class KnowledgeBase:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules as they were given, one for each head."""
-        return self._keeper.rules
+        """The rules as they were written, one for each head."""
+        return self._session.rules
 
     @property
     def predicates(self) -> Mapping[str, int]:
         """The arity of every predicate that rules or facts have mentioned."""
-        return dict(self._keeper.catalogue.arities)
+        return dict(self._session.catalogue.arities)
 
     @property
     def catalogue(self) -> Catalogue:
         """The predicates, with what is known of their columns."""
-        return self._keeper.catalogue
+        return self._session.catalogue
 
-    @in_turn
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """The prefixes that rules have declared."""
+        return dict(self._session.prefixes)
+
+    @contextmanager
+    def watched(self, monitor: Monitor) -> Iterator[None]:
+        """A block in which a monitor is called during queries, and may stop them.
+
+        Queries of other threads wait until it ends. `maintenance.limits.Watch` is a
+        monitor that enforces a budget.
+        """
+        with self.turn:
+            self._engine.monitor = monitor
+            try:
+                yield
+            finally:
+                self._engine.monitor = None
+
+    @serialised
     def stats(self) -> Stats:
         """Sizes: rules, strata, and for each predicate its facts, bytes and indexes."""
         sizes = self._reader.sizes()
         return {
             "engine": self.engine,
-            "place": place_of(self._engine),
+            "place": self._engine.place,
             "rules": len(self.rules),
-            "strata": len(self._keeper.strata),
+            "strata": len(self._session.strata),
             "facts": sum(size["facts"] for size in sizes.values()),
-            "given": sum(size["given"] for size in sizes.values()),
+            "explicit": sum(size["explicit"] for size in sizes.values()),
+            "contradictions": len(self._session.contradictions),
             "predicates": sizes,
         }
 
-    @in_turn
+    @serialised
     def explain_plan(self) -> str:
         """Where the facts are, and how each rule is run: module, join order, estimates.
 
         On Spark also how facts are divided, and which rules run inside tasks.
         """
-        keeper = self._keeper
+        keeper = self._session
         return plans_text(keeper.engine, keeper.strata, keeper.modules)
+
+    @serialised
+    def profile(self) -> Profile:
+        """What each rule costs: time, instances, facts, and its slowest join.
+
+        Every rule is applied once to all facts; this changes nothing.
+        """
+        from evermat.kb.profile import profile  # noqa: PLC0415  seldom needed
+
+        return profile(self._session.materialisation)
+
+    @serialised
+    def audit(self) -> Audit:
+        """Derive everything again beside this, and compare: true if all is the same.
+
+        Facts, explicit facts, counters and equal constants are compared. It takes as
+        much memory as the knowledge base has.
+        """
+        from evermat.kb.audit import audit  # noqa: PLC0415  seldom needed
+
+        return audit(self, self.copy())
 
     # ------------------------------------------------------------------ wiring
 
@@ -653,27 +779,27 @@ class KnowledgeBase:
         Raises:
             TornError: which says what to do.
         """
-        if self._keeper.is_torn:
+        if self._session.is_torn:
             raise TornError(has_state=self._lake_state is not None)
 
     def _recover(self) -> None:
-        """Put in order what an error that nobody foresaw may have left behind."""
+        """Rebuild what an unforeseen error may have left half built."""
         self._engine.recover()
 
     @property
     def _engine(self) -> Engine:
-        return self._keeper.engine
+        return self._session.engine
 
     @property
     def _reader(self) -> Reader:
-        return self._keeper.reader
+        return self._session.reader
 
     @property
     def _lake_state(self) -> LakeState | None:
-        persistence = self._keeper.persistence
+        persistence = self._session.persistence
         return None if persistence is None else persistence.state
 
-    @in_turn
+    @serialised
     def _change(
         self,
         request: Request,
@@ -684,7 +810,7 @@ class KnowledgeBase:
         self._slot.require_free()
         return self._carry_out(request, algorithm=algorithm, batch=batch)
 
-    @in_turn
+    @serialised
     def _commit(self, request: Request, *, algorithm: str | None) -> Change:
         """Carry a transaction out."""
         return self._carry_out(request, algorithm=algorithm)
@@ -698,24 +824,43 @@ class KnowledgeBase:
     ) -> Change:
         changes_rules = bool(request.add_rules or request.remove_rules)
         before = self.rules if changes_rules else ()
-        with allowing(self._allow_paths):
-            change = self._keeper.change(request, algorithm=algorithm, batch=batch)
+        with allowing(self._allow_paths) if self._allow_paths else nullcontext():
+            change = self._session.change(request, algorithm=algorithm, batch=batch)
         self._undoing.note(change, before, self.rules if changes_rules else ())
         self._subscriptions.notify(change)
         return change
 
 
-def _listed_files(given: str | Path | Iterable[str | Path] | None) -> list[str | Path]:
-    files = [given] if isinstance(given, str | Path) else given or ()
-    if not isinstance(files, Iterable):
+def _listed_rdf(given: object) -> list[object]:
+    if given is None:
+        return []
+    if isinstance(given, str | Path) or is_rdf_object(given):
+        return [given]
+    if not isinstance(given, Iterable):
         raise RequestError(
-            f"RDF files are named by paths, not by `{type(files).__name__}`"
+            f"RDF is given as paths or graphs, not as `{type(given).__name__}`"
         )
-    return list(files)
+    return list(given)
+
+
+def _read_rdf(
+    given: object, base: str | None, *, named_graphs: bool
+) -> tuple[pa.Table, pa.Table | None]:
+    """Triples, and those of named graphs, if they are to be told apart."""
+    if is_rdf_object(given):
+        found = read_object(given)
+        return found if named_graphs else (both(found), None)
+    if not isinstance(given, str | Path):
+        raise RequestError(
+            f"RDF is given as paths or graphs, not as `{type(given).__name__}`"
+        )
+    if named_graphs:
+        return read_dataset(given, base=base)
+    return read_rdf(given, base=base), None
 
 
 def _check_watchers(budget: object, progress: object) -> None:
-    """Refuse at once what would fail in the middle of an update."""
+    """Refuse early what would fail in the middle of an update."""
     if budget is not None and not isinstance(budget, Budget):
         raise RequestError(
             f"a budget is no `{type(budget).__name__}`: {budget!r}",
@@ -723,7 +868,7 @@ def _check_watchers(budget: object, progress: object) -> None:
         )
     if progress is not None and not callable(progress):
         raise RequestError(
-            f"progress is told to a function, not to {progress!r}",
+            f"progress must be a function, not {progress!r}",
         )
 
 
@@ -745,7 +890,7 @@ def _engine_of(engine: str | Engine, spark: SparkSession | None) -> Engine:
 
 def _persistence(
     state: str | Path | LakeState,
-    settings: tuple[bool, bool, str],
+    settings: tuple[CountersSetting, bool, str],
     options: Mapping[str, str] | None,
 ) -> Persistence:
     module = _persistence_module()

@@ -1,6 +1,6 @@
-"""Errors that say where, which law was broken and what to do.
+"""Errors that say where, why and what to do.
 
-An error carries fields (code, labels, law, help); the text is built here and nowhere
+An error carries fields (code, labels, reason, help); the text is built here and nowhere
 else, so that every message of the system has the same form:
 
     UnsafeRuleError [EM201]: head variable `?z` is not bound by the body
@@ -80,7 +80,7 @@ class EvermatError(Exception):
         code: stable identifier, listed in `docs/errors.md`.
         message: what is wrong, in one line.
         labels: the places involved, the most telling one first.
-        law: the rule of the language or the system that was broken.
+        reason: the rule of the language or the system that was broken.
         help: what to do about it.
     """
 
@@ -91,12 +91,12 @@ class EvermatError(Exception):
         message: str,
         *,
         labels: tuple[Label, ...] = (),
-        law: str | None = None,
+        reason: str | None = None,
         help: str | None = None,  # noqa: A002  the word that users see
     ) -> None:
         self.message = redacted(message)
         self.labels = labels
-        self.law = law
+        self.reason = reason
         self.help = None if help is None else redacted(help)
         super().__init__(self.message)
 
@@ -109,10 +109,10 @@ class EvermatError(Exception):
         return self.render()
 
     def render(self) -> str:
-        """The full text: what, where, law, help."""
+        """The full text: what, where, reason, help."""
         lines = [f"{type(self).__name__} [{self.code}]: {self.message}"]
         lines += map(redacted, _render_labels(self.labels))
-        notes = [("reason", self.law), ("help", self.help)]
+        notes = [("reason", self.reason), ("help", self.help)]
         indent = " " * _gutter(self.labels) if self.labels else ""
         lines += [f"{indent} = {word}: {text}" for word, text in notes if text]
         return "\n".join(lines)
@@ -188,7 +188,7 @@ MAXIMUM_SHOWN = 10
 """How many problems of a program are shown before "and N more"."""
 
 LONGEST_GIST = 240
-"""How many characters of somebody else's message are shown."""
+"""How many characters of a foreign message are shown."""
 
 
 class ProgramError(EvermatError, ValueError):
@@ -232,10 +232,10 @@ class ParseError(ProgramError, SyntaxError):
         message: str,
         *,
         labels: tuple[Label, ...] = (),
-        law: str | None = None,
+        reason: str | None = None,
         help: str | None = None,  # noqa: A002  the word that users see
     ) -> None:
-        super().__init__(message, labels=labels, law=law, help=help)
+        super().__init__(message, labels=labels, reason=reason, help=help)
         if labels:
             span = labels[0].span
             self.filename = span.source.name
@@ -243,7 +243,7 @@ class ParseError(ProgramError, SyntaxError):
 
     @property
     def msg(self) -> str:  # type: ignore[override]
-        """The whole text: what Python shows of a syntax error that nobody caught."""
+        """The whole text: what Python shows of a syntax error that is not caught."""
         return str(self).removeprefix(f"{type(self).__name__} ")
 
 
@@ -284,7 +284,7 @@ class UnknownFunctionError(ProgramError):
 
 
 class BodyLengthError(ProgramError):
-    """A rule or a question with more parts than can be nested in each other."""
+    """A rule or a query with more parts than can be nested in each other."""
 
     code: ClassVar[str] = "EM206"
 
@@ -369,18 +369,12 @@ class ForgottenVariableWarning(ProgramWarning):
         message: str,
         *,
         labels: tuple[Label, ...] = (),
-        law: str | None = None,
+        reason: str | None = None,
         help: str | None = None,  # noqa: A002  the word that users see
         words: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(message, labels=labels, law=law, help=help)
+        super().__init__(message, labels=labels, reason=reason, help=help)
         self.words = words
-
-
-class LoneExtremeWarning(ProgramWarning):
-    """`min` or `max` of a single value, which is that value."""
-
-    code = "EM909"
 
 
 class KindMismatchWarning(ProgramWarning):
@@ -396,7 +390,7 @@ class NumberMismatchWarning(KindMismatchWarning):
 
 
 def gist(text: str) -> str:
-    """The line of a long message of somebody else's that says most."""
+    """The line of a long foreign message that says most."""
     if "Python worker" in text or "Traceback" in text:
         raised = re.findall(
             r"^(?:[\w.]+Error|[\w.]+Exception): .+$", text, re.MULTILINE

@@ -29,6 +29,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from evermat.datatypes import are_different, is_literal, is_outside
 from evermat.errors import EvermatError
 from evermat.values import (
     NUMERIC_KINDS,
@@ -43,9 +44,10 @@ from evermat.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     Evaluate = Callable[..., Constant]
+    EvaluateColumns = Callable[[Sequence[Sequence[Constant]]], list[Constant]]
 
 Type = frozenset[Kind]
 """A type is the set of kinds that a constant of the type may have."""
@@ -82,6 +84,8 @@ class Function:
         maximum_arity: None where any number of arguments will do.
         argument_types: by position; the last one holds for all further arguments.
         evaluate: the value; raises `FunctionError` where there is none.
+        evaluate_columns: the same for many rows, given by argument, where the function
+            is one of columns.
     """
 
     name: str
@@ -90,6 +94,9 @@ class Function:
     argument_types: tuple[Type, ...]
     result_type: Type
     evaluate: Evaluate
+    evaluate_columns: (
+        Callable[[Sequence[Sequence[Constant]]], list[Constant]] | None
+    ) = None
 
     @property
     def is_condition(self) -> bool:
@@ -101,7 +108,7 @@ class Function:
         return self.argument_types[min(position, len(self.argument_types) - 1)]
 
     def takes(self, count: int) -> bool:
-        """Whether the function can be called with so many arguments."""
+        """Whether the function can be called with `count` arguments."""
         most = self.maximum_arity
         return count >= self.minimum_arity and (most is None or count <= most)
 
@@ -134,6 +141,11 @@ def _number(name: str, argument: Constant) -> int | Decimal | float:
             if value is None:
                 raise _wrong_type(name, argument, "a number")
             return value
+
+
+def number_of(name: str, argument: Constant) -> int | Decimal | float:
+    """The number that a constant is, for a function or an aggregate."""
+    return _number(name, argument)
 
 
 _FLOAT = f"{XSD}float\0"
@@ -216,6 +228,11 @@ def _remainder_integers(a: int, b: int) -> int:
 def _divide_decimals(a: Decimal, b: Decimal) -> Decimal:
     _refuse_zero(a, b)
     return _QUOTIENT.divide(a, b)
+
+
+def quotient(a: Decimal, b: Decimal) -> Decimal:
+    """A quotient of decimals, rounded to 34 digits."""
+    return _divide_decimals(a, b)
 
 
 def _remainder_decimals(a: Decimal, b: Decimal) -> Decimal:
@@ -460,6 +477,18 @@ def _language(argument: Constant) -> Constant:
     return _string(tag.partition("--")[0])
 
 
+def _is_literal(value: Constant) -> Constant:
+    return boolean_constant(value=is_literal(value))
+
+
+def _literal_outside(value: Constant, datatype: Constant) -> Constant:
+    return boolean_constant(value=is_outside(value, datatype.text))
+
+
+def _values_differ(left: Constant, right: Constant) -> Constant:
+    return boolean_constant(value=are_different(left, right))
+
+
 # ------------------------------------------------------------------- all of them
 
 
@@ -482,8 +511,8 @@ def _all_functions() -> list[Function]:
         Function("<=", 2, 2, (ANY,), BOOLEAN, _comparison(frozenset({-1, 0}))),
         Function(">", 2, 2, (ANY,), BOOLEAN, _comparison(frozenset({1}))),
         Function(">=", 2, 2, (ANY,), BOOLEAN, _comparison(frozenset({0, 1}))),
-        Function("min", 1, None, (ANY,), ANY, _extreme("min", -1)),
-        Function("max", 1, None, (ANY,), ANY, _extreme("max", 1)),
+        Function("min", 2, None, (ANY,), ANY, _extreme("min", -1)),
+        Function("max", 2, None, (ANY,), ANY, _extreme("max", 1)),
         Function("str", 1, 1, (ANY,), STRING, lambda a: _string(text_of(a))),
         Function("concat", 1, None, (ANY,), STRING, _concatenate),
         Function("length", 1, 1, (TEXT,), INTEGER, _length),
@@ -499,6 +528,9 @@ def _all_functions() -> list[Function]:
         Function("datatype", 1, 1, (ANY,), NAME, _datatype),
         Function("language", 1, 1, (ANY,), STRING, _language),
         Function("skolem", 1, None, (ANY,), BLANK, _skolem),
+        Function("is_literal", 1, 1, (ANY,), BOOLEAN, _is_literal),
+        Function("literal_outside", 2, 2, (ANY, NAME), BOOLEAN, _literal_outside),
+        Function("values_differ", 2, 2, (ANY,), BOOLEAN, _values_differ),
     ]
 
 
@@ -522,10 +554,25 @@ def _length(argument: Constant) -> Constant:
     return integer_constant(len(_text("length", argument)))
 
 
-FUNCTIONS: Mapping[str, Function] = MappingProxyType(
-    {function.name: function for function in _all_functions()}
-)
+_BUILT_IN = {function.name: function for function in _all_functions()}
+_ALL = dict(_BUILT_IN)
+
+FUNCTIONS: Mapping[str, Function] = MappingProxyType(_ALL)
 """Every function of the language, by name; operators are named by their symbol."""
+
+
+def register(function: Function) -> bool:
+    """Add a function that is not built in, or replace one; False for those that are."""
+    if function.name in _BUILT_IN:
+        return False
+    _ALL[function.name] = function
+    return True
+
+
+def own_functions() -> dict[str, Function]:
+    """The functions that are not built in."""
+    return {name: each for name, each in _ALL.items() if name not in _BUILT_IN}
+
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})

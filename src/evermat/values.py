@@ -351,7 +351,7 @@ def _recognise_boolean(lexical: str) -> Constant:
     return boolean_constant(value=value)
 
 
-_BOUNDS: dict[str, tuple[float, float]] = {
+BOUNDS: dict[str, tuple[float, float]] = {
     "long": (-(1 << 63), (1 << 63) - 1),
     "int": (-(1 << 31), (1 << 31) - 1),
     "short": (-(1 << 15), (1 << 15) - 1),
@@ -379,7 +379,7 @@ def _recognise_bounded(least: float, greatest: float) -> Callable[[str], Constan
 
 
 _RECOGNISED: dict[str, Callable[[str], Constant]] = {
-    **{XSD + name: _recognise_bounded(*bounds) for name, bounds in _BOUNDS.items()},
+    **{XSD + name: _recognise_bounded(*bounds) for name, bounds in BOUNDS.items()},
     XSD + "string": lambda lexical: Constant(Kind.STRING, lexical),
     XSD + "integer": _recognise_integer,
     XSD + "decimal": _recognise_decimal,
@@ -450,7 +450,7 @@ def _no_term(value: object) -> Constant:
     name = type(value).__name__
     raise ValueConversionError(
         f"a value of type `{name}` of rdflib cannot be stored: {short(value)}",
-        law="a fact has IRIs, blank nodes and literals",
+        reason="a fact has IRIs, blank nodes and literals",
         help="write URIRef(…) for an IRI, str(…) for a string",
     )
 

@@ -69,13 +69,13 @@ def test_law_only_queries_with_a_change_are_run(engine: Engine) -> None:
 class Listener:
     """A monitor that remembers, and stops the work after a number of matches."""
 
-    def __init__(self, patience: int) -> None:
+    def __init__(self, cost_limit: int) -> None:
         self.heard: list[tuple[str, int]] = []
-        self.patience = patience
+        self.cost_limit = cost_limit
 
     def working(self, label: str, matches: int) -> None:
         self.heard.append((label, matches))
-        if sum(number for _, number in self.heard) > self.patience:
+        if sum(number for _, number in self.heard) > self.cost_limit:
             raise InterruptedError(label)
 
     def writing(self, label: str, facts: int) -> None:
@@ -84,7 +84,7 @@ class Listener:
 
 def test_the_monitor_hears_of_every_match(engine: Engine) -> None:
     views = everything(engine)
-    listener = Listener(patience=100)
+    listener = Listener(cost_limit=100)
     engine.monitor = listener
     before = engine.matches
     engine.derive(QuerySet((PATHS,)), views)
@@ -95,7 +95,7 @@ def test_the_monitor_hears_of_every_match(engine: Engine) -> None:
 
 def test_the_monitor_can_stop_the_work(engine: Engine) -> None:
     views = everything(engine)
-    engine.monitor = Listener(patience=1)
+    engine.monitor = Listener(cost_limit=1)
     with pytest.raises(InterruptedError, match="two edges"):
         engine.derive(QuerySet((PATHS,)), views)
     engine.monitor = None

@@ -28,7 +28,7 @@ from evermat.algebra import (
 )
 from evermat.engines.spark import one_task, pieces
 from evermat.functions import FUNCTIONS
-from evermat.values import IRI, Constant, boolean_constant, constant
+from evermat.values import IRI, XSD, Constant, boolean_constant, constant
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine, Expression
@@ -102,6 +102,14 @@ def conditions() -> dict[str, Apply]:
     found |= {f"{name} of results": Apply(name, (product_, sum_)) for name in "<="}
     for name in ("contains", "starts_with", "ends_with", "regex"):
         found[name] = Apply(name, (Apply("str", (X,)), constant("4")))
+    found["values differ"] = Apply("values_differ", (X, Y))
+    found["results differ"] = Apply("values_differ", (product_, sum_))
+    found["a literal"] = Apply("is_literal", (X,))
+    found["a blank node"] = Apply("is_literal", (Apply("skolem", (X,)),))
+    for name in ("byte", "long", "integer", "decimal", "string"):
+        datatype = constant(IRI(XSD + name))
+        found[f"no {name}"] = Apply("literal_outside", (X, datatype))
+        found[f"sum is no {name}"] = Apply("literal_outside", (sum_, datatype))
     return found
 
 

@@ -20,7 +20,7 @@ from evermat.algebra import (
     Role,
     Views,
 )
-from evermat.algebra.evaluation_errors import EvaluationError
+from evermat.algebra.queries import EvaluationError
 from evermat.values import constant
 
 if TYPE_CHECKING:

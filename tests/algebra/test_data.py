@@ -85,10 +85,14 @@ def test_snapshots_outlive_transactions(engine: Engine) -> None:
     everything = engine.snapshot(engine.materialised)
     gone = engine.snapshot(grown)
     nothing = engine.no_facts()
-    engine.commit(deleted=grown, added=nothing, withdrawn=grown, given=nothing)
+    engine.commit(
+        deleted=grown, added=nothing, explicit_removed=grown, explicit_added=nothing
+    )
     engine.begin()
     new = interned(engine, make_facts(e=[(8, 9)], b=[(8,)]))
-    engine.commit(deleted=nothing, added=new, withdrawn=nothing, given=new)
+    engine.commit(
+        deleted=nothing, added=new, explicit_removed=nothing, explicit_added=new
+    )
     assert facts_in(everything) == before
     assert everything.relations() == {"e": 2, "a": 1}
     assert facts_in(gone) == make_facts(e=[(1, 2)], a=[(1,)])
@@ -127,6 +131,6 @@ def test_statistics_count_facts_and_given_facts(engine: Engine) -> None:
     engine.extend(interned(engine, make_facts(e=[(1, 3)], a=[(1,)])))
     statistics = engine.statistics()
     assert statistics["e"]["facts"] == 3
-    assert statistics["e"]["given"] == 2
+    assert statistics["e"]["explicit"] == 2
     assert statistics["a"]["facts"] == 1
-    assert {"facts", "given", "bytes", "indexes"} <= statistics["a"].keys()
+    assert {"facts", "explicit", "bytes", "indexes"} <= statistics["a"].keys()

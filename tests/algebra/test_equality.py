@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
 from engine_facts import facts_of, interned, rows_of
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.equality import UnequalValuesError
 from evermat.columns import table_of_rows
 from evermat.values import Kind, constant
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine
-    from evermat.algebra.abilities import EqualityEngine, Representatives
+    from evermat.algebra.equality import Representatives
     from oracle import Fact
 
 VALUES = frozenset(Kind) - {Kind.STRING}
@@ -23,15 +23,15 @@ def fact(name: str, *values: object) -> Fact:
     return name, tuple(constant(value) for value in values)
 
 
-def given(engine: Engine, *facts: Fact) -> EqualityEngine:
-    rewriting = cast("EqualityEngine", engine)
+def given(engine: Engine, *facts: Fact) -> Engine:
+    rewriting = engine
     for name, row in facts:
         rewriting.load([(name, table_of_rows([row], len(row)))])
     rewriting.begin()
     return rewriting
 
 
-def merged(engine: EqualityEngine, *pairs: tuple[object, object]) -> Representatives:
+def merged(engine: Engine, *pairs: tuple[object, object]) -> Representatives:
     representatives = engine.representatives()
     equalities = interned(engine, [fact("same", *pair) for pair in pairs])
     engine.merge(representatives, equalities, "lost", VALUES)
@@ -70,7 +70,7 @@ def test_law_rewriting_and_what_is_behind_it(engine: Engine) -> None:
     rewritten = kept.rewrite(everything, representatives)
     assert facts_of(kept, rewritten) == {normal, facts[2]}
     alone = interned(kept, [normal])
-    assert facts_of(kept, kept.originals(alone, representatives)) == set(facts[:2])
+    assert facts_of(kept, kept.preimages(alone, representatives)) == set(facts[:2])
     inside = kept.rewritten_into(everything, representatives, alone)
     assert facts_of(kept, inside) == set(facts[:2])
 
@@ -108,7 +108,7 @@ def test_law_originals_of_large_cliques_are_looked_up(engine: Engine) -> None:
     kept = given(engine, *facts)
     representatives = merged(kept, *((name, 0) for name in names))
     wanted = interned(kept, [fact("p", 0, 0)])
-    assert facts_of(kept, kept.originals(wanted, representatives)) == set(facts[:5])
+    assert facts_of(kept, kept.preimages(wanted, representatives)) == set(facts[:5])
 
 
 def test_law_facts_are_found_by_constants_in_any_place(engine: Engine) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evermat.algebra import Engine, Facts, Rounds, SettledFacts
-    from evermat.algebra.saturation import OnRounds
+    from evermat.algebra.fixpoint import OnRounds
     from evermat.lang.syntax import Atom, Rule
     from oracle import Fact
 
@@ -110,7 +110,9 @@ def materialised(engine: Engine, given: set[Fact]) -> None:
     )
     saturate(engine, task, lambda _: None)
     nothing = engine.no_facts()
-    engine.commit(deleted=nothing, added=added, withdrawn=nothing, given=nothing)
+    engine.commit(
+        deleted=nothing, added=added, explicit_removed=nothing, explicit_added=nothing
+    )
 
 
 def search_of(engine: Engine, gone: SettledFacts, *, is_counted: bool) -> ProofSearch:

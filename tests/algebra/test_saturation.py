@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evermat.algebra import Counters, Engine, Facts, Rounds, SettledFacts
-    from evermat.algebra.saturation import OnRounds
+    from evermat.algebra.fixpoint import OnRounds
     from evermat.lang.syntax import Atom, Rule
     from oracle import Fact
 
@@ -80,8 +80,8 @@ class Game:
             self.engine.commit(
                 deleted=self.deleted,
                 added=self.added,
-                withdrawn=self.gone,
-                given=self.come,
+                explicit_removed=self.gone,
+                explicit_added=self.come,
             )
             self.log.counts.append(stored_counts(self.engine))
             given = set(self.given)

@@ -81,8 +81,8 @@ def maintain(engine: Engine) -> None:
     engine.commit(
         deleted=interned(engine, gone),
         added=interned(engine, come),
-        withdrawn=interned(engine, make_facts(e=[(1, 2)], a=[("x",)], yes=[()])),
-        given=interned(engine, make_facts(e=[(5, 5)])),
+        explicit_removed=interned(engine, make_facts(e=[(1, 2)], a=[("x",)], yes=[()])),
+        explicit_added=interned(engine, make_facts(e=[(5, 5)])),
     )
 
 

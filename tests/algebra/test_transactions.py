@@ -48,8 +48,8 @@ def test_commit_changes_facts_and_given_facts(engine: Engine) -> None:
     engine.commit(
         deleted=interned(engine, make_facts(e=[(1, 2)], r=[(1, 3)])),
         added=interned(engine, make_facts(r=[(5, 5)], e=[(1, 2)])),
-        withdrawn=interned(engine, make_facts(e=[(1, 2)], a=[(1,)])),
-        given=interned(engine, make_facts(r=[(5, 5)])),
+        explicit_removed=interned(engine, make_facts(e=[(1, 2)], a=[(1,)])),
+        explicit_added=interned(engine, make_facts(r=[(5, 5)])),
     )
     assert facts_of(engine, engine.materialised) == make_facts(
         e=[(1, 2), (2, 3)], a=[(1,)], r=[(1, 2), (5, 5)]
@@ -73,18 +73,24 @@ def test_rollback_restores_facts_and_counters(engine: Engine) -> None:
     assert stored_counts(engine) == before
     engine.begin()
     nothing = engine.no_facts()
-    engine.commit(deleted=nothing, added=nothing, withdrawn=nothing, given=nothing)
+    engine.commit(
+        deleted=nothing, added=nothing, explicit_removed=nothing, explicit_added=nothing
+    )
     assert stored_counts(engine) == before
 
 
 def test_counters_of_forgotten_facts_start_again_at_zero(engine: Engine) -> None:
     loaded(engine).begin()
     gone, nothing = interned(engine, DERIVED), engine.no_facts()
-    engine.commit(deleted=gone, added=nothing, withdrawn=nothing, given=nothing)
+    engine.commit(
+        deleted=gone, added=nothing, explicit_removed=nothing, explicit_added=nothing
+    )
     engine.begin()
     back = interned(engine, DERIVED)
     assert facts_of(engine, engine.recursive_counts.zero(back)) == DERIVED
-    engine.commit(deleted=nothing, added=back, withdrawn=nothing, given=nothing)
+    engine.commit(
+        deleted=nothing, added=back, explicit_removed=nothing, explicit_added=nothing
+    )
     assert {stored_counts(engine)[fact] for fact in DERIVED} == {(0, 0)}
 
 
@@ -93,11 +99,15 @@ def test_facts_can_leave_and_come_back_many_times(engine: Engine) -> None:
     for _ in range(4):
         engine.begin()
         facts, nothing = interned(engine, GIVEN), engine.no_facts()
-        engine.commit(deleted=facts, added=nothing, withdrawn=facts, given=nothing)
+        engine.commit(
+            deleted=facts, added=nothing, explicit_removed=facts, explicit_added=nothing
+        )
         assert facts_of(engine, engine.materialised) == DERIVED
         engine.begin()
         facts, nothing = interned(engine, GIVEN), engine.no_facts()
-        engine.commit(deleted=nothing, added=facts, withdrawn=nothing, given=facts)
+        engine.commit(
+            deleted=nothing, added=facts, explicit_removed=nothing, explicit_added=facts
+        )
         assert facts_of(engine, engine.materialised) == GIVEN | DERIVED
 
 
@@ -110,7 +120,12 @@ def test_transactions_do_not_nest(engine: Engine) -> None:
         engine.rollback()
     nothing = engine.no_facts()
     with pytest.raises(EngineUseError):
-        engine.commit(deleted=nothing, added=nothing, withdrawn=nothing, given=nothing)
+        engine.commit(
+            deleted=nothing,
+            added=nothing,
+            explicit_removed=nothing,
+            explicit_added=nothing,
+        )
 
 
 def test_a_fresh_engine_is_empty_and_apart(engine: Engine) -> None:

@@ -41,9 +41,9 @@ def test_explicit_and_derived_changes_are_told_apart(kb: KnowledgeBase) -> None:
     assert set(change.added("reach")) == {("x", y) for y in "abcd"}
     assert set(change.added("reach", "explicit")) == {("x", "a")}
     assert set(change.added("reach", "derived")) == {("x", y) for y in "bcd"}
-    assert set(change.given("reach")) == {("a", "b"), ("x", "a")}
+    assert set(change.inserted("reach")) == {("a", "b"), ("x", "a")}
     change = kb.delete("reach", [("a", "b"), ("x", "a")])
-    assert set(change.withdrawn("reach")) == {("a", "b"), ("x", "a")}
+    assert set(change.deleted("reach")) == {("a", "b"), ("x", "a")}
     assert set(change.removed("reach", "explicit")) == {("x", "a")}
     assert kb.contains("reach", ("a", "b"))
 

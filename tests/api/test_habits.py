@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from evermat import EvermatError, KnowledgeBase
-from evermat.kb.undo import NothingToUndoError
+from evermat.kb.transaction import NothingToUndoError
 
 REACH = """
     reach(?from, ?to) :- edge(?from, ?to) .
@@ -163,8 +163,8 @@ def test_a_replacement_is_all_that_is_explicit(engine_name: str, equality: str) 
     planned = kb.plan(replace={"edge": tonight})
     change = kb.replace("edge", tonight)
     assert repr(change) == repr(planned).replace("Planned change", "Change")
-    assert set(change.withdrawn("edge")) == {("b", "c"), ("c", "d")}
-    assert set(change.given("edge")) == {("b", "d")}
+    assert set(change.deleted("edge")) == {("b", "c"), ("c", "d")}
+    assert set(change.inserted("edge")) == {("b", "d")}
     assert change.report.ignored.insertions == 1
     assert change.report.ignored.deletions == 0
     scratch = KnowledgeBase(REACH, engine="reference")
@@ -234,7 +234,7 @@ def test_a_failed_update_leaves_the_one_before_to_be_undone(kb: KnowledgeBase) -
 def test_large_updates_are_not_remembered(
     kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.kb.undo.MOST_FACTS", 1)
+    monkeypatch.setattr("evermat.kb.transaction.MOST_FACTS", 1)
     kb.insert("edge", [("d", "e"), ("e", "f")])
     with pytest.raises(NothingToUndoError, match="too large"):
         kb.undo()

@@ -18,9 +18,7 @@ import evermat
 from broken_off_updates import Trial, play_lines, play_moments, scenarios
 from evermat.engines.embedded.cores import together
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.kb.locking import TornError
-from evermat.kb.out_of_memory import OutOfMemoryError
-from evermat.kb.transaction import TransactionError
+from evermat.kb.transaction import OutOfMemoryError, TornError, TransactionError
 from evermat.runtime import interrupts
 
 if TYPE_CHECKING:
@@ -256,6 +254,16 @@ def test_a_lack_of_memory_says_how_much_was_needed(
         kb.insert("edge", [(2, 3)])
     assert got.value.needed == 1 << 60
     assert isinstance(got.value, MemoryError)
+
+
+def test_a_lack_of_memory_while_files_are_read_is_told_as_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kb = evermat.KnowledgeBase(RULES)
+    monkeypatch.setattr("evermat.api.read_rdf", lack_memory)
+    with pytest.raises(OutOfMemoryError):
+        kb.load({"edge": [(1, 2)]}, rdf=tmp_path / "a.ttl")
+    assert not kb.count("edge")
 
 
 def test_indexes_are_made_anew_after_errors_that_nobody_foresaw() -> None:

@@ -21,10 +21,11 @@ from evermat import (
     TypedLiteral,
 )
 from evermat.engines import make_engine
-from evermat.kb.fact_tables import FactTypeError
-from evermat.kb.reading import NoCountersError
+from evermat.kb.inputs import FactTypeError
+from evermat.kb.queries import NoCountersError
 from evermat.kb.requests import RequestError
 from evermat.lang.catalogue import ArityClashError, UnknownPredicateError
+from evermat.maintenance.counting import CountersSettingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,6 +174,22 @@ def test_counters_of_no_facts_are_empty(rules: str, engine_name: str) -> None:
     assert result.to_arrow().column_names == list(result.columns)
 
 
+def test_one_counter_alone(engine_name: str) -> None:
+    kb = KnowledgeBase(REACH, engine=engine_name, counters="nonrecursive")
+    kb.load({"edge": [("a", "b"), ("b", "c"), ("a", "c")]})
+    result = kb.counters("reach")
+    assert result.columns == ("x", "y", "c_nr")
+    assert set(result) == {("a", "b", 1), ("b", "c", 1), ("a", "c", 1)}
+    assert kb.delete("edge", [("a", "c")]).report.algorithm == "bf-c"
+    assert set(kb.counters("reach")) == {("a", "b", 1), ("b", "c", 1), ("a", "c", 0)}
+
+
+@pytest.mark.parametrize("setting", ["recursive", "both", None, 1, 0])
+def test_other_settings_of_counters_are_refused(setting: object) -> None:
+    with pytest.raises(CountersSettingError, match="is not known"):
+        KnowledgeBase(engine="reference", counters=setting)  # type: ignore[arg-type]
+
+
 def test_without_counters_there_are_none_to_read() -> None:
     kb = KnowledgeBase("p(a) .", engine="reference", counters=False)
     with pytest.raises(NoCountersError, match="keeps no counters"):
@@ -212,7 +229,7 @@ def test_inside_views(engine_name: str) -> None:
     kb = KnowledgeBase(rules, engine=engine_name)
     kb.load({"edge": EDGES})
     stats = kb.stats()
-    assert stats["predicates"]["edge"]["given"] == len(EDGES)
+    assert stats["predicates"]["edge"]["explicit"] == len(EDGES)
     assert stats["facts"] == len(EDGES) + len(REACHED) + 1
     assert kb.predicates == {"edge": 2, "end": 1, "reach": 2}
     assert "reach(?x, ?z)" in kb.explain_plan()
@@ -293,8 +310,12 @@ def test_unknown_engines_and_algorithms_are_refused() -> None:
         KnowledgeBase(engine="reference", algorithm="quick")
     with pytest.raises(EvermatError, match="recursive"):
         KnowledgeBase(REACH, engine="reference", algorithm="counting")
-    with pytest.raises(EvermatError, match="reads counters"):
+    with pytest.raises(EvermatError, match="reads counters of all derivations"):
         KnowledgeBase(engine="reference", algorithm="dred-c", counters=False)
+    with pytest.raises(EvermatError, match="only those of nonrecursive derivations"):
+        KnowledgeBase(engine="reference", algorithm="dred-c", counters="nonrecursive")
+    with pytest.raises(EvermatError, match="`counters='nonrecursive'` or"):
+        KnowledgeBase(engine="reference", algorithm="bf-c", counters=False)
 
 
 def test_relative_iris_need_a_base(tmp_path: Path, engine_name: str) -> None:

@@ -186,7 +186,7 @@ def test_short_texts_of_objects() -> None:
     kb = KnowledgeBase("q(?x) :- p(?x) . p(1) .")
     assert repr(kb) == "<KnowledgeBase on embedded: 1 rule, 2 facts>"
     assert repr(kb.catalogue) == "<Catalogue p/1, q/1>"
-    assert repr(kb.explain("p(1)")) == "<Explanation p(1) is given>"
+    assert repr(kb.explain("p(1)")) == "<Explanation p(1) is explicit>"
     assert repr(kb.explain("q(1)")) == "<Explanation q(1) has a proof of height 1>"
     assert repr(kb.explain("q(2)")) == "<Explanation q(2) does not hold>"
     assert constant(1) == Constant(Kind.INTEGER, "1")

@@ -14,14 +14,14 @@ from evermat import (
     predicate,
     variables,
 )
+from evermat.kb.inputs import RuleFileError, RuleInputError
 from evermat.kb.program_files import read_program
-from evermat.kb.rule_inputs import RuleFileError, RuleInputError
 from evermat.lang import check_program
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evermat.kb.rule_inputs import RuleInput
+    from evermat.kb.inputs import RuleInput
 
 
 def test_a_path_is_a_file(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.bench import maintain, materialise, modules, plans, tasks
+from evermat.bench import maintain, materialise, modules, paper, processes, tasks
 from evermat.bench.processes import Measured, Status
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch, uncollected: None) -> Iterator[N
         records.append({"event": event, **fields})
 
     monkeypatch.setattr(tasks, "tell", tell)
-    for module in (maintain, materialise, modules, plans):
+    for module in (maintain, materialise, modules, paper, processes):
         monkeypatch.setattr(module, "measure", do)
     yield
     gc.unfreeze()

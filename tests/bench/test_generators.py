@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from evermat.bench.generators.backward_work import backward_work
 from evermat.bench.generators.graphs import (
+    LONGEST,
+    backward_work,
     distinct,
     linear_closure,
     nonlinear_closure,
+    path_lengths,
+    points_to,
     random_dag,
 )
 from evermat.bench.generators.ontologies import NAMES, ontology_rules
-from evermat.bench.generators.path_lengths import LONGEST, path_lengths
-from evermat.bench.generators.points_to import points_to
+from evermat.bench.generators.problem import half, open_problem, sample
 from evermat.bench.generators.universities import rules, universities
-from evermat.bench.generators.updates import half, sample
-from evermat.bench.problem import open_problem
 from evermat.bench.workloads import WORKLOADS
 from evermat.lang.parser import parse_program
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.bench.problem import Problem
+    from evermat.bench.generators.problem import Problem
 
 TINY = 0.002
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from evermat.bench.maintain_goals import goal_table
+from evermat.bench.maintain import goal_table
 
 
 def _reached(times: dict[tuple[str, str, str], float]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import evermat
 from evermat import bench
 from evermat.bench.generators.closures import categories
 from evermat.bench.modules import WORKLOADS, Figures, Row, Workload, tables
-from evermat.bench.plans import Options
+from evermat.bench.processes import Options
 
 NARROW = "b(?x, ?z) :- b(?x, ?y), b(?y, ?z) ."
 

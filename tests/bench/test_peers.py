@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from evermat.bench.generators.backward_work import backward_work
 from evermat.bench.generators.graphs import (
     LINEAR_CLOSURE,
     NONLINEAR_CLOSURE,
+    backward_work,
     linear_closure,
     nonlinear_closure,
+    path_lengths,
+    points_to,
 )
 from evermat.bench.generators.ontologies import ontology_rules
-from evermat.bench.generators.path_lengths import path_lengths
-from evermat.bench.generators.points_to import points_to
+from evermat.bench.generators.problem import Problem
 from evermat.bench.generators.universities import universities
 from evermat.bench.peers import (
     UntranslatableError,
@@ -22,7 +23,6 @@ from evermat.bench.peers import (
     run_clingo,
     run_duckdb,
 )
-from evermat.bench.problem import Problem
 from evermat.lang.parser import parse_program
 
 pytest.importorskip("clingo", reason="the bench extra is not installed")

@@ -22,7 +22,7 @@ from evermat.redaction import (
     redacted,
     without_secrets,
 )
-from evermat.runtime.allowed_paths import PathNotAllowedError
+from evermat.runtime.input_limits import PathNotAllowedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

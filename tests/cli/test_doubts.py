@@ -28,7 +28,6 @@ def told(
     ("rules", "code"),
     [
         ("needs(a, c) :- part(a, c, _) .", "EM908"),
-        ("least(min(?n)) :- part(_, _, ?n) .", "EM909"),
         ('two(?x) :- part(?x, _, "2") .', "EM910"),
         ("two(?x) :- part(?x, _, 2.0) .", "EM911"),
         ("two(?x) :- part(?x, _, ?n), wanted(?n) . wanted(2.0) .", "EM911"),

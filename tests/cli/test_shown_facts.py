@@ -62,7 +62,7 @@ def test_facts_of_changes_can_be_explained(capsys: pytest.CaptureFixture[str]) -
     assert len(facts) == len(TERMS) + 4
     kb = KnowledgeBase(Path("all.dl"), engine="reference")
     for fact in facts:
-        assert str(kb.explain(fact)) == f"{fact}   given"
+        assert str(kb.explain(fact)) == f"{fact}   explicit"
         assert len(kb.query(fact)) == 1
     assert run(["explain", "all.dl", facts[-1], *ON_REFERENCE]) == OK
 

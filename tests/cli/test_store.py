@@ -138,7 +138,7 @@ def test_run_goes_on_with_a_store(folder: Path, capsys: Shown) -> None:
 @pytest.mark.usefixtures("folder")
 def test_facts_of_a_store_are_explained(capsys: Shown) -> None:
     assert run(["explain", *STORE, "reach(a, c)"]) == OK
-    assert 'edge("b", "c")   given' in capsys.readouterr().out
+    assert 'edge("b", "c")   explicit' in capsys.readouterr().out
     assert run(["explain", *STORE, "reach(d, a)"]) == DOES_NOT_HOLD
 
 

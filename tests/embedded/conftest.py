@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Rounds, Saturation
-    from evermat.algebra.saturation import OnRounds
+    from evermat.algebra.fixpoint import OnRounds
 
 
 @pytest.fixture

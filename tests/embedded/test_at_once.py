@@ -16,7 +16,7 @@ from evermat.algebra import EngineUseError, Views
 from evermat.algebra.compile import compile_rules
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded import engine as engine_module
-from evermat.engines.embedded import flat, small_batch
+from evermat.engines.embedded import small_batch
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_rules
@@ -51,17 +51,16 @@ ALGORITHMS = ("dred", "dred-c", "bf", "bf-c", "fp")
 
 
 @contextmanager
-def changes(*, at_most: int, relations: int = 1) -> Iterator[None]:
-    """Have changes of that many facts, of so many relations, worked on at once."""
+def changes(*, at_most: int) -> Iterator[None]:
+    """Have changes of that many facts worked on at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_batch, "MOST_CHANGED", at_most)
         patch.setattr(small_batch, "MOST_FROM_SCRATCH", at_most)
-        patch.setattr(flat, "SEVERAL", relations)
         yield
 
 
 def in_turn() -> AbstractContextManager[None]:
-    return changes(at_most=-1, relations=1 << 30)
+    return changes(at_most=-1)
 
 
 def story(seed: int, algorithm: str) -> list[object]:
@@ -94,8 +93,8 @@ def story(seed: int, algorithm: str) -> list[object]:
 def test_agree_with_changes_worked_on_in_turn(seed: int, algorithm: str) -> None:
     with in_turn():
         expected = story(seed, algorithm)
-    for most, relations in ((1 << 13, 1), (4, 2), (1 << 13, 1 << 30)):
-        with changes(at_most=most, relations=relations):
+    for most in (1 << 13, 4):
+        with changes(at_most=most):
             assert story(seed, algorithm) == expected
 
 
@@ -184,7 +183,9 @@ def test_proofs_agree_and_stop_at_the_first_derivation() -> None:
             held = engine.materialised
             views = Views(held, held, interned(engine, facts))
             before = engine.matches
-            found = facts_of(engine, engine.derivable(rules.rederive, views))
+            found = facts_of(
+                engine, engine.derivable([rules.rederive], views, engine.no_facts())
+            )
         assert found == make_facts(q=[(2, 3)], s=[(4,)])
         assert engine.matches - before == 2
 

@@ -1,5 +1,7 @@
 """Cliques that are copied, changed and dropped again and again, against plain sets."""
 
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 from random import Random
@@ -8,12 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evermat.algebra.abilities import UnequalValuesError
-from evermat.engines.embedded.clique_arrays import CliqueArrays
+from evermat.algebra.equality import UnequalValuesError
 from evermat.engines.embedded.dictionary import Dictionary
-from evermat.engines.embedded.representatives import Cliques
+from evermat.engines.embedded.union_find import CliqueArrays, Cliques
 from evermat.values import Kind
-from mutants import Mutant as TextMutant
 from planting import Mutant, fails, plant
 
 NAMES = 24
@@ -31,27 +31,30 @@ MUTANTS = (
         lambda self: self.ring,
         algorithm="bf",
     ),
-    TextMutant(
+    Mutant(
         "a spare is taken for a copy of something else",
-        "evermat.engines.embedded.clique_arrays",
-        "            else:\n                continue\n",
-        "            else:\n                places = self.touched\n",
-        "bf",
+        CliqueArrays._from_spare,
+        lambda self, spare: self.is_copy_of(spare),
+        lambda: True,
+        algorithm="bf",
     ),
-    TextMutant(
+    Mutant(
         "arrays become a spare while somebody reads them",
-        "evermat.engines.embedded.representatives",
-        "            self._held = self._held.twin(size)\n",
-        "            self._held.spares.append(self._held.arrays)\n"
-        "            self._held = self._held.twin(size)\n",
-        "bf",
+        Cliques._writing,
+        lambda self, size: self._held.twin(size),
+        lambda self, size: (
+            self._held.spares.append(self._held.arrays) or self._held.twin(size)
+        ),
+        algorithm="bf",
     ),
-    TextMutant(
+    Mutant(
         "a blank spare keeps what was equal",
-        "evermat.engines.embedded.clique_arrays",
-        "        kernels_cliques.copy_places(\n",
-        "        if other.links.size: kernels_cliques.copy_places(\n",
-        "bf",
+        CliqueArrays.correct,
+        lambda kernels_cliques: kernels_cliques.copy_places(...),
+        lambda other, kernels_cliques: (
+            other.links.size and kernels_cliques.copy_places(...)
+        ),
+        algorithm="bf",
     ),
 )
 

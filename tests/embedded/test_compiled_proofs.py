@@ -1,5 +1,7 @@
 """Small updates by B/F end like those whose rules are applied in turn."""
 
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 import random
@@ -12,16 +14,18 @@ from engine_facts import facts_of
 from engine_ways import treat_small_like_large
 from equality_scenarios import NAMES, TrackedEquality
 from evermat.engines.embedded import backward
+from evermat.engines.embedded.backward import Prover, SearchedRules
 from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.lang.parser import parse_rules
-from mutants import Mutant, fails, plant
+from evermat.maintenance.backward_forward import own_support
 from paper_examples import Example
+from planting import Mutant, fails, plant
 from strategies import Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.maintenance.updates import Report, StratumReport
+    from evermat.maintenance.update import Report, StratumReport
     from oracle import Fact
 
 RULES = """
@@ -261,45 +265,51 @@ def test_with_equality(seed: int) -> None:
 MUTANTS = (
     Mutant(
         "facts are taken to be given that the update withdraws",
-        "evermat.maintenance.backward_forward",
-        "explicit=run.explicit,",
-        "explicit=run.engine.explicit,",
+        own_support,
+        lambda run: run.explicit,
+        lambda run: run.engine.explicit,
         "bf",
     ),
     Mutant(
         "what remains proves facts of the stratum, proved or not",
-        "evermat.engines.embedded.backward",
-        "table(positive, negative, changed, 0, proved),",
-        "table(positive, negative, changed, 0),",
+        Prover._seen_by,
+        lambda table, positive, negative, changed, proved: table(
+            positive, negative, changed, 0, proved
+        ),
+        lambda table, positive, negative, changed: table(
+            positive, negative, changed, 0
+        ),
         "bf",
     ),
     Mutant(
         "proofs begin with what held before the update",
-        "evermat.engines.embedded.backward",
-        "codes = [sets.common_code(view, marker) for view in views]",
-        "codes = [1, *(sets.common_code(view, marker) for view in views[1:])]",
+        Prover._seen_by,
+        lambda sets, views, marker: [sets.common_code(view, marker) for view in views],
+        lambda sets, views, marker: [
+            1,
+            *(sets.common_code(view, marker) for view in views[1:]),
+        ],
         "bf",
     ),
     Mutant(
         "body facts of the stratum are taken to be from below",
-        "evermat.engines.embedded.backward",
-        "if pattern.local:",
-        "if not pattern.local:",
+        backward._bodies,
+        lambda pattern: pattern.local,
+        lambda pattern: not pattern.local,
         "bf",
     ),
     Mutant(
         "nonrecursive rules are not asked",
-        "evermat.engines.embedded.backward",
-        "rules.delta, rules.rederive, own]",
-        "rules.delta, rules.rederive, None]",
+        SearchedRules.__init__,
+        lambda rules, own: [rules.delta, rules.rederive, own],
+        lambda rules: [rules.delta, rules.rederive, None],
         "bf",
     ),
     Mutant(
         "what is proved is not told",
-        "evermat.engines.embedded.backward",
-        "            growing.take_over(some)\n",
-        "            pass\n",
-        "bf",
+        backward._OneSearch.run,
+        lambda growing, some: growing.take_over(some),
+        algorithm="bf",
     ),
 )
 

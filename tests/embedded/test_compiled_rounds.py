@@ -1,5 +1,7 @@
 """Rounds that compiled code runs leave what rounds run by operators leave."""
 
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 import random
@@ -10,13 +12,16 @@ import pytest
 from evermat.algebra import EngineUseError
 from evermat.engines.embedded import saturation, triggers
 from evermat.engines.embedded.engine import EmbeddedEngine
-from mutants import Mutant, plant
+from evermat.engines.embedded.planner import _note_columns_to_keep, _Planner
+from evermat.engines.embedded.saturation import CompiledRounds, Saturator
+from evermat.engines.embedded.triggers import Triggers
 from paper_examples import Example
+from planting import Mutant, assign, plant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evermat.maintenance.updates import StratumReport
+    from evermat.maintenance.update import StratumReport
 
 Edge = tuple[int, int]
 
@@ -98,72 +103,71 @@ def test_algorithms_as_from_scratch(algorithm: str, compiled: list[bool]) -> Non
 MUTANTS = (
     Mutant(
         "inline rows are looked up by what nobody knows",
-        "evermat.engines.embedded.plan",
-        "at for at, column in enumerate(inline.columns) if column.index in self.bound",
-        "at for at, _ in enumerate(inline.columns)",
+        _Planner._take_inline,
+        lambda self, column: column.index in self.bound,
+        lambda: True,
         "dred-c",
     ),
     Mutant(
         "few inline rows are taken and none of their values kept",
-        "evermat.engines.embedded.plan",
-        "needed |= {column.index for column in inline.columns}",
-        "needed -= {column.index for column in inline.columns}",
+        _note_columns_to_keep,
+        lambda inline: {column.index for column in inline.columns},
+        lambda needed, inline: (
+            needed.difference_update({column.index for column in inline.columns})
+            or set()
+        ),
         "dred-c",
     ),
     Mutant(
         "facts with a count are admitted",
-        "evermat.engines.embedded.saturation",
-        "            _which(task.zero),\n            int(",
-        "            -1,\n            int(",
+        Saturator._new_form,
+        lambda task, _which: _which(task.zero),
+        lambda: -1,
         "dred-c",
     ),
     Mutant(
         "facts that fall in the same round are hidden from each other",
-        "evermat.engines.embedded.saturation",
-        "            int(task.enters_first),\n",
-        "            1,\n",
+        Saturator._new_form,
+        lambda task: int(task.enters_first),
+        lambda: 1,
         "dred-c",
     ),
     Mutant(
         "the set that grows is not told what was admitted",
-        "evermat.engines.embedded.saturation",
-        'cast("Growing", self._task.into).take_over(facts)',
-        "pass",
-        "dred-c",
+        CompiledRounds._take_over,
+        lambda self, cast, facts: cast("Growing", self._task.into).take_over(facts),
+        algorithm="dred-c",
     ),
     Mutant(
         "facts that get rows are no candidates",
-        "evermat.engines.embedded.saturation",
-        "                state[CANDIDATES] = last\n",
-        "",
-        "dred-c",
+        CompiledRounds._give_rows,
+        lambda state, last: assign(state["candidates"], last),
+        algorithm="dred-c",
     ),
     Mutant(
         "rules that are reached later are not laid out",
-        "evermat.engines.embedded.triggers",
-        "        self._is_laid_out = False\n        first =",
-        "        first =",
-        "dred-c",
+        Triggers._connect,
+        lambda self: assign(self._is_laid_out, False),  # noqa: FBT003
+        algorithm="dred-c",
     ),
     Mutant(
         "facts that get rows on the way are put into one index only",
-        "evermat.engines.embedded.triggers",
-        "    return count, other, count\n",
-        "    return count, 0, count\n",
+        triggers._growth_of,
+        lambda count, other: (count, other, count),
+        lambda count: (count, 0, count),
         "dred-c",
     ),
     Mutant(
         "relations are not told of rows that facts got on the way",
-        "evermat.engines.embedded.triggers",
-        "                relation.note_appended(line[0], has_other=line[1] != 0)\n",
-        "                pass\n",
-        "dred",
+        Triggers.note_growth,
+        lambda relation, line: relation.note_appended(line[0], has_other=line[1] != 0),
+        algorithm="dred",
     ),
     Mutant(
         "facts that came back are left in the set of those that went",
-        "evermat.engines.embedded.engine",
-        "self.store.show(come, zeros=bits)",
-        "self.store.show(come)",
+        EmbeddedEngine.commit,
+        lambda self, come, bits: self.store.show(come, zeros=bits),
+        lambda self, come: self.store.show(come),
         "dred-c",
     ),
 )
@@ -322,11 +326,11 @@ def test_no_plans_are_made_beforehand_where_most_facts_are_derived(
 def numbered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The relations that triggers reach, as they are."""
     reached: list[str] = []
-    number = triggers.Triggers._number  # noqa: SLF001  what is asked about
+    number = triggers.Triggers._number
 
-    def spy(self: triggers.Triggers, name: str, holder: int) -> None:
+    def spy(self: triggers.Triggers, name: str) -> None:
         reached.append(name)
-        number(self, name, holder)
+        number(self, name)
 
     monkeypatch.setattr(triggers.Triggers, "_number", spy)
     return reached

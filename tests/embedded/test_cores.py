@@ -7,13 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.engines.embedded import cores
-from evermat.engines.embedded.fresh_rows import Numbered, give_rows
-from evermat.engines.embedded.heads import intern_rows
+from evermat.engines.embedded import cores, views
+from evermat.engines.embedded.dedup import Numbered, give_rows, intern_rows
+from evermat.engines.embedded.engine import EmbeddedEngine
+from evermat.engines.embedded.fact_sets import RowCounts, Settled
 from evermat.engines.embedded.kernels import rows as kernels_rows
 from evermat.engines.embedded.relation import MATERIALISED, NONRECURSIVE, Relation
 from evermat.engines.embedded.store import missing_rows
@@ -66,31 +68,44 @@ def test_agree_chosen_rows(wanted: list[bool]) -> None:
     rows = np.arange(len(wanted), dtype=np.int32)
 
     def choose(part: slice, found: Rows) -> int:
-        return kernels_rows.without_bit(status, rows[part], 1, found)
+        twins = np.full(part.stop - part.start, -1, np.int32)
+        return kernels_rows.lost(status, rows[part], status, twins, 1, found)
 
-    expected = [row for row, has_bit in enumerate(wanted) if not has_bit]
+    expected = [row for row, has_bit in enumerate(wanted) if has_bit]
     assert cores.chosen_rows(rows.size, choose).tolist() == expected
 
 
-@given(st.lists(st.tuples(SMALL, st.integers(-2, 2)), max_size=30))
-def test_agree_counts(changes: list[tuple[int, int]]) -> None:
-    before = dict.fromkeys(range(40), 1)
-    relation = Relation("p", 1)
-    rows = intern_rows(relation, np.arange(40, dtype=np.uint32).reshape(1, -1))
-    relation.add_counts(NONRECURSIVE, rows, np.ones(40, np.int32), 1)
-    change = {row * 7: count for row, count in changes}
-    old = np.empty(len(change), np.int32)
-    is_fine = relation.add_counts(
-        NONRECURSIVE,
-        np.array(list(change), np.int32),
-        np.array(list(change.values()), np.int32),
-        -1,
-        old,
+@given(st.lists(st.tuples(SMALL, SMALL, st.integers(0, 3)), max_size=30))
+def test_agree_counts(changes: list[tuple[int, int, int]]) -> None:
+    engine = EmbeddedEngine()
+    counts: dict[tuple[str, int], int] = {}
+    for relation, number, count in changes:
+        counts[f"p{relation}", number] = count
+    facts = {
+        f"p{relation}": [n for name, n in counts if name == f"p{relation}"]
+        for relation in range(6)
+    }
+    tables = {
+        name: pa.table({"": numbers}) for name, numbers in facts.items() if numbers
+    }
+    numbers = [counts[name, n] for name in tables for n in sorted(facts[name])]
+    settled = Settled(
+        {name: engine.intern(name, tables[name]).every for name in tables}
     )
-    after = [before[row] - change.get(row, 0) for row in range(40)]
-    assert relation.counted(NONRECURSIVE, rows).tolist() == after
-    assert old.tolist() == [1] * len(change)
-    assert is_fine == (min(after) >= 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "ALONE", 0)
+        patch.setattr(views, "core_count", lambda: 3)
+        counter = engine.nonrecursive_counts
+        counter.add(RowCounts(settled, np.array(numbers, np.int32)))
+        positive = counter.positive(settled).sizes()
+        zero = counter.zero(settled).sizes()
+    for name in tables:
+        mine = [counts[name, n] for n in sorted(facts[name])]
+        rows = settled.rows[name]
+        known = engine.store.relations[name]
+        assert known.counted(NONRECURSIVE, rows).tolist() == mine
+        assert positive.get(name, 0) == sum(each > 0 for each in mine)
+        assert zero.get(name, 0) == mine.count(0)
 
 
 @settings(deadline=None)
@@ -112,7 +127,8 @@ def test_agree_missing_rows(
         for facts in (dead, alive):
             table = np.array(sorted(facts), np.uint32).reshape(len(facts), arity).T
             rows = intern_rows(relation, table)
-        relation.show(rows)
+        relation.status[rows] |= MATERIALISED
+        relation.alive = rows.size
         sides.append(relation)
     missing = missing_rows(*sides)
     if missing is None:

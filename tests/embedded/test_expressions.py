@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.algebra import Apply, Column
-from evermat.algebra.evaluation_errors import EvaluationError
+from evermat.algebra.queries import EvaluationError
 from evermat.engines.embedded.dictionary import Dictionary
 from evermat.engines.embedded.expressions import Calculator
 from evermat.functions import FunctionError, evaluate

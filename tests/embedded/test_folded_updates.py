@@ -4,6 +4,8 @@ Facts, counters and changes are compared with the oracle after each update, and 
 reports, but for the search of B/F: depth first, it matches fewer instances.
 """
 
+# ruff: noqa: SLF001  mutants are made in private functions
+
 from __future__ import annotations
 
 import random
@@ -11,17 +13,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evermat.algebra import Column
 from evermat.engines.embedded import backward, saturation, small_batch
+from evermat.engines.embedded.bytecode import _Writer
 from evermat.engines.embedded.engine import EmbeddedEngine
 from folded_scenarios import scenario_of
-from mutants import Mutant, fails, plant
 from paper_examples import Example
+from planting import Mutant, fails, plant
 from tracked import Tracked
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from evermat.maintenance.updates import Report
+    from evermat.maintenance.update import Report
     from strategies import Update
 
 WITH_COUNTERS = ("bf", "bf-c", "dred-c", "dred")
@@ -120,16 +124,16 @@ def test_what_is_matched_backwards() -> None:
 MUTANTS = (
     Mutant(
         "a variable that occurs twice is not compared",
-        "evermat.engines.embedded.bytecode",
-        "if isinstance(operand, Column) and slot not in binds:",
-        "if isinstance(operand, Column):",
+        _Writer._free,
+        lambda operand, slot, binds: isinstance(operand, Column) and slot not in binds,
+        lambda operand: isinstance(operand, Column),
         "bf",
     ),
     Mutant(
         "wide keys are taken at their word",
-        "evermat.engines.embedded.bytecode",
-        "if len(key) == len(slots):",
-        "if key:",
+        _Writer._record,
+        lambda key, slots: len(key) == len(slots),
+        lambda key: key,
         "bf",
     ),
 )

@@ -10,12 +10,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from evermat.engines.embedded import cores, in_order
-from evermat.engines.embedded.heads import Heads, find_or_append
-from evermat.engines.embedded.in_order import CountedPieces, HeadsInOrder, _Chunks
+from evermat.engines.embedded import cores, dedup
+from evermat.engines.embedded.dedup import (
+    CountedPieces,
+    Heads,
+    HeadsInOrder,
+    _Chunks,
+    find_or_append,
+)
 from evermat.engines.embedded.relation import Relation
-from mutants import Mutant as TextMutant
-from planting import Mutant, fails, plant
+from planting import Mutant, assign, fails, plant
 
 
 def keys_of(pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -25,8 +29,8 @@ def keys_of(pairs: list[tuple[int, int]]) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def _little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is counted early and divided, however little it is."""
-    monkeypatch.setattr(in_order, "EARLY", 6)
-    monkeypatch.setattr(in_order, "CHUNK", 16)
+    monkeypatch.setattr(dedup, "EARLY", 6)
+    monkeypatch.setattr(dedup, "CHUNK", 16)
     monkeypatch.setattr(cores, "ALONE", 1)
     monkeypatch.setattr(cores, "core_count", lambda: 3)
 
@@ -110,7 +114,7 @@ def test_agree_heads_in_order(seed: int) -> None:
 
 
 def test_heads_in_order_hold_no_more_memory_than_they_need() -> None:
-    heads = in_order.HeadsInOrder()
+    heads = dedup.HeadsInOrder()
     for first in range(1000):
         heads.room(8)[:] = keys_of([(first, 1)] * 8)
         assert heads.take(8)
@@ -163,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         "where parts overlap, only one of them counts",
-        in_order._add,
+        dedup._add,
         lambda merged_pair, tail, _slice, part, end: merged_pair(
             tail, _slice(part, 0, end)
         ),
@@ -171,7 +175,7 @@ MUTANTS = (
     ),
     Mutant(
         "a part behind the last key of another is merged with it",
-        in_order._add,
+        dedup._add,
         lambda: "right",
         lambda: "left",
     ),
@@ -181,12 +185,12 @@ MUTANTS = (
         lambda self: self._room[: self._pending],
         lambda longer, self: longer[: self._pending],
     ),
-    TextMutant(
+    Mutant(
         "what was counted early is forgotten when order is lost",
-        "evermat.engines.embedded.heads",
-        "        if heads.counted:\n",
-        "        if not heads.counted:\n",
-        "",
+        Heads._give_up_order,
+        lambda self, as_one, joined, heads: self._counted.append(
+            as_one(joined(heads.counted))
+        ),
     ),
     Mutant(
         "all slices number their new keys from the first row on",
@@ -194,12 +198,11 @@ MUTANTS = (
         lambda low, sizes, start: (low, low + sizes[start]),
         lambda low: (low, low),
     ),
-    TextMutant(
+    Mutant(
         "new rows have the status of rows before them",
-        "evermat.engines.embedded.relation",
-        "            status[mine] = 0\n",
-        "            status[mine] = 1\n",
-        "",
+        Relation.append_new,
+        lambda status, mine: assign(status[mine], 0),
+        lambda status, mine: assign(status[mine], 1),
     ),
 )
 

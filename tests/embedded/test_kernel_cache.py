@@ -90,7 +90,7 @@ def test_keys_follow_from_contents(
         assert changed_by("compiler.py") == set(before)
         assert changed_by("engine.py") == set()
         # Constants that kernels are compiled with, from a module without kernels.
-        assert "equality_marks" in changed_by("relation.py")
+        assert "rewriting" in changed_by("relation.py")
     finally:
         monkeypatch.undo()
         keys()

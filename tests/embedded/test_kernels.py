@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.heads import Heads
+from evermat.engines.embedded.dedup import Counted, Heads, count_wide
 from evermat.engines.embedded.index import Index, Run, make_keys
 from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.sorting import sort_pairs
-from evermat.engines.embedded.wide import Counted, count_wide
 
 SMALL = st.integers(0, 40)
 WIDE = st.integers(0, 2**32 - 1)

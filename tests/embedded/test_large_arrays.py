@@ -10,10 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from evermat.engines.embedded import large_arrays
-from evermat.engines.embedded.large_arrays import KeptMemory, empty, fitted
-from mutants import Mutant as TextMutant
-from planting import Mutant, fails, plant
+from evermat.engines.embedded import arrays as array_memory
+from evermat.engines.embedded.arrays import KeptMemory, empty, fitted
+from planting import Mutant, assign, fails, plant
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="Linux only"
@@ -26,9 +25,9 @@ PAGE = 1 << 12
 def kept(monkeypatch: pytest.MonkeyPatch) -> KeptMemory:
     """Nothing is kept yet, little is large, and the process may grow."""
     memory = KeptMemory(64 * PAGE)
-    monkeypatch.setattr(large_arrays, "LARGE", PAGE)
-    monkeypatch.setattr(large_arrays, "kept_memory", lambda: memory)
-    monkeypatch.setattr(large_arrays, "_growth", lambda: 1 << 40)
+    monkeypatch.setattr(array_memory, "LARGE", PAGE)
+    monkeypatch.setattr(array_memory, "kept_memory", lambda: memory)
+    monkeypatch.setattr(array_memory, "_growth", lambda: 1 << 40)
     return memory
 
 
@@ -42,9 +41,9 @@ def play(seed: int) -> None:
     luck = random.Random(seed)  # noqa: S311  a seeded game, no secret
     memory = KeptMemory(luck.choice([0, 8, 64]) * PAGE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large_arrays, "LARGE", PAGE)
-        patch.setattr(large_arrays, "kept_memory", lambda: memory)
-        patch.setattr(large_arrays, "_growth", lambda: luck.randint(-4, 64) * PAGE)
+        patch.setattr(array_memory, "LARGE", PAGE)
+        patch.setattr(array_memory, "kept_memory", lambda: memory)
+        patch.setattr(array_memory, "_growth", lambda: luck.randint(-4, 64) * PAGE)
         arrays: list[tuple[int, np.ndarray]] = []
         for number in range(60):
             size = luck.randint(1, 16 * PAGE)
@@ -112,7 +111,7 @@ def test_what_is_kept_is_returned_before_the_process_grows(
     for array in arrays:
         array[:] = 1
     del array, arrays
-    monkeypatch.setattr(large_arrays, "_growth", lambda: 4 * PAGE)
+    monkeypatch.setattr(array_memory, "_growth", lambda: 4 * PAGE)
     empty(2 * PAGE, np.uint8)
     assert kept.size == 48 * PAGE
     empty(120 * PAGE, np.uint8, 4)
@@ -123,14 +122,14 @@ def test_kept_memory_is_given_up_if_there_is_no_other(
     kept: KeptMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty(4 * PAGE, np.uint8)[:] = 1
-    mapped = large_arrays._mapped  # noqa: SLF001
+    mapped = array_memory._mapped  # noqa: SLF001
 
     def refuse(size: int, *, has_room: bool) -> object:
         if kept.size:
             raise OSError(12, "Cannot allocate memory")
         return mapped(size, has_room=has_room)
 
-    monkeypatch.setattr(large_arrays, "_mapped", refuse)
+    monkeypatch.setattr(array_memory, "_mapped", refuse)
     assert empty(64 * PAGE, np.uint8).size == 64 * PAGE
 
 
@@ -141,9 +140,9 @@ def test_too_much_is_refused_as_numpy_does() -> None:
 
 def test_growth_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    before = large_arrays._growth()  # noqa: SLF001
+    before = array_memory._growth()  # noqa: SLF001
     some = np.ones(1 << 24, np.uint8)
-    assert large_arrays._growth() <= before  # noqa: SLF001
+    assert array_memory._growth() <= before  # noqa: SLF001
     assert some.all()
 
 
@@ -162,12 +161,14 @@ MUTANTS = (
         KeptMemory.take,
         lambda self, best: self._kept.remove(best),
     ),
-    TextMutant(
+    Mutant(
         "memory is kept while a part of an array is in use",
-        "evermat.engines.embedded.large_arrays",
-        "weakref.finalize(array, kept.keep, memory).atexit = False",
-        "kept.keep(memory)",
-        "",
+        array_memory.empty,
+        lambda weakref, array, kept, memory: assign(
+            weakref.finalize(array, kept.keep, memory).atexit,
+            False,  # noqa: FBT003
+        ),
+        lambda kept, memory: kept.keep(memory),
     ),
     Mutant(
         "arrays are given less than they ask for",

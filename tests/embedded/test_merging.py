@@ -9,10 +9,12 @@ import random
 import numpy as np
 import pytest
 
+from broken_off_updates import at_line, is_ours, send_signal
 from evermat.engines.embedded import index as indexes
-from evermat.engines.embedded import merging
+from evermat.engines.embedded import sorting
 from evermat.engines.embedded.index import Index
-from evermat.engines.embedded.merging import SortedPairs
+from evermat.engines.embedded.sorting import SortedPairs
+from evermat.runtime.interrupts import deferred
 from planting import Mutant, fails, plant
 
 
@@ -37,8 +39,8 @@ def play(seed: int) -> None:
     step = max(1, -(-left // chance.randint(1, 4)))
     shares = [slice(low, min(low + step, left)) for low in range(0, left, step)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "slices_of", lambda _: shares or [slice(0, 0)])
-        merged = merging.merge_pairs(
+        patch.setattr(sorting, "slices_of", lambda _: shares or [slice(0, 0)])
+        merged = sorting.merge_pairs(
             SortedPairs(keys, rows, left), SortedPairs(sides[1].copy(), others)
         )
     assert merged[2] == size
@@ -58,7 +60,7 @@ def test_keys_are_merged_with_their_rows(seed: int) -> None:
 
 
 def test_large_runs_grow_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "LARGE", 16)
+    monkeypatch.setattr(sorting, "LARGE", 16)
     monkeypatch.setattr(indexes, "TAIL", 0)
     index = Index((0, 1))
     numbers = np.random.default_rng(1).permutation(60)
@@ -73,6 +75,40 @@ def test_large_runs_grow_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(places) == 2
 
 
+def interrupt_at(number: int, keys: np.ndarray) -> bool:
+    """Interrupt merging into a run with room before some line; whether it came."""
+    index = Index((0, 1))
+    first = keys_of([(n, 0) for n in range(0, 90, 2)])
+    index.add_sorted(first, np.arange(45, dtype=np.int32))
+    index.runs = [index.runs[0].as_tail()]
+    came = False
+
+    def work() -> None:
+        nonlocal came
+        try:
+            with deferred():
+                index.add_sorted(keys.copy(), 45 + np.arange(keys.size, dtype=np.int32))
+        except KeyboardInterrupt:
+            came = True
+
+    at_line(number, send_signal, is_ours)(work)
+    both = np.sort(np.concatenate([first, keys]))
+    found = np.concatenate([run.keys for run in index.runs])
+    rows = np.concatenate([run.rows for run in index.runs])
+    assert found.tolist() in (first.tolist(), both.tolist())
+    every = np.concatenate([first, keys])
+    assert every[rows].tolist() == found.tolist()
+    return came
+
+
+def test_an_interrupt_leaves_no_run_half_merged() -> None:
+    keys = keys_of([(n, 0) for n in range(1, 60, 2)])
+    lines = 1
+    while interrupt_at(lines, keys):
+        lines += 1
+    assert lines > 50
+
+
 def test_nothing_is_lost_if_there_is_no_memory_to_merge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -83,7 +119,7 @@ def test_nothing_is_lost_if_there_is_no_memory_to_merge(
     def refuse(_: int) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(merging, "empty_pairs", refuse)
+    monkeypatch.setattr(sorting, "empty_pairs", refuse)
     with pytest.raises(MemoryError):
         index.add(keys_of([(1, 5), (2, 2)]), np.array([2, 3], np.int32))
     monkeypatch.undo()
@@ -98,25 +134,25 @@ def test_nothing_is_lost_if_there_is_no_memory_to_merge(
 MUTANTS = (
     Mutant(
         "a core writes over what the next has not read",
-        merging._merge_in_place,
+        sorting._merge_in_place,
         lambda s: min(s.mine.start + s.theirs.start, s.mine.stop),
         lambda s: s.mine.start,
     ),
     Mutant(
         "keys that come before all on the left are lost",
-        merging._merge_in_place,
+        sorting._merge_in_place,
         lambda right, others, rest: right.keys[others][:rest],
         lambda keys, both, rest: keys[both.start : both.start + rest],
     ),
     Mutant(
         "rows that come before all on the left are lost",
-        merging._merge_in_place,
+        sorting._merge_in_place,
         lambda right, others, rest: right.rows[others][:rest],
         lambda rows, both, rest: rows[both.start : both.start + rest],
     ),
     Mutant(
         "runs grow beyond their room",
-        merging.merge_pairs,
+        sorting.merge_pairs,
         lambda left: left.keys_with_room.size,
         lambda left: 1 + left.keys_with_room.size,
     ),

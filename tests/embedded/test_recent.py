@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evermat.engines.embedded.recent import UPDATES, Recent
+from evermat.engines.embedded.triggers import UPDATES, Recent
 
 
 def test_what_is_asked_for_stays_and_the_rest_goes() -> None:

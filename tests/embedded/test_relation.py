@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.engines.embedded import index
-from evermat.engines.embedded.heads import find_known, intern_rows
+from evermat.engines.embedded.dedup import find_known, intern_rows
+from evermat.engines.embedded.engine import EmbeddedEngine
+from evermat.engines.embedded.fact_sets import Settled
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE, Relation
 
 if TYPE_CHECKING:
@@ -93,16 +95,19 @@ def test_equal_hashes_of_different_facts_are_told_apart(
 
 @pytest.mark.parametrize("arity", [1, 2, 3])
 def test_compacting_keeps_facts_counts_and_status(arity: int) -> None:
-    relation = Relation("p", arity)
+    engine = EmbeddedEngine()
+    engine.declare("p", arity)
+    store = engine.store
+    relation = store.relations["p"]
     facts = [(number,) * arity for number in range(50)]
     intern_rows(relation, table_of(facts, arity))
     rows = relation.find(table_of(facts, arity))
-    relation.show(rows)
-    relation.give(rows[::2])
+    store.show(Settled({"p": rows}))
+    store.give(Settled({"p": rows[::2]}))
     relation.counter(NONRECURSIVE)[rows] = np.arange(50) + 1
     relation.counter(RECURSIVE)[rows] = 100 - np.arange(50)
-    relation.hide(rows[10:40])
-    relation.withdraw(rows[10:40])
+    store.hide(Settled({"p": rows[10:40]}))
+    store.withdraw(Settled({"p": rows[10:40]}))
     expected = {facts[n]: (n + 1, 100 - n) for n in (*range(10), *range(40, 50))}
     relation.compact()
     assert (relation.count, relation.alive, relation.given) == (20, 20, 10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import evermat
-from evermat.engines.embedded.clique_arrays import BLOCK
+from evermat.engines.embedded.union_find import BLOCK
 
 
 def _cliques(base: evermat.KnowledgeBase) -> set[frozenset[object]]:

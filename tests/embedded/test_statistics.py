@@ -7,9 +7,8 @@ import pytest
 
 from evermat import IRI, KnowledgeBase
 from evermat.algebra.compile import compile_rules
-from evermat.engines.embedded import evaluation
-from evermat.engines.embedded.plan import describe, make_plan
-from evermat.engines.embedded.statistics import SAMPLE, Statistics
+from evermat.engines.embedded import batch
+from evermat.engines.embedded.planner import SAMPLE, Statistics, describe, make_plan
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_rules
 
@@ -88,6 +87,23 @@ def test_few_inline_rows_need_no_index_of_their_own(rules: int, by: str) -> None
     assert f"by columns {by}" in " | ".join(describe(plan))
 
 
+@pytest.mark.parametrize("length", [20, 100])
+def test_an_atom_is_weighed_only_when_what_it_joins_with_is_bound(length: int) -> None:
+    """A deletion plans one query for each atom; long rules took a minute."""
+    body = ", ".join(f"edge(?x{at}, ?x{at + 1})" for at in range(length))
+    normal = normalise(parse_rules(f"far(?x0, ?x{length}) :- {body} ."))
+    weighed = []
+
+    def fan_out(relation: str, columns: tuple[int, ...]) -> float:
+        weighed.append((relation, columns))
+        return 1.5
+
+    queries = compile_rules(normal, lambda _rule, _atom: False).delta.queries
+    plan = make_plan(queries[length // 2], fan_out, lambda *_: 9.0, lambda _: 1000)
+    assert len(plan.steps) == length
+    assert len(weighed) <= 2 * length
+
+
 def test_what_few_classes_have_is_shared_by_cores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -95,8 +111,8 @@ def test_what_few_classes_have_is_shared_by_cores(
     facts = {"triple": _members(classes=3, size=5_000)}
     alone = KnowledgeBase(PREFIXES + AXIOMS)
     alone.load(facts)
-    monkeypatch.setattr(evaluation, "ALONE", 100)
-    monkeypatch.setattr(evaluation, "SHARE", 300)
+    monkeypatch.setattr(batch, "ALONE", 100)
+    monkeypatch.setattr(batch, "SHARE", 300)
     shared = KnowledgeBase(PREFIXES + AXIOMS)
     shared.load(facts)
     assert set(shared.facts("triple")) == set(alone.facts("triple"))

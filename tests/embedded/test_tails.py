@@ -1,6 +1,6 @@
 """Few new rows are put into the last runs of indexes, where there is room."""
 
-# ruff: noqa: N803  mutants speak of classes
+# ruff: noqa: N803  mutants speak of classes, and are made in private functions
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from evermat.engines.embedded import index
-from evermat.engines.embedded.fresh_rows import Numbered, give_rows
+from evermat.engines.embedded.dedup import Numbered, give_rows
 from evermat.engines.embedded.index import Run
 from evermat.engines.embedded.kernels.lookups import find_row, key_of
 from evermat.engines.embedded.relation import Relation
-from mutants import Mutant as TextMutant
-from planting import Mutant, fails, plant
+from planting import Mutant, assign, fails, plant
 
 Fact = tuple[int, ...]
 
@@ -134,12 +133,11 @@ MUTANTS = (
         lambda NO_ROWS: NO_ROWS,
         lambda self: self._directory,
     ),
-    TextMutant(
+    Mutant(
         "the index by the second column is forgotten",
-        "evermat.engines.embedded.relation",
-        "            self._indexes[1, 0].note_added(size, count)",
-        "            self._indexes[1, 0].covered = count",
-        "",
+        Relation.note_appended,
+        lambda self, size, count: self._indexes[1, 0].note_added(size, count),
+        lambda self, count: assign(self._indexes[1, 0].covered, count),
     ),
     Mutant(
         "how often facts are there is told in another order",

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from itertools import islice
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
 import evermat
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra import Engine
+from evermat.algebra.equality import NoRewritingError, UnequalValuesError
+from evermat.engines.reference.engine import ReferenceEngine
 from evermat.errors import StratificationError
-from evermat.kb.equality_modes import NoRewritingError, UnknownEqualityError
+from evermat.kb.equality import UnknownEqualityError
 from evermat.lang.catalogue import ArityClashError
 from evermat.lang.equality import EqualityError
 from evermat.maintenance.algorithms import AlgorithmError
 from evermat.values import IRI
 
 if TYPE_CHECKING:
-    from evermat.algebra import Engine
+    from evermat.engines.reference.representatives import Cliques
 
 OWL = "http://www.w3.org/2002/07/owl#sameAs"
 
@@ -90,7 +91,13 @@ def test_unknown_modes_are_refused() -> None:
 
 
 def test_engines_that_keep_no_representatives_are_refused() -> None:
-    other = cast("Engine", SimpleNamespace(name="other", materialised=None))
+    class Other(ReferenceEngine):
+        name = "other"
+
+        def representatives(self) -> Cliques:
+            return cast("Cliques", Engine.representatives(self))
+
+    other = Other()
     with pytest.raises(NoRewritingError, match="axioms"):
         evermat.KnowledgeBase(engine=other, equality="rewrite")
 

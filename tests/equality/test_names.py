@@ -1,14 +1,20 @@
 """Built-ins read names as the axioms would have them do, on every engine."""
 
+# ruff: noqa: SLF001, N803  mutants are made in private functions, and speak of classes
+
 from __future__ import annotations
 
 import pytest
 
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.equality import UnequalValuesError
+from evermat.engines.reference.representatives import Cliques
 from evermat.errors import StratificationError
-from evermat.lang.equality import EqualityError
-from mutants import Mutant, fails, plant
+from evermat.lang import equality_builtins
+from evermat.lang.equality import EqualityError, answers_with_names
+from evermat.maintenance.equality.program import names_of
+from evermat.maintenance.equality.update import EqualityUpdate
 from name_scenarios import QUERIES, Tracked, story_of
+from planting import Mutant, fails, plant
 
 EXAMPLES = 50
 """Stories in which a planted bug must show."""
@@ -16,73 +22,62 @@ EXAMPLES = 50
 MUTANTS = (
     Mutant(
         "names stay those of a clique that fell apart",
-        "evermat.maintenance.equality.update",
-        "run.delete(engine.settle(old - new))",
-        "pass",
-        "bf",
+        EqualityUpdate._change_names,
+        lambda run, engine, old, new: run.delete(engine.settle(old - new)),
     ),
     Mutant(
         "names of a clique that grew are forgotten",
-        "evermat.maintenance.equality.update",
-        "run.add(engine.settle(new - old))",
-        "pass",
-        "bf",
+        EqualityUpdate._change_names,
+        lambda run, engine, old, new: run.add(engine.settle(new - old)),
     ),
     Mutant(
         "all names of a clique are taken for those that moved",
-        "evermat.maintenance.equality.names",
-        "Views(moved, moved, pairs)",
-        "Views(pairs, pairs, pairs)",
-        "bf",
+        names_of,
+        lambda Views, moved, pairs: Views(moved, moved, pairs),
+        lambda Views, pairs: Views(pairs, pairs, pairs),
     ),
     Mutant(
         "built-ins read representatives only",
-        "evermat.lang.names",
-        "    yield Atom(NAME, (one, name))\n",
-        "",
-        "bf",
+        equality_builtins._ways,
+        lambda Atom, NAME, one, name: (yield Atom(NAME, (one, name))),
     ),
     Mutant(
         "constants of built-ins are replaced",
-        "evermat.lang.names",
-        "return Written(constant, span)",
-        "return expression",
-        "bf",
+        equality_builtins.as_written,
+        lambda Written, constant, span: Written(constant, span),
+        lambda expression: expression,
     ),
     Mutant(
         "computed names stand for themselves in heads",
-        "evermat.lang.names",
-        "heads = rule.heads if is_answer else changed.heads",
-        "heads = rule.heads",
-        "bf",
+        equality_builtins.divided,
+        lambda rule, is_answer, changed: rule.heads if is_answer else changed.heads,
+        lambda rule: rule.heads,
     ),
     Mutant(
         "computed names are not looked up",
-        "evermat.lang.names",
-        "    if not made:\n",
-        "    if True:\n",
-        "bf",
+        equality_builtins.divided,
+        lambda made: not made,
+        lambda: True,
     ),
     Mutant(
         "answers that a built-in chose are multiplied out",
-        "evermat.lang.equality",
-        "if not isinstance(term, Variable) or term.name in alone",
-        "if False",
-        "bf",
+        answers_with_names,
+        lambda term, Variable, alone: (
+            not isinstance(term, Variable) or term.name in alone
+        ),
+        lambda: False,
     ),
     Mutant(
         "equal names are read by rules that equality depends on",
-        "evermat.maintenance.equality.update",
-        "        if not watching:\n",
-        "        if True:\n",
-        "bf",
+        EqualityUpdate.require_apart,
+        lambda watching: not watching,
+        lambda: True,
     ),
     Mutant(
         "the first name that is met represents the others",
-        "evermat.engines.reference.representatives",
-        "winner, loser = sorted((left, right), key=order)",
-        "winner, loser = right, left",
-        "bf",
+        Cliques.unite,
+        lambda left, right, order: sorted((left, right), key=order),
+        lambda left, right: (right, left),
     ),
 )
 

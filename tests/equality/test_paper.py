@@ -9,7 +9,7 @@ import pytest
 import evermat
 
 if TYPE_CHECKING:
-    from evermat.kb.equality_modes import Equality
+    from evermat.kb.equality import Equality
 
 BIJECTIVE = """
     ?y1 ≈ ?y2 :- r(?y1, ?x), r(?y2, ?x) .

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from evermat import KnowledgeBase
-from evermat.algebra.abilities import UnequalValuesError
-from evermat.kb import contradiction_proofs
+from evermat.algebra.equality import UnequalValuesError
+from evermat.kb import explanations
 from evermat.lang.equality import EqualityError
 from evermat.lang.parser import parse_rules
 from evermat.lang.syntax import SAME_AS
-from evermat.maintenance.equality import contradictions
+from evermat.maintenance.equality import proofs
 from evermat.maintenance.equality.proofs import plain_axioms
 from evermat.values import constant
 from proof_checker import carry_out, check_derivation, facts_of
@@ -67,18 +67,18 @@ UnequalValuesError [EM606]: the facts are contradictory: 30 and 31 would be equa
         - twin("jo", "ann")
             by twin(?x1, ?y) :- twin(?x1, ?x2), same_as(?x2, ?y) .   (equality)
             with ?x1 = "jo", ?x2 = "anna", ?y = "ann"
-            - twin("jo", "anna")   given
+            - twin("jo", "anna")   explicit
             - same_as("anna", "ann")
                 by same_as(?x, ?y) :- mail(?x, ?m), mail(?y, ?m) .   (line 3)
                 with ?x = "anna", ?m = "a", ?y = "ann"
-                - mail("anna", "a")   given
-                - mail("ann", "a")   given
-        - age("ann", 30)   given
+                - mail("anna", "a")   explicit
+                - mail("ann", "a")   explicit
+        - age("ann", 30)   explicit
     - age("jo", 31)
         by age(?x, ?n) :- twin(?x, ?y), age(?y, ?n) .   (line 4)
         with ?x = "jo", ?y = "joe", ?n = 31
-        - twin("jo", "joe")   given
-        - age("joe", 31)   given
+        - twin("jo", "joe")   explicit
+        - age("joe", 31)   explicit
  = reason: names can be equal, two different values never are
  = help: correct the facts or the rules that make them equal; numbers that identify \
 things must be names: strings (`frame['id'].astype(str)`, or `@declare p(id: string) \
@@ -103,7 +103,7 @@ def test_wherever_it_happens(engine_name: str, way: str) -> None:
         carry_out(**request)
     explanation = explanation_of(caught.value)
     assert [premise.row for premise in explanation.premises] == rows["age"]
-    assert all(premise.is_given for premise in explanation.premises)
+    assert all(premise.is_explicit for premise in explanation.premises)
 
 
 def test_a_long_proof_is_cut(engine_name: str) -> None:
@@ -112,7 +112,7 @@ def test_a_long_proof_is_cut(engine_name: str) -> None:
     with pytest.raises(UnequalValuesError) as caught:
         kb.insert("r", list(pairwise(chain)))
     lines = str(caught.value).splitlines()
-    assert len(lines) == 3 + contradiction_proofs.MOST_LINES + 1
+    assert len(lines) == 3 + explanations.MOST_LINES + 1
     assert "more lines" in lines[-3]
     given = [
         fact for fact in explanation_of(caught.value).facts if fact.relation == "r"
@@ -125,9 +125,9 @@ def test_facts_of_one_step_are_told_where_there_is_no_proof(
     engine_name: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if part == "search":
-        monkeypatch.setattr(contradictions, "MOST_LEVELS", 1)
+        monkeypatch.setattr(proofs, "MOST_LEVELS", 1)
     else:
-        monkeypatch.setattr(contradiction_proofs, "MOST_INSTANCES", 1)
+        monkeypatch.setattr(explanations, "MOST_INSTANCES", 1)
     kb = family(engine_name)
     with pytest.raises(UnequalValuesError, match="because age") as caught:
         kb.insert("twin", [("jo", "anna")])
@@ -206,7 +206,7 @@ def check(error: UnequalValuesError, kb: KnowledgeBase, update: Update) -> None:
     waiting = [explanation]
     for each in waiting:  # grows while it is walked through
         fact = each.fact.relation, each.fact.row
-        assert each.is_given == (fact in given)
+        assert each.is_explicit == (fact in given)
         if each.derivation is not None:
             assert each.derivation.rule in rules
             check_derivation(fact, each.derivation, facts)

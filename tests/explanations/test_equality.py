@@ -9,8 +9,8 @@ import pytest
 from engine_facts import rows_of
 from equality_scenarios import scenario_of
 from evermat import KnowledgeBase
-from evermat.algebra.abilities import UnequalValuesError
-from evermat.kb.reading import NoExplanationError
+from evermat.algebra.equality import UnequalValuesError
+from evermat.kb.queries import NoExplanationError
 from evermat.lang.equality import OWL_SAME_AS, EqualityError
 from evermat.lang.syntax import SAME_AS, TRIPLE
 from evermat.maintenance.equality.proofs import plain_axioms
@@ -18,7 +18,7 @@ from proof_checker import by_predicate, carry_out, check_derivation, facts_of
 
 if TYPE_CHECKING:
     from evermat.explain.explanation import Explanation
-    from evermat.kb.equality_modes import Equality
+    from evermat.kb.equality import Equality
     from evermat.lang.syntax import Rule
     from oracle import Fact
 
@@ -103,7 +103,7 @@ def check_proof(
     waiting = [explanation]
     for each in waiting:  # grows while it is walked through
         fact = each.fact.relation, each.fact.row
-        assert each.is_given == (fact in given)
+        assert each.is_explicit == (fact in given)
         if each.derivation is None:
             continue
         assert each.derivation.rule in rules
@@ -139,13 +139,13 @@ same_as("ann", "annie")
   - same_as("ann", "anna")
       by same_as(?x, ?y) :- email(?x, ?m), email(?y, ?m) .   (line 2)
       with ?x = "ann", ?m = "a@x", ?y = "anna"
-      - email("ann", "a@x")   given
-      - email("anna", "a@x")   given
+      - email("ann", "a@x")   explicit
+      - email("anna", "a@x")   explicit
   - same_as("anna", "annie")
       by same_as(?x, ?y) :- email(?x, ?m), email(?y, ?m) .   (line 2)
       with ?x = "anna", ?m = "b", ?y = "annie"
-      - email("anna", "b")   given
-      - email("annie", "b")   given"""
+      - email("anna", "b")   explicit
+      - email("annie", "b")   explicit"""
     )
 
 

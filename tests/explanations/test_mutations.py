@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from closure_scenarios import closure_scenario
-from evermat.explain.heights import Search
-from evermat.explain.proofs import Ordered, Prover, _Behind
+from evermat.explain.proofs import Ordered, Prover, _PremiseFacts
+from evermat.explain.search import Search
 from planting import Mutant, plant
 from proof_checker import go, paths, play
 from skeletons import scenario as hard_scenario
@@ -40,8 +40,8 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "of a held closure, only what a first atom reads is seen",
-        _Behind.announce,
+        "of a lazy closure, only what a first atom reads is seen",
+        _PremiseFacts.announce,
         lambda patterns: list(dict.fromkeys(patterns)),
         lambda patterns: list(dict.fromkeys(patterns))[:1],
     ),

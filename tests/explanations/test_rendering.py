@@ -41,18 +41,18 @@ reach("a", "d")
   - reach("a", "b")
       by reach(?x, ?y) :- edge(?x, ?y) .   (line 2)
       with ?x = "a", ?y = "b"
-      - edge("a", "b")   given
+      - edge("a", "b")   explicit
   - reach("b", "d")
       by reach(?x, ?z) :- reach(?x, ?y), reach(?y, ?z) .   (line 3)
       with ?x = "b", ?y = "c", ?z = "d"
       - reach("b", "c")
           by reach(?x, ?y) :- edge(?x, ?y) .   (line 2)
           with ?x = "b", ?y = "c"
-          - edge("b", "c")   given
+          - edge("b", "c")   explicit
       - reach("c", "d")
           by reach(?x, ?y) :- edge(?x, ?y) .   (line 2)
           with ?x = "c", ?y = "d"
-          - edge("c", "d")   given"""
+          - edge("c", "d")   explicit"""
     )
 
 
@@ -69,7 +69,7 @@ not blocked(?x) .   (line 5)
   where 3 + 1 = 4
   there is no reach("d", _)
   there is no blocked("d")
-  - len("d", 3)   given"""
+  - len("d", 3)   explicit"""
     )
 
 
@@ -95,12 +95,12 @@ RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 def test_a_given_fact_needs_no_more_words(kb: KnowledgeBase) -> None:
     explanation = kb.explain("edge(a, b)")
-    assert str(explanation) == 'edge("a", "b")   given'
-    assert explanation.is_given
+    assert str(explanation) == 'edge("a", "b")   explicit'
+    assert explanation.is_explicit
     assert explanation.height == 0
     assert explanation.derivation is None
     kb.insert("reach", [("a", "b")])
-    assert kb.explain("reach(a, b)").is_given
+    assert kb.explain("reach(a, b)").is_explicit
 
 
 def test_a_fact_that_does_not_hold(kb: KnowledgeBase) -> None:
@@ -121,7 +121,13 @@ def test_a_fact_that_does_not_hold(kb: KnowledgeBase) -> None:
                      "there is no reach('c', 'b')"]),
         ("next(d, 5)", ["with ?x = 'd', ?m = 3, ?n = 3",
                         "it is not so that 5 = 3 + 1"]),
-        ("next(k, 2)", ["with ?x = 'k', ?m = 1, ?n = 1", "it is not so that 1 >= 2"]),
+        (
+            "next(k, 2)",
+            [
+                "with ?x = 'k', ?m = 1, ?n = 1",
+                "it is not so that 1 >= 2: 1 too little",
+            ],
+        ),
         ("next(a, 8)", ["with ?x = 'a', ?m = 7, ?n = 7", "there is reach('a', _)"]),
         ("next(z, 3)", ["with ?x = 'z', ?m = 2, ?n = 2", "there is blocked('z')"]),
         ("next(y, 3)", ["with ?x = 'y'", "there is no len('y', ?m)"]),
@@ -187,7 +193,7 @@ def test_json_refers_to_premises_by_number(kb: KnowledgeBase) -> None:
     assert steps[0]["premises"] == [1, 3]
     assert steps[0]["binding"] == {"x": '"a"', "y": '"b"', "z": '"c"'}
     assert steps[0]["place"] == "line 3"
-    assert [step["given"] for step in steps] == [False, False, True, False, True]
+    assert [step["explicit"] for step in steps] == [False, False, True, False, True]
     assert document["derivation_count"] == 1
     assert document["derivations"][0]["premises"] == [
         'reach("a", "b")',
@@ -225,7 +231,7 @@ def test_the_command_shows_files_and_lines(
 reach("a", "b")
   by reach(?x, ?y) :- edge(?x, ?y) .   (rules.dl:2)
   with ?x = "a", ?y = "b"
-  - edge("a", "b")   given
+  - edge("a", "b")   explicit
 """
     )
 

@@ -13,6 +13,7 @@ from evermat.errors import ProgramError
 from evermat.lang.dialects.dlog import read_dlog
 from evermat.lang.dialects.nemo import read_nemo
 from evermat.lang.dialects.souffle import read_souffle
+from evermat.lang.dialects.sparql_rl import read_sparql_rl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,7 @@ WORDS = r"""
     f"{?x}" f"{" "c"@en "1"^^xsd:integer true false nil not count sum min max cat
     substr match contains range band as .decl .type .input .output .printsize .pragma
     .plan .comp .init number symbol eqrel inline IO=file filename="a" TE PREFIX FILTER
+    RULE WHERE NOT SET( := DATA BASE VERSION "1.2" && || IN IF( ISIRI( STR( ^a << a
     @prefix @base @import @export @output @source @declare @parameter csv dsv{
     resource= format=(any,) load-csv #[ /* */ // #include
 """
@@ -32,7 +34,7 @@ PIECES = [*WORDS.split(), "\n"]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).flatmap(
     lambda pieces: st.sampled_from([" ".join(pieces), "".join(pieces)])
 )
-READERS = [read_souffle, read_nemo, read_dlog]
+READERS = [read_souffle, read_nemo, read_dlog, read_sparql_rl]
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -53,8 +55,12 @@ def test_any_text(read: Callable[[str], Program], text: str) -> None:
         ".decl p(x:number) p(1) :- " + "!" * 5000 + "p(1).",
         ".decl p(x:number) p(1) :- " + "(" * 5000 + "p(1)" + ")" * 5000 + ".",
         ".decl p(x:number) p(1) :- " + ",".join(["(p(1);p(2))"] * 40) + ".",
+        "RULE { } WHERE { FILTER " + "(" * 5000 + "1" + ")" * 5000 + "}",
+        "RULE { } WHERE { FILTER(" + "!" * 5000 + "true) }",
+        "RULE { } WHERE { " + "[a " * 5000 + "1" + "]" * 5000 + "}",
+        "RULE { } WHERE { ?x a 1 " + "FILTER(?x = 1 || ?x = 2)" * 40 + "}",
+        "RULE { } WHERE { NOT { ?x a 1 " + "FILTER(?x < 1 || ?x > 2)" * 40 + "} }",
     ],
-    ids=["groups", "signs", "sum", "sums", "negations", "nested body", "alternatives"],
 )
 def test_a_text_that_is_too_deep(read: Callable[[str], Program], text: str) -> None:
     with contextlib.suppress(ProgramError):

@@ -27,7 +27,8 @@ def test_message(path: Path) -> None:
 
 
 def test_every_syntax_has_messages() -> None:
-    assert {path.suffix for path in PROGRAMS} == {".souffle", ".nemo", ".dlog"}
+    suffixes = {path.suffix for path in PROGRAMS}
+    assert suffixes == {".souffle", ".nemo", ".dlog", ".sparql-rl"}
 
 
 def test_a_syntax_that_there_is_not() -> None:
@@ -35,5 +36,5 @@ def test_a_syntax_that_there_is_not() -> None:
         read_program("p(a) .", cast("Syntax", "prolog"))
     assert str(caught.value) == (
         "UnknownSyntaxError [EM731]: there is no syntax `prolog`\n"
-        " = help: use one of auto, evermat, souffle, nemo, dlog"
+        " = help: use one of auto, evermat, souffle, nemo, dlog, sparql-rl"
     )

@@ -14,7 +14,6 @@ import pytest
         "evermat.io.nemo_tables",
         "evermat.lang.dialects.dlog",
         "evermat.lang.dialects.nemo",
-        "evermat.lang.dialects.nemo_files",
         "evermat.lang.dialects.souffle",
         "evermat.kb.program_files",
     ],

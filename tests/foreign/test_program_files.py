@@ -25,7 +25,7 @@ from evermat.io.column_types import ValueFormatError
 from evermat.io.files import FileMissingError, FileOptionError, data_file
 from evermat.io.nemo_tables import nemo_cells, read_cell, read_cells, read_nemo_table
 from evermat.io.places import MalformedFileError
-from evermat.kb.fact_files import read_fact_file
+from evermat.kb.inputs import RuleFileError, read_fact_file
 from evermat.kb.program_files import (
     SkippedRowsWarning,
     load_sources,
@@ -33,7 +33,6 @@ from evermat.kb.program_files import (
     recognised,
     write_sinks,
 )
-from evermat.kb.rule_inputs import RuleFileError
 from evermat.lang.syntax import DataSource, Program
 from evermat.values import (
     XSD,
@@ -75,6 +74,9 @@ def rows(table: pa.Table) -> list[tuple[Value, ...]]:
         ("a.rls", RULE, "nemo"),
         ("a.dlog.gz", "P(X) :- Q(X)", "dlog"),
         ("a.txt", "PREFIX a: <http://a/>\n", "dlog"),
+        ("a.txt", "PREFIX : <b>\nRULE { ?x a :B } WHERE {}", "sparql-rl"),
+        ("a.txt", "rule <http://a/rule>\n{ ?x a <b> } where {}", "sparql-rl"),
+        ("a.srl.gz", "PREFIX : <http://a/>", "sparql-rl"),
     ],
 )
 def test_languages_are_recognised(name: str, text: str, expected: str) -> None:

@@ -15,7 +15,7 @@ from evermat.cli import run as run_command
 from evermat.columns import SwappedColumnsWarning
 from evermat.io import MalformedFileError, UnknownColumnError, read_table
 from evermat.io.headers import HeaderNamesError, HeaderWarning
-from evermat.pipeline.problems import SchemaMismatchError
+from evermat.pipeline.errors import SchemaMismatchError
 from pipelines import configured, rows, run
 
 if TYPE_CHECKING:

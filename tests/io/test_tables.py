@@ -12,6 +12,7 @@ import pyarrow.parquet as arrow_parquet
 import pytest
 
 from evermat.columns import ArityMismatchError, MissingValueError, values
+from evermat.errors import EvermatError
 from evermat.io import (
     DamagedFileError,
     FileMissingError,
@@ -31,8 +32,6 @@ from evermat.values import IRI, BlankNode
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from evermat.errors import EvermatError
 
     Write = Callable[[str, bytes], Path]
 
@@ -205,6 +204,15 @@ def test_parquet_arrow_and_json_are_read(tmp_path: Path) -> None:
 def test_dates_in_json_stay_texts(write: Write) -> None:
     table = read_table(write("t.jsonl", b'{"d": "2024-01-01"}\n\n{"d": "2024-01-02"}'))
     assert rows(table) == [("2024-01-01",), ("2024-01-02",)]
+
+
+@pytest.mark.parametrize("name", [b"\xed\xa0\x80", rb"\ud800"])
+def test_names_in_json_with_halves_of_surrogate_pairs(
+    name: bytes, write: Write
+) -> None:
+    path = write("t.jsonl", b'{"a' + name + b'": 1}\n')
+    with pytest.raises(EvermatError, match=r"t\.jsonl"):
+        read_table(path)
 
 
 def test_missing_values_are_refused(write: Write) -> None:
@@ -450,7 +458,7 @@ Truncated compressed stream
         """\
 UnknownFormatError [EM712]: cannot tell the format of `edge.txt`
  = reason: known suffixes are .csv .tsv .facts .parquet .arrow .feather .jsonl .ndjson \
-.nt .nq .ttl .trig .rdf .owl, and .gz .zst .bz2 after them
+.nt .nq .ttl .trig .rdf .owl .jsonld .n3, and .gz .zst .bz2 after them
  = help: rename the file, or say `format=…`""",
     ),
 }

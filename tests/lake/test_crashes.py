@@ -42,7 +42,7 @@ def left_by_a_crash(path: Path, engine: str) -> int:
 
 
 @pytest.mark.parametrize("rules", RULES, ids=["plain", "merging"])
-@pytest.mark.parametrize("points", [12, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_dying_at_any_line_leaves_a_whole_version(
     tmp_path: Path, points: int, rules: str
 ) -> None:

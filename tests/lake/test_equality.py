@@ -9,7 +9,7 @@ import pytest
 
 import evermat
 from evermat import lake
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.equality import UnequalValuesError
 from evermat.lake.errors import ReadOnlyStateError, StateConflictError
 from evermat.lake.layout import CLIQUES, FACTS
 from evermat.lake.table import StateTable
@@ -139,7 +139,7 @@ def test_spark_opens_what_others_wrote(
     tmp_path: Path, small: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EVERMAT_SPARK_SMALL", small)
-    monkeypatch.setattr("evermat.lake.merging.SEVERAL", 3)
+    monkeypatch.setattr("evermat.lake.rows.SEVERAL", 3)
     kb = made(tmp_path, "embedded")
     on_spark = opened(tmp_path, "spark")
     assert kept(on_spark) == kept(kb)
@@ -228,7 +228,7 @@ def _files(path: Path) -> list[Any]:
 def test_any_course_of_updates_and_openings(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.lake.merging.SEVERAL", 3)
+    monkeypatch.setattr("evermat.lake.rows.SEVERAL", 3)
     random = Random(seed)  # noqa: S311  tests are to be repeatable
 
     def rows(count: int) -> dict[str, list[tuple[Any, ...]]]:

@@ -10,7 +10,7 @@ import pytest
 import evermat
 import oracle
 from closure_scenarios import closure_scenario
-from evermat.lang.normalise import canonical
+from evermat.lang.syntax import canonical
 from tracked import ALGORITHMS
 
 if TYPE_CHECKING:

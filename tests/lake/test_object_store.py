@@ -40,8 +40,8 @@ PAIRS = "pair(?x, ?z) :- edge(?x, ?y), edge(?y, ?z) ."
 def test_a_state_is_opened_again_followed_and_vacuumed(
     bucket: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Facts that are gathered on the driver, and are written there.
-    monkeypatch.setenv("EVERMAT_SPARK_GATHERED", "1000000")
+    # Facts that are on the driver, and are written there.
+    monkeypatch.setenv("EVERMAT_SPARK_DRIVER_FACTS", "1000000")
     place = f"{bucket}/state"
     kb = evermat.KnowledgeBase(REACH, engine=name, state=place)
     kb.load({"edge": [(1, 2), (2, 3), ("ä", 1)]})

@@ -50,7 +50,7 @@ def test_either_engine_opens_what_the_other_wrote(
     tmp_path: Path, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evermat.lake.on_spark.MANY", small)
-    monkeypatch.setattr("evermat.lake.merging.SEVERAL", 3)
+    monkeypatch.setattr("evermat.lake.rows.SEVERAL", 3)
     twin = evermat.KnowledgeBase(RULES)
     kb = evermat.KnowledgeBase(RULES, engine=engine(small=small), state=tmp_path)
     for each in (kb, twin):

@@ -13,7 +13,7 @@ import evermat
 from evermat import lake
 from evermat.engines.reference.store import Store
 from evermat.errors import EvermatError
-from evermat.kb.locking import TornError
+from evermat.kb.transaction import TornError
 from evermat.lake.errors import (
     BatchError,
     MissingVersionError,
@@ -23,10 +23,10 @@ from evermat.lake.errors import (
     StateSettingsError,
 )
 from evermat.lake.layout import FACTS, PART
-from evermat.lake.merging import SEVERAL
+from evermat.lake.rows import SEVERAL
 from evermat.lake.state import open_state
 from evermat.lake.table import StateTable
-from evermat.maintenance.compiled_rules import no_modules
+from evermat.maintenance.rules import no_modules
 from lake.states import EDGES, RULES, contents, made, opened
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evermat import KnowledgeBase
-    from evermat.kb.equality_modes import Equality
+    from evermat.kb.equality import Equality
 
 
 def from_scratch(kb: KnowledgeBase) -> dict[str, Any]:

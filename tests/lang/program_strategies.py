@@ -7,7 +7,10 @@ from decimal import Decimal
 from hypothesis import strategies as st
 
 from evermat.lang.syntax import (
+    AGGREGATE_FUNCTIONS,
+    Aggregation,
     Atom,
+    BodyElement,
     Call,
     Condition,
     DataSink,
@@ -92,8 +95,26 @@ def atoms(arguments: st.SearchStrategy[Expression]) -> st.SearchStrategy[Atom]:
     return plain | triples
 
 
-elements = st.one_of(
+def _aggregations(
+    inner: st.SearchStrategy[BodyElement],
+) -> st.SearchStrategy[Aggregation]:
+    return st.builds(
+        Aggregation,
+        variables.filter(lambda each: each.name != "_"),
+        st.sampled_from(AGGREGATE_FUNCTIONS),
+        st.lists(expressions, min_size=1, max_size=2).map(tuple),
+        st.lists(inner, min_size=1, max_size=2).map(tuple),
+    )
+
+
+plain_elements: st.SearchStrategy[BodyElement] = st.one_of(
     atoms(expressions), st.builds(Negation, atoms(expressions)), conditions
+)
+elements = st.one_of(
+    plain_elements,
+    plain_elements,
+    plain_elements,
+    _aggregations(st.one_of(plain_elements, _aggregations(plain_elements))),
 )
 rules = st.builds(
     Rule,

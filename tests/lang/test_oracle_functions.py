@@ -25,6 +25,10 @@ OTHERS = (
     True,
     False,
     IRI("urn:a"),
+    *(
+        IRI(XSD + name)
+        for name in ("integer", "byte", "long", "string", "date", "float")
+    ),
     BlankNode("b"),
     LangString("Chat", "fr"),
     LangString("a", "ar--rtl"),

@@ -19,14 +19,21 @@ from evermat.engines import make_engine
 from evermat.kb import materialisation
 from evermat.maintenance import limits
 from evermat.maintenance.cost_model import Choice, Situation
-from evermat.maintenance.limits import Forecast, Patience
+from evermat.maintenance.limits import CostLimit, Forecast
 from scaled_scenarios import scaled
 from skeletons import scenario as hard_scenario
 from strategies import Scenario, scenarios
-from tracked import ALGORITHMS, WITHOUT_COUNTERS, Tracked, play
+from tracked import (
+    ALGORITHMS,
+    WITH_ONE_COUNTER,
+    WITHOUT_COUNTERS,
+    Tracked,
+    play,
+    run_through,
+)
 
 if TYPE_CHECKING:
-    from evermat.maintenance.statistics import History
+    from evermat.maintenance.cost_model import History
 
 
 @pytest.mark.parametrize("seed", range(0, 120, 10))
@@ -67,7 +74,7 @@ def test_oracle_deletions_begin_with_a_part(
         forecast = Forecast(
             instances=100.0, facts=20, limit=50.0, until=1e9, seconds=1e9
         )
-        return Choice("dred-c", "", Patience(1e9, 1e9, forecast=forecast))
+        return Choice("dred-c", "", CostLimit(1e9, 1e9, forecast=forecast))
 
     monkeypatch.setattr(materialisation, "choose", doubtful)
     monkeypatch.setattr(limits, "_TELLING", 1)
@@ -95,6 +102,29 @@ def test_oracle_without_counters(
     scenario: Scenario, algorithm: str, engine_name: str
 ) -> None:
     tracked = Tracked(make_engine(engine_name), counters=False)
+    tracked.load(scenario.rules, scenario.facts)
+    for update in scenario.updates:
+        tracked.apply(update, algorithm)
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 10))
+def test_oracle_one_counter(seed: int, engine_name: str) -> None:
+    """Algorithms take turns, so that each finds what the others leave."""
+    for number in range(seed, seed + 10):
+        tracked = Tracked(make_engine(engine_name), counters="nonrecursive")
+        turn = number % len(WITH_ONE_COUNTER)
+        algorithms = WITH_ONE_COUNTER[turn:] + WITH_ONE_COUNTER[:turn]
+        run_through(hard_scenario(number), tracked, algorithms)
+
+
+@settings(max_examples=30)
+@given(
+    scenario=scenarios(change_rules=True), algorithm=st.sampled_from(WITH_ONE_COUNTER)
+)
+def test_oracle_one_counter_as_rules_change(
+    scenario: Scenario, algorithm: str, engine_name: str
+) -> None:
+    tracked = Tracked(make_engine(engine_name), counters="nonrecursive")
     tracked.load(scenario.rules, scenario.facts)
     for update in scenario.updates:
         tracked.apply(update, algorithm)

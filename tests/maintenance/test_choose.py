@@ -9,33 +9,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.algebra.abilities import can_divide
 from evermat.kb import materialisation
 from evermat.maintenance import limits as watch_module
 from evermat.maintenance.cost_model import (
     Choice,
+    History,
     Situation,
     choose,
     deletion_prices,
+    learnt,
     reason_to_give_up,
 )
-from evermat.maintenance.limits import Forecast, OutOfPatience, Patience, Watch
-from evermat.maintenance.statistics import History, learnt
-from evermat.maintenance.updates import Report, StratumReport
+from evermat.maintenance.counting import Kept
+from evermat.maintenance.limits import CostLimit, CostLimitReached, Forecast, Watch
+from evermat.maintenance.update import Report, StratumReport
 from paper_examples import REACHABILITY, Example, values
 
 if TYPE_CHECKING:
     from evermat.algebra import Engine
 
 PLAIN = Situation(
-    withdrawn=0, given=0, changes_rules=False, is_recursive=True, has_counters=True
+    deletions=0, insertions=0, changes_rules=False, is_recursive=True, kept=Kept.BOTH
 )
 
 # Some two instances per given fact, as ontologies have them.
-SHALLOW = History(given=1_000_000, facts=1_500_000).loaded(2_000_000, deriving=0.7)
+SHALLOW = History(explicit=1_000_000, facts=1_500_000).loaded(2_000_000, deriving=0.7)
 
 # Thousands of instances per given fact, as program analyses have them.
-DEEP = History(given=10_000, facts=1_000_000).loaded(50_000_000, deriving=3.3)
+DEEP = History(explicit=10_000, facts=1_000_000).loaded(50_000_000, deriving=3.3)
 
 
 def name(situation: Situation, history: History) -> str:
@@ -43,78 +44,81 @@ def name(situation: Situation, history: History) -> str:
 
 
 def test_counting_without_recursion() -> None:
-    situation = replace(PLAIN, withdrawn=10, is_recursive=False)
+    situation = replace(PLAIN, deletions=10, is_recursive=False)
     assert name(situation, SHALLOW) == "counting"
 
 
 def test_no_counters() -> None:
-    assert name(replace(PLAIN, withdrawn=10, has_counters=False), SHALLOW) == "fp"
+    assert name(replace(PLAIN, deletions=10, kept=Kept.NONE), SHALLOW) == "fp"
+    one = replace(PLAIN, deletions=10, kept=Kept.NONRECURSIVE)
+    assert name(one, SHALLOW) == "bf-c"
+    assert name(replace(one, is_recursive=False), SHALLOW) == "counting"
 
 
 @pytest.mark.parametrize("history", [SHALLOW, DEEP])
 def test_small_updates_are_maintained(history: History) -> None:
-    assert name(replace(PLAIN, withdrawn=1, given=1), history) == "dred-c"
+    assert name(replace(PLAIN, deletions=1, insertions=1), history) == "dred-c"
     assert name(replace(PLAIN, changes_rules=True), history) == "dred-c"
     assert name(PLAIN, history) == "dred-c"
 
 
 @pytest.mark.parametrize("history", [SHALLOW, DEEP])
 def test_insertions_are_maintained_unless_most_is_new(history: History) -> None:
-    few = replace(PLAIN, given=history.given // 2)
+    few = replace(PLAIN, insertions=history.explicit // 2)
     assert name(few, history) == "dred-c"
-    assert name(replace(PLAIN, given=3 * history.given), history) == "remat"
+    assert name(replace(PLAIN, insertions=3 * history.explicit), history) == "remat"
 
 
 def test_large_deletions_depend_on_how_far_they_reach() -> None:
-    quarter = replace(PLAIN, withdrawn=SHALLOW.given // 4)
+    quarter = replace(PLAIN, deletions=SHALLOW.explicit // 4)
     assert name(quarter, SHALLOW) == "dred-c"
-    quarter = replace(PLAIN, withdrawn=DEEP.given // 4)
+    quarter = replace(PLAIN, deletions=DEEP.explicit // 4)
     choice = choose(quarter, DEEP)
     assert choice.algorithm == "remat"
     assert "expected" in choice.reason
 
 
 def test_experience_beats_assumptions() -> None:
-    large = replace(PLAIN, withdrawn=2_000)
+    large = replace(PLAIN, deletions=2_000)
     assert name(large, DEEP) == "remat"
-    experienced = DEEP.maintained(withdrawn=2_000, instances=100_000, seconds=0.01)
+    experienced = DEEP.maintained(deletions=2_000, instances=100_000, seconds=0.01)
     assert name(large, experienced) == "dred-c"
-    small = replace(PLAIN, withdrawn=20)
+    small = replace(PLAIN, deletions=20)
     assert name(small, DEEP) == "dred-c"
-    disappointed = DEEP.reached(withdrawn=20, instances=45_000_000)
+    disappointed = DEEP.reached(deletions=20, instances=45_000_000)
     assert name(small, disappointed) == "remat"
     # What was learnt from twenty facts does not speak against a single one.
-    assert name(replace(PLAIN, withdrawn=1), disappointed) == "dred-c"
+    assert name(replace(PLAIN, deletions=1), disappointed) == "dred-c"
 
 
 def test_what_might_be_cheaper_is_tried_once() -> None:
-    doubtful = replace(PLAIN, withdrawn=200)
+    doubtful = replace(PLAIN, deletions=200)
     choice = choose(doubtful, DEEP)
     assert choice.algorithm == "dred-c"
-    assert choice.patience is not None
+    assert choice.cost_limit is not None
     # Deleting may cost half of what starting again would: the rest costs no more.
     restart = deletion_prices(200, DEEP, doubt=1.0).restarting
-    assert choice.patience.seconds < restart / 2
+    assert choice.cost_limit.seconds < restart / 2
     # A part of the facts may reach so far that all of them cost more.
-    forecast = choice.patience.forecast
+    forecast = choice.cost_limit.forecast
     assert forecast is not None
     assert forecast.limit < DEEP.instances
-    disappointed = DEEP.reached(withdrawn=200, instances=1.1 * forecast.limit)
+    disappointed = DEEP.reached(deletions=200, instances=1.1 * forecast.limit)
     assert name(doubtful, disappointed) == "remat"
 
 
 def test_small_deletions_are_not_divided() -> None:
     for withdrawn in (1, 20, 1_000):
-        choice = choose(replace(PLAIN, withdrawn=withdrawn), SHALLOW)
-        assert choice.patience is not None
-        assert choice.patience.forecast is None
+        choice = choose(replace(PLAIN, deletions=withdrawn), SHALLOW)
+        assert choice.cost_limit is not None
+        assert choice.cost_limit.forecast is None
 
 
 def test_experience_makes_forecasts_needless() -> None:
-    doubtful = replace(PLAIN, withdrawn=200)
-    choice = choose(doubtful, DEEP.reached(withdrawn=200, instances=5_000_000))
-    assert choice.patience is not None
-    assert choice.patience.forecast is None
+    doubtful = replace(PLAIN, deletions=200)
+    choice = choose(doubtful, DEEP.reached(deletions=200, instances=5_000_000))
+    assert choice.cost_limit is not None
+    assert choice.cost_limit.forecast is None
 
 
 def test_forecast() -> None:
@@ -144,10 +148,10 @@ def test_parts_that_reach_far_are_given_up(
     forecast = Forecast(
         instances=1_000.0, facts=1_000, limit=350.0, until=until, seconds=1e9
     )
-    watch = Watch(patience=Patience(1e9, 1e9, forecast=forecast))
+    watch = Watch(cost_limit=CostLimit(1e9, 1e9, forecast=forecast))
     watch.phase = "overdelete"
     watch.working("rule", 5)
-    raised = pytest.raises(OutOfPatience) if gives_up else nullcontext()
+    raised = pytest.raises(CostLimitReached) if gives_up else nullcontext()
     with raised, watch.judging(parts=16):
         for number, facts in enumerate(rounds, start=1):
             watch.round(number, facts)
@@ -167,34 +171,34 @@ def test_a_part_tells_how_long_to_go_on(limit: float, *, is_patient: bool) -> No
     forecast = Forecast(
         instances=1_000.0, facts=1_000, limit=limit, until=0.0, seconds=1e9
     )
-    watch = Watch(patience=Patience(50, 0.0, forecast=forecast))
+    watch = Watch(cost_limit=CostLimit(50, 0.0, forecast=forecast))
     watch.phase = "overdelete"
     watch.working("rule", 5)
     with watch.judging(parts=16):
         watch.round(1, 60)
     expected = forecast.expected(16, 60)
     assert 50 < expected < 350
-    with nullcontext() if is_patient else pytest.raises(OutOfPatience):
+    with nullcontext() if is_patient else pytest.raises(CostLimitReached):
         watch.working("rule", int(expected))
-    with pytest.raises(OutOfPatience):
+    with pytest.raises(CostLimitReached):
         watch.working("rule", int(expected))
 
 
 @pytest.mark.parametrize(("withdrawn", "given"), [(9, 0), (0, 9)])
 def test_little_is_always_maintained(withdrawn: int, given: int) -> None:
     """To compare prices of next to nothing would only confuse."""
-    little = History(given=10, facts=100).loaded(200, deriving=1e-6)
-    choice = choose(replace(PLAIN, withdrawn=withdrawn, given=given), little)
-    assert (choice.algorithm, choice.patience) == ("dred-c", None)
+    little = History(explicit=10, facts=100).loaded(200, deriving=1e-6)
+    choice = choose(replace(PLAIN, deletions=withdrawn, insertions=given), little)
+    assert (choice.algorithm, choice.cost_limit) == ("dred-c", None)
 
 
 def test_no_times_are_known() -> None:
     """Nothing is given up at once where facts were taken up from elsewhere."""
-    taken_up = History(given=1_000, facts=100_000, instances=200_000.0)
-    choice = choose(replace(PLAIN, withdrawn=1), taken_up)
+    taken_up = History(explicit=1_000, facts=100_000, instances=200_000.0)
+    choice = choose(replace(PLAIN, deletions=1), taken_up)
     assert choice.algorithm == "dred-c"
-    assert choice.patience is not None
-    assert choice.patience.instances > 10_000
+    assert choice.cost_limit is not None
+    assert choice.cost_limit.instances > 10_000
 
 
 def update(history: History, before: int, after: int, instances: int) -> History:
@@ -219,14 +223,14 @@ def test_insertions_that_multiply_the_facts() -> None:
     half = update(full, 10_000, 5_000, 400_000)
     # Twice the facts have 250 times the instances: nearly all of them would be new.
     assert 50_000_000 < half.with_more(5_000) < 200_000_000
-    choice = choose(replace(PLAIN, given=5_000), half)
+    choice = choose(replace(PLAIN, insertions=5_000), half)
     assert choice.algorithm == "dred-c"
-    assert choice.patience is not None
-    assert choice.patience.is_for_adding
+    assert choice.cost_limit is not None
+    assert choice.cost_limit.is_for_adding
     # With few more facts there are few new instances.
-    assert choose(replace(PLAIN, given=50), half).patience is None
+    assert choose(replace(PLAIN, insertions=50), half).cost_limit is None
     # Where nothing is known about growth, insertions are maintained.
-    assert choose(replace(PLAIN, given=5_000), DEEP).patience is None
+    assert choose(replace(PLAIN, insertions=5_000), DEEP).cost_limit is None
 
 
 def test_little_work_tells_little_about_speed() -> None:
@@ -247,31 +251,31 @@ def test_reach_is_learnt_from_all_there_was() -> None:
 
 
 def test_insertions_tell_nothing_about_the_price_of_deletions() -> None:
-    slow = DEEP.maintained(withdrawn=0, instances=1_000_000, seconds=100.0)
+    slow = DEEP.maintained(deletions=0, instances=1_000_000, seconds=100.0)
     assert slow.deletion_speed == DEEP.deletion_speed
     assert slow.insertion_speed > DEEP.insertion_speed
 
 
 def test_attempts_are_given_up_only_while_deleting() -> None:
-    watch = Watch(patience=Patience(instances=10, seconds=0.0))
+    watch = Watch(cost_limit=CostLimit(instances=10, seconds=0.0))
     watch.phase = "insert"
     watch.working("rule", 100)
     watch.phase = "overdelete"
-    with pytest.raises(OutOfPatience):
+    with pytest.raises(CostLimitReached):
         watch.working("rule", 100)
 
 
 def test_insertions_that_were_expected_to_grow_are_given_up() -> None:
-    watch = Watch(patience=Patience(instances=10, seconds=0.0, is_for_adding=True))
+    watch = Watch(cost_limit=CostLimit(instances=10, seconds=0.0, is_for_adding=True))
     watch.phase = "insert"
-    with pytest.raises(OutOfPatience):
+    with pytest.raises(CostLimitReached):
         watch.working("rule", 100)
 
 
 def test_nothing_was_derived_so_far() -> None:
-    facts_only = History(given=100, facts=100)
+    facts_only = History(explicit=100, facts=100)
     assert name(replace(PLAIN, changes_rules=True), facts_only) == "remat"
-    assert name(replace(PLAIN, withdrawn=5), facts_only) == "dred-c"
+    assert name(replace(PLAIN, deletions=5), facts_only) == "dred-c"
 
 
 def test_attempt_that_is_given_up(
@@ -279,7 +283,7 @@ def test_attempt_that_is_given_up(
 ) -> None:
     def impatient(situation: Situation, history: History) -> Choice:
         del situation, history
-        return Choice("dred-c", "", Patience(instances=0, seconds=0.0))
+        return Choice("dred-c", "", CostLimit(instances=0, seconds=0.0))
 
     chain = [(i, i + 1) for i in range(30)]
     example = Example(engine, REACHABILITY, edge=chain)
@@ -288,7 +292,7 @@ def test_attempt_that_is_given_up(
         delete={"edge": [(14, 15)]}, insert={"new": [(1, 2)]}, algorithm="auto"
     )
     assert outcome.report.algorithm == "remat"
-    assert "`dred-c` was given up after" in outcome.report.reason
+    assert "`dred-c` was abandoned after" in outcome.report.reason
     assert len(values(outcome.removed, "reach")) == 15 * 16
     assert values(outcome.explicit_added, "new") == {(1, 2)}
     before = example.counts("reach")
@@ -307,7 +311,7 @@ def test_deletion_that_begins_with_a_part(
         forecast = Forecast(
             instances=1_000.0, facts=1_000, limit=limit, until=1e9, seconds=1e9
         )
-        return Choice("dred-c", "", Patience(1e9, 1e9, forecast=forecast))
+        return Choice("dred-c", "", CostLimit(1e9, 1e9, forecast=forecast))
 
     monkeypatch.setattr(watch_module, "_TELLING", 2)
     edges = [(i, j) for i in range(30) for j in (i + 1, i + 3)]
@@ -315,7 +319,7 @@ def test_deletion_that_begins_with_a_part(
     monkeypatch.setattr(materialisation, "choose", doubtful)
     gone = [(i, i + 1) for i in range(0, 30, 2)] + [(i, i + 3) for i in range(9, 13)]
     outcome = example.update(delete={"edge": gone}, algorithm="auto")
-    divides = can_divide(engine)
+    divides = engine.part(engine.no_facts(), 2) is not None
     given_up = divides and not limit
     assert outcome.report.algorithm == ("remat" if given_up else "dred-c")
     before = example.counts("reach")
@@ -340,7 +344,7 @@ def test_reasons_to_give_up() -> None:
 
 def test_more_facts_may_go_than_were_known() -> None:
     """Where closures are held, the number of stored facts is an estimate."""
-    before = History(given=9, facts=3, instances=10.0)
+    before = History(explicit=9, facts=3, instances=10.0)
     report = Report(algorithm="bf", reason="", removed=5, deleted=4)
     after = learnt(before, report, 0.1)
-    assert (after.given, after.facts, after.instances) == (5, 0, 0.0)
+    assert (after.explicit, after.facts, after.instances) == (5, 0, 0.0)

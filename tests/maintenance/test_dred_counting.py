@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import pytest
 
     from evermat.algebra import Engine
-    from evermat.maintenance.context import Changes, Run
-    from evermat.maintenance.strata import Stratum
+    from evermat.maintenance.context import Changes, Run, Stratum
 
 
 def test_paper_example_3_counter_table(

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 from evermat import KnowledgeBase
-from evermat.engines.embedded.id_cache import (
+from evermat.engines.embedded.dictionary import (
     FEW_CONSTANTS,
     MOST_SEQUENCES,
     RememberedIds,
 )
-from evermat.engines.embedded.recent import UPDATES
-from evermat.values import constant
+from evermat.engines.embedded.triggers import UPDATES
+from evermat.values import Constant, constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from evermat.values import Constant
 
 TEMPLATES = (
     "step(?x, ?y) :- edge(?x, ?y), not closed_{0}(?x) .",
@@ -73,12 +72,17 @@ def test_ids_of_few_sequences_are_remembered() -> None:
 
     remembered = RememberedIds(encode)
     few = [constant(1)]
-    many = [[constant(each)] * (FEW_CONSTANTS + 1) for each in range(100)]
+    many = [Many([constant(each)] * (FEW_CONSTANTS + 1)) for each in range(100)]
     assert [remembered.of(few), remembered.of(few)] == [1, 2]
     for sequence in many:
         assert remembered.of(sequence) == remembered.of(sequence)
-    held = [each for each in many if len(gc.get_referrers(each)) > 1]
-    assert 0 < len(held) <= MOST_SEQUENCES
+    held = [weakref.ref(each) for each in many]
+    del many, sequence
+    assert 0 < sum(each() is not None for each in held) <= MOST_SEQUENCES
+
+
+class Many(list[Constant]):
+    """Constants of which one can see whether anybody still has them."""
 
 
 @pytest.mark.parametrize("engine", ["embedded", "reference"])
@@ -93,10 +97,10 @@ def test_statistics_count_the_facts_of_closures_that_are_written_out(
     kb.insert("edge", [(n, n + 1) for n in range(20)])
     kb.update(add_rules="far(?x, ?y) :- reach(?x, ?y), not edge(?x, ?y) .")
     kb.delete("edge", [(10, 11), (15, 16)])
-    materialisation = kb._keeper._materialisation  # noqa: SLF001
+    materialisation = kb._session._materialisation  # noqa: SLF001
     sizes = materialisation.engine.statistics().values()
     history = materialisation._history  # noqa: SLF001
     assert history.facts == sum(size["facts"] for size in sizes) > 0
-    assert history.given == 18
+    assert history.explicit == 18
     kb.delete("edge", [(n, n + 1) for n in range(20)])
     assert materialisation._history.facts == 0  # noqa: SLF001

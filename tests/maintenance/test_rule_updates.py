@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evermat.errors import EvermatError
-from evermat.maintenance.rule_book import UnknownRuleError
+from evermat.maintenance.rules import UnknownRuleError
 from paper_examples import REACHABILITY, Example, values
 from tracked import ALGORITHMS
 
@@ -102,7 +102,7 @@ def test_a_rule_that_is_removed_twice_is_removed(engine: Engine) -> None:
     example = Example(engine, "q(?x) :- p(?x) .", p=[(1,)])
     example.update(remove_rules="q(?x) :- p(?x) . q(?y) :- p(?y) .")
     assert example.rows("q") == set()
-    assert not example.materialisation.given_rules
+    assert not example.materialisation.written_rules
 
 
 def test_rule_that_is_there_already_is_ignored(engine: Engine) -> None:
@@ -121,7 +121,7 @@ def test_of_two_spellings_each_comes_and_goes_by_itself(
     example = Example(engine, one, p=[(1,)])
     example.update(add_rules=other, algorithm=algorithm)
     assert example.counts("q") == {(1,): (1, 0)}
-    assert len(example.materialisation.given_rules) == 2
+    assert len(example.materialisation.written_rules) == 2
     example.update(remove_rules=one, algorithm=algorithm)
     assert example.counts("q") == {(1,): (1, 0)}
     with pytest.raises(UnknownRuleError):

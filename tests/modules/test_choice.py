@@ -7,7 +7,7 @@ import pytest
 import evermat
 from closure_scenarios import closure_scenario
 from evermat.engines import make_engine
-from evermat.maintenance import modular_materialise
+from evermat.maintenance import cost_model, modular
 from tracked import Tracked
 
 RULES = """
@@ -31,7 +31,10 @@ def two_chains(engine_name: str) -> evermat.KnowledgeBase:
     return kb
 
 
-def test_auto_learns_that_facts_come_back(engine_name: str) -> None:
+def test_auto_learns_that_facts_come_back(
+    engine_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost_model, "_MANY_RETURNING", 100)
     kb = two_chains(engine_name)
     first, second = (
         kb.update(delete={"e": [(key, LENGTH)]}).report for key in (5000, 5001)
@@ -49,6 +52,12 @@ def test_auto_learns_that_facts_come_back(engine_name: str) -> None:
     assert overdeleted[0] > LENGTH**2
     assert overdeleted[1] <= second.removed
     assert kb.contains("r", (0, 1000 + LENGTH))
+
+
+def test_auto_keeps_to_dred_where_few_facts_come_back(engine_name: str) -> None:
+    kb = two_chains(engine_name)
+    reports = [kb.update(delete={"e": [(key, LENGTH)]}).report for key in (5000, 5001)]
+    assert [report.algorithm for report in reports] == ["dred-c", "dred-c"]
 
 
 def test_auto_keeps_to_dred_where_much_is_in_doubt(engine_name: str) -> None:
@@ -69,7 +78,7 @@ def test_auto_keeps_to_dred_where_much_is_in_doubt(engine_name: str) -> None:
 def test_closures_that_are_left_to_their_rules_stay_right(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modular_materialise, "LEAST_FACTS", 0)
+    monkeypatch.setattr(modular, "LEAST_FACTS", 0)
     algorithm = ("dred-c", "bf-c", "bf", "auto", "remat")[seed % 5]
     story = closure_scenario(7000 + 3 * seed, change_rules=True)
     tracked = Tracked(make_engine("embedded"), modules=True)

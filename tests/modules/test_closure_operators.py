@@ -114,7 +114,9 @@ def test_agree_with_walks(  # noqa: PLR0913, PLR0917
     candidates = engine.settle(less | interned(engine, noise))
     among = engine.close_among(closure, facts, candidates)
     assert facts_of(engine, among) == as_facts(fewer & all_pairs, is_wide=is_wide)
-    snapshot = engine.capture(closure, facts).minus(engine.capture(closure, less))
+    snapshot = engine.snapshot_closure(closure, facts).minus(
+        engine.snapshot_closure(closure, less)
+    )
     assert facts_in(snapshot) == as_facts(all_pairs - less_pairs, is_wide=is_wide)
 
 
@@ -156,10 +158,12 @@ def test_captures_of_different_kinds_are_compared(
     facts = interned(engine, make_facts(r=[(1, 2), (2, 3)], e=[(2, 4)]))
     right = make_closure(ClosureKind.RIGHT_LINEAR, frozenset(), is_wide=False)
     other = make_closure(kind, frozenset(), is_wide=False)
-    left = engine.capture(other, facts)
+    left = engine.snapshot_closure(other, facts)
     new = {(1, 3)} if kind is ClosureKind.TRANSITIVE else {(1, 4)}
-    assert facts_in(left.minus(engine.capture(right, facts))) == make_facts(r=new)
-    assert facts_in(engine.capture(right, facts).minus(left)) == set()
+    assert facts_in(left.minus(engine.snapshot_closure(right, facts))) == make_facts(
+        r=new
+    )
+    assert facts_in(engine.snapshot_closure(right, facts).minus(left)) == set()
 
 
 def test_counted_are_the_facts_with_a_count(engine_name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evermat.lang.closure_rules import ClosureSort, find_closures
+from evermat.lang.closures import ClosureSort, find_closures
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_rules
 from evermat.lang.strata import stratify

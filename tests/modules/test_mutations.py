@@ -15,9 +15,9 @@ import pytest
 from closure_scenarios import closure_scenario, lost_loops, lost_start, second_paths
 from evermat.engines import make_engine
 from evermat.engines.embedded import closure_index, closure_indexes, closure_search
-from evermat.maintenance import lazy_closures, modular, modular_materialise
-from evermat.maintenance.closures import ClosureModule
-from evermat.maintenance.lazy_closures import HeldFacts
+from evermat.maintenance import lazy_closures, modular
+from evermat.maintenance.lazy_closures import LazyClosureReader
+from evermat.maintenance.modules import ClosureModule
 from planting import Mutant, plant
 from tracked import Tracked
 
@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant(
         "modules hear nothing of ordinary rules when they materialise",
-        modular_materialise._take_turns,
+        modular._take_turns,
         lambda from_others, engine, others, own: from_others(engine, others, own),
         lambda engine, own: [engine.no_facts()] * len(own),
         algorithm="remat",
@@ -146,8 +146,8 @@ MUTANTS = (
         algorithm="dred-c",
     ),
     Mutant(
-        "changes of held closures are not reported",
-        lazy_closures.capture,
+        "changes of lazy closures are not reported",
+        lazy_closures.compare_lazy,
         lambda was, now, changes, _reads: (
             was == now and changes is not None and (not _reads(was, changes))
         ),
@@ -155,15 +155,15 @@ MUTANTS = (
         algorithm="dred-c",
     ),
     Mutant(
-        "held closures report what left as what came",
-        lazy_closures.with_held_changes,
+        "lazy closures report what left as what came",
+        lazy_closures.with_lazy_changes,
         lambda both: both.new.minus(both.old),
         lambda both: both.old.minus(both.new),
         algorithm="dred-c",
     ),
     Mutant(
-        "instances of held closures are not counted",
-        HeldFacts.counts,
+        "instances of lazy closures are not counted",
+        LazyClosureReader.counts,
         lambda held, written: (*held, *written),
         lambda written: written,
         algorithm="dred-c",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat.cli.programs import Syntax, read_program
+from evermat.cli.checking import Syntax, read_program
 from evermat.lang.normalise import normalise
 from evermat.lang.strata import stratify
 from evermat.maintenance.modules import find_modules

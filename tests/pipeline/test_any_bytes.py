@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evermat.pipeline import files, triples
+from evermat.pipeline import files, intake
+from evermat.pipeline.errors import SourceError
 from evermat.pipeline.intake import LocalIntake
-from evermat.pipeline.problems import SourceError
 from evermat.rdf import lines as lines_of_rdf
 from pipelines import configured
 
@@ -100,7 +100,7 @@ def test_many_wrong_lines_are_read_in_linear_time(form: str) -> None:
         sizes.append(len(lines))
         return columns_of_lines(lines, first)
 
-    with mock.patch.object(triples, "columns_of_lines", counted):
+    with mock.patch.object(intake, "columns_of_lines", counted):
         _, wrong, _ = taken(form, text, 1 << 20)
     assert len(wrong) == 20
     assert sum(sizes) <= 10 * (text.count(b"\n") + 1)

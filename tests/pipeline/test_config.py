@@ -9,7 +9,7 @@ import pytest
 from evermat.io.files import FileMissingError
 from evermat.pipeline import read_config
 from evermat.pipeline.config import Argument, Limit
-from evermat.pipeline.problems import ConfigError
+from evermat.pipeline.errors import ConfigError
 from pipelines import configured
 
 if TYPE_CHECKING:

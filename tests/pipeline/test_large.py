@@ -119,7 +119,7 @@ def test_rows_go_from_sources_to_outputs_without_the_driver(
 ) -> None:
     for name in ("SMALL", "CONSTANTS"):
         monkeypatch.setenv(f"EVERMAT_SPARK_{name}", str(SMALL))
-    monkeypatch.setattr("evermat.pipeline.spark_outputs.ROWS_IN_A_FILE", 100)
+    monkeypatch.setattr("evermat.pipeline.spark_io.ROWS_IN_A_FILE", 100)
     collected = count_collected(monkeypatch)
     found = []
     for engine in ("spark", "embedded"):

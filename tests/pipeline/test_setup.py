@@ -13,7 +13,7 @@ from evermat.engines.spark.failures import SparkStepError
 from evermat.engines.spark.session import SparkSetupError, missing_part
 from evermat.pipeline import spark_session as starting
 from evermat.pipeline.config import EngineSettings
-from evermat.pipeline.problems import OutputError, SourceError
+from evermat.pipeline.errors import OutputError, SourceError
 from evermat.pipeline.spark_session import explained, spark_session
 from evermat.rdf import RdfSyntaxError
 from pipelines import PROGRAM, configured, run

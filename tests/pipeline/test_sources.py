@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evermat.pipeline import files
-from evermat.pipeline.problems import (
+from evermat.pipeline.errors import (
     OutputError,
     RejectedRowsError,
     SchemaMismatchError,
@@ -93,7 +93,7 @@ def test_moments_that_no_calendar_has_are_set_aside(tmp_path: Path) -> None:
     (row,) = rejected(config, finished, "edge")
     assert (row["position"], row["column"]) == (1, "at")
     assert "value out of range" in str(row["reason"])
-    assert finished.report.predicates["edge"] == {"facts": 2, "given": 2}
+    assert finished.report.predicates["edge"] == {"facts": 2, "explicit": 2}
 
 
 def test_json_lines(tmp_path: Path) -> None:
@@ -541,3 +541,16 @@ def test_a_file_without_anything_has_no_columns(tmp_path: Path) -> None:
     columns = 'columns = { from = "string", to = "string" }'
     with pytest.raises(SchemaMismatchError, match="match: there are no columns\n"):
         run(source(tmp_path, *entries, columns))
+
+
+def test_types_that_drift_between_files_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1], "y": ["a"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"x": ["1"], "y": ["b"]}), tmp_path / "2.parquet")
+    parts = ('predicate = "edge"', 'path = "*.parquet"')
+    with pytest.raises(SchemaMismatchError, match="holds `integer` in `1"):
+        run(source(tmp_path, *parts))
+    run(source(tmp_path, *parts, '[source.columns]\nx = "string"\ny = "string"'))
+    assert rows(tmp_path / "out/reach") == [("1", "a"), ("1", "b")]
+    pq.write_table(pa.table({"x": pa.nulls(1), "y": ["b"]}), tmp_path / "2.parquet")
+    run(source(tmp_path, *parts, "max_rejected = 1"))
+    assert rows(tmp_path / "out/reach") == [(1, "a")]

@@ -15,7 +15,7 @@ import pytest
 from evermat import KnowledgeBase
 from evermat.pipeline import Pipeline, read_config
 from evermat.pipeline.config import EngineSettings
-from evermat.pipeline.problems import SchemaMismatchError, SourceError
+from evermat.pipeline.errors import SchemaMismatchError, SourceError
 from evermat.pipeline.spark_session import plain_spark_errors, spark_session
 from evermat.rdf import RdfSyntaxError
 from pipelines import OUTPUT, PROGRAM, configured, rejected, rows, run, source
@@ -285,3 +285,17 @@ def test_states_are_updated_and_shared_by_engines(tmp_path: Path) -> None:
         ["+,c,d", "-,a,c", "-,b,c"],
         ["-,a,b"],
     ]
+
+
+def test_any_format_of_spark_is_a_source(spark: SparkSession, tmp_path: Path) -> None:
+    links = [("a", "b", 1), ("b", "c", 2)]
+    frame = spark.createDataFrame(links, "x string, y string, day int")
+    frame.write.partitionBy("day").orc(str(tmp_path / "edges"))
+    config = source(
+        tmp_path,
+        'predicate = "edge"\nformat = "spark"\nreader = "orc"\npath = "edges"',
+        'arguments = ["x", "y"]\n[source.options]\nmergeSchema = true',
+        engine="spark",
+    )
+    run(config)
+    assert rows(tmp_path / "out/reach") == [("a", "b"), ("a", "c"), ("b", "c")]

@@ -17,15 +17,14 @@ from evermat.cli import OK, WRONG_INPUT, WRONG_USAGE
 from evermat.cli import run as evermat
 from evermat.errors import EvermatError
 from evermat.pipeline import Config, Pipeline
-from evermat.pipeline.locking import PipelineBusyError
-from evermat.pipeline.problems import (
+from evermat.pipeline.errors import (
     OutputError,
     PipelineStateError,
     RejectedRowsError,
     SourceError,
 )
-from evermat.pipeline.status import read_status
-from evermat.pipeline.steps import Silent, Step
+from evermat.pipeline.report import Silent, Step, read_status
+from evermat.pipeline.runs import PipelineBusyError
 from pipelines import PROGRAM, configured, rows, run
 
 STATE = '[state]\npath = "state"\n'
@@ -102,7 +101,7 @@ def test_sources_may_say_what_came_and_left(tmp_path: Path) -> None:
     finished = Pipeline(config).update()
     assert rows(tmp_path / "out/reach") == [("b", "c"), ("b", "d"), ("c", "d")]
     names = [(each["name"], each["change"]) for each in finished.report.sources]
-    assert names == [("edge", "insert"), ("edge", "delete")]
+    assert names == [("edge", "delete"), ("edge", "insert")]
 
 
 def test_feeds_have_no_gaps(tmp_path: Path) -> None:

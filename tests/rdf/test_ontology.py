@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evermat import IRI, KnowledgeBase, Program
+from evermat import IRI, KnowledgeBase
+from evermat.kb.inputs import RuleFileError
 from evermat.rdf.ontology import IgnoredAxiomsWarning, read_ontology
+from evermat.rdf.owl.documents import OntologyFormatError
+from evermat.runtime.input_limits import PathNotAllowedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,20 +25,23 @@ PREFIXES = """
 @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
 """
 A = IRI("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 Triple = tuple[str, str, str]
 
 
 def term(name: str) -> IRI:
+    if name == "differentFrom":
+        return IRI(f"http://www.w3.org/2002/07/owl#{name}")
     return A if name == "a" else IRI(f"http://e/{name}")
 
 
 def derived(folder: Path, axioms: str, *facts: Triple) -> set[Triple]:
     """What follows from facts, as short names."""
     (folder / "o.ttl").write_text(PREFIXES + axioms, encoding="utf-8")
-    rules = read_ontology(folder / "o.ttl").rules
-    kb = KnowledgeBase(Program(rules=rules), engine="reference", equality="off")
+    ontology = read_ontology(folder / "o.ttl")
+    kb = KnowledgeBase(ontology, engine="reference", equality="off")
     kb.insert("triple", [tuple(map(term, fact)) for fact in facts])
     found = kb.facts("triple", "derived")
     return {tuple(map(short, row)) for row in found}  # type: ignore[misc]
@@ -135,37 +141,155 @@ def test_axioms_that_make_things_equal(
     assert {pair for pair in pairs if len(pair) > 1} == {frozenset(equal)}
 
 
-def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
+def contradictions(folder: Path, axioms: str, *facts: str) -> set[str]:
+    """What contradicts axioms, in short names."""
+    (folder / "o.ttl").write_text(PREFIXES + axioms, encoding="utf-8")
+    ontology = read_ontology(folder / "o.ttl")
+    kb = KnowledgeBase(ontology, engine="reference", contradictions="ignore")
+    kb.insert("triple", [*map(row_of, facts)])
+    found = set()
+    for each in kb.contradictions():
+        text = str(each).removeprefix("false(").removesuffix(")")
+        found.add(text.replace("owl:", "").replace(":", "").replace(",", ""))
+    return found
+
+
+def row_of(fact: str) -> tuple[object, ...]:
+    return tuple(map(value, fact.split()))
+
+
+def value(text: str) -> object:
+    if text.isdigit():
+        return int(text)
+    return text.strip("'") if text.startswith("'") else term(text)
+
+
+@pytest.mark.parametrize(
+    ("axioms", "facts", "expected"),
+    [
+        (":C owl:disjointWith :D .", ["x a C", "x a D", "y a C"],
+         {"disjointWith C D x"}),
+        ("[] a owl:AllDisjointClasses ; owl:members (:B :C :D) .",
+         ["x a B", "x a D", "y a C"], {"AllDisjointClasses B D x"}),
+        (":B owl:disjointUnionOf (:C :D) .", ["x a C", "x a D"],
+         {"disjointUnionOf C D x"}),
+        (":C rdfs:subClassOf owl:Nothing .", ["x a C", "y a D"], {"Nothing x"}),
+        (":C rdfs:subClassOf [ owl:complementOf :D ] .", ["x a C", "x a D", "y a D"],
+         {"complementOf D x"}),
+        (":C owl:complementOf :D .", ["x a C", "x a D"], {"complementOf D x"}),
+        (":p a owl:AsymmetricProperty .", ["x p y", "y p x", "x p z"],
+         {"AsymmetricProperty p x y", "AsymmetricProperty p y x"}),
+        (":p a owl:IrreflexiveProperty .", ["x p x", "x p y"],
+         {"IrreflexiveProperty p x"}),
+        (":p owl:propertyDisjointWith :q .", ["x p y", "x q y", "x q z"],
+         {"propertyDisjointWith p q x y"}),
+        ("[] a owl:AllDisjointProperties ; owl:members (:p :q :r) .",
+         ["x p y", "x r y", "z q y"], {"AllDisjointProperties p r x y"}),
+        (("[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :x ;"
+         " owl:assertionProperty :p ; owl:targetIndividual :y ."),
+         ["x p y", "x p z"], {"NegativePropertyAssertion x p y"}),
+        (("[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :x ;"
+         " owl:assertionProperty :p ; owl:targetValue 5 ."),
+         ["x p 5", "x p 6"], {"NegativePropertyAssertion x p 5"}),
+        (":x owl:differentFrom :y . :p a owl:FunctionalProperty .",
+         ["x differentFrom y", "u p x", "u p y"], {"differentFrom x"}),
+        (("[] a owl:AllDifferent ; owl:distinctMembers (:x :y :z) ."
+          ":p a owl:FunctionalProperty ."), ["u p z", "u p y"], {"differentFrom y"}),
+        (":p a owl:FunctionalProperty .", ["x p 1", "x p 2", "y p 1", "u p v"],
+         {"FunctionalProperty p x"}),
+        (":p a owl:FunctionalProperty, owl:DatatypeProperty .", ["x p 1", "x p '1'"],
+         {"FunctionalProperty p x"}),
+        (":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 0 ] .",
+         ["x a C", "x p y", "z p y"], {"maxCardinality p x y"}),
+        ((":C rdfs:subClassOf [ owl:onProperty :p ; owl:onClass :D ;"
+          " owl:maxQualifiedCardinality 0 ] ."),
+         ["x a C", "x p y", "y a D", "x p z"], {"maxCardinality p x y"}),
+        (":p rdfs:range xsd:byte .", ["x p 5", "x p 500", "x p y"], {"xsdbyte 500"}),
+        (":C rdfs:subClassOf [ owl:onProperty :p ; owl:allValuesFrom xsd:string ] .",
+         ["x a C", "x p 'a'", "x p 5", "y p 6"], {"xsdstring 5"}),
+        (":p rdfs:subPropertyOf owl:bottomObjectProperty .", ["x p y"],
+         {"bottomObjectProperty p x y"}),
+    ],
+)  # fmt: skip
+def test_axioms_that_forbid_find_contradictions(
+    tmp_path: Path, axioms: str, facts: list[str], expected: set[str]
+) -> None:
+    assert contradictions(tmp_path, axioms, *facts) == expected
+    assert read_ontology(tmp_path / "o.ttl").ignored_counts in (
+        {},
+        {"union on the right": 1},
+        {"class expression on the left": 1},  # the other half of a definition
+    )
+
+
+@pytest.mark.parametrize(
+    ("axioms", "facts", "expected"),
+    [
+        ("[ owl:onProperty :p ; owl:hasSelf true ] rdfs:subClassOf :C .",
+         ["x p x", "y p z"], {"x a C"}),
+        (":C rdfs:subClassOf [ owl:onProperty :p ; owl:hasSelf true ] .",
+         ["x a C"], {"x p x"}),
+        (":p a owl:ReflexiveProperty .", ["x p y"], {"x p x", "y p y"}),
+        ("[ owl:oneOf (:x :y) ] rdfs:subClassOf :C .", ["u a D"], {"x a C", "y a C"}),
+        (":C owl:oneOf (:x) .", ["u a D"], {"x a C"}),
+        (("[ owl:onProperty :p ; owl:someValuesFrom [ owl:oneOf (:y) ] ]"
+          " rdfs:subClassOf :C ."), ["x p y", "u p v"], {"x a C"}),
+        ("[ owl:onProperty :p ; owl:minCardinality 1 ] rdfs:subClassOf :C .",
+         ["x p y"], {"x a C"}),
+        (("[ owl:onProperty :p ; owl:someValuesFrom xsd:integer ] rdfs:subClassOf :C ."
+          ), ["x p 5", "y p 'a'", "u p v"], {"x a C"}),
+        (":p owl:propertyChainAxiom (:q :r :s) .",
+         ["x q y", "y r z", "z s u"], {"x p u"}),
+        (":x a [ owl:onProperty :p ; owl:hasValue :y ] .", [], set()),
+        (":B owl:disjointUnionOf (:C :D) .", ["x a C"], {"x a B"}),
+        (":C owl:onProperty :p ; owl:hasValue :v .", ["x p v", "y a C"],
+         {"x a C", "y p v"}),
+    ],
+)  # fmt: skip
+def test_more_axioms_as_rules(
+    tmp_path: Path, axioms: str, facts: list[str], expected: set[str]
+) -> None:
+    (tmp_path / "o.ttl").write_text(PREFIXES + axioms, encoding="utf-8")
+    kb = KnowledgeBase(read_ontology(tmp_path / "o.ttl"), engine="reference")
+    kb.insert("triple", [*map(row_of, facts)])
+    every = {" ".join(map(short, row)) for row in kb.facts("triple", "derived")}
+    every |= {fact for fact in expected if kb.contains("triple", row_of(fact))}
+    assert {fact for fact in every if "sameAs" not in fact} == expected
+
+
+def test_members_of_classes_without_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "o.ttl"
+    text = ":x a [ owl:onProperty :p ; owl:hasValue :y ] ."
+    path.write_text(PREFIXES + text, encoding="utf-8")
+    kb = KnowledgeBase(read_ontology(path))
+    kb.load(rdf=path)
+    assert kb.contains("triple", (term("x"), term("p"), term("y")))
+
+
+def test_axioms_that_are_no_rules_are_listed_with_their_places(tmp_path: Path) -> None:
     (tmp_path / "o.ttl").write_text(
-        PREFIXES + ":C owl:disjointWith :D . :p a owl:AsymmetricProperty ."
-        ":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 2 ], :C ."
-        ":C rdfs:subClassOf owl:Nothing . :x a [ owl:onProperty :p ; owl:hasValue :y ]."
-        "[] a owl:NegativePropertyAssertion . [] a owl:AllDisjointClasses ."
-        ":p rdfs:range rdfs:Literal . :q rdfs:range :Age . :Age a rdfs:Datatype ."
+        PREFIXES + ":C rdfs:subClassOf [ owl:onProperty :p ; owl:maxCardinality 2 ] ."
+        ":q rdfs:range :Age . :Age a rdfs:Datatype . :D owl:unionOf (:A :B) ."
         "<http://e/> owl:imports <http://f/> .",
         encoding="utf-8",
     )
     with pytest.warns(IgnoredAxiomsWarning) as told:
         ontology = read_ontology(tmp_path / "o.ttl")
     (warning,) = (str(each.message) for each in told)
-    assert "o.ttl` are ignored: class expression on the right (1), datatype (2)" in (
+    assert "o.ttl` are ignored: class expression on the right (2), datatype (1)" in (
         warning
     )
-    assert warning.splitlines()[1].endswith(
-        "is not checked: owl:AllDisjointClasses (1), owl:AsymmetricProperty (1), "
-        "owl:NegativePropertyAssertion (1), owl:Nothing (1), owl:disjointWith (1)"
-    )
-    assert ontology.rules == ()
-    assert ontology.ignored == {
-        "class expression on the right": 1,
-        "datatype": 2,
-        "member of a class without a name": 1,
-        "owl:AllDisjointClasses": 1,
-        "owl:AsymmetricProperty": 1,
-        "owl:NegativePropertyAssertion": 1,
-        "owl:Nothing": 1,
-        "owl:disjointWith": 1,
+    assert ontology.ignored_counts == {
+        "class expression on the right": 2,
+        "datatype": 1,
         "owl:imports": 1,
+    }
+    axiom = "<http://e/C> rdfs:subClassOf [ owl:onProperty <http://e/p> … ]"
+    assert set(map(str, ontology.ignored)) == {
+        "owl:imports: <http://e/> owl:imports <http://f/> (o.ttl)",
+        "datatype: <http://e/q> rdfs:range <http://e/Age> (o.ttl)",
+        f"class expression on the right: {axiom} (o.ttl)",
+        "class expression on the right: <http://e/D> owl:unionOf [ … ] (o.ttl)",
     }
 
 
@@ -178,9 +302,14 @@ def test_axioms_that_are_no_rules_are_counted(tmp_path: Path) -> None:
           " _:c rdfs:subClassOf :E ."),
          "class that is part of itself"),
         (":p owl:propertyChainAxiom () .", "owl:propertyChainAxiom"),
-        (":p rdfs:subPropertyOf owl:bottomObjectProperty .", "impossible property"),
-        (":r a <http://www.w3.org/2003/11/swrl#Imp> .", "rule in SWRL"),
-        ("[ owl:onProperty :p ; owl:maxCardinality 0 ] .", "owl:maxCardinality 0"),
+        ("[] a owl:NegativePropertyAssertion .", "owl:NegativePropertyAssertion"),
+        (
+            ":r a <http://www.w3.org/2003/11/swrl#Imp> .",
+            "SWRL rule with no body or no head",
+        ),
+        ("owl:Thing rdfs:subClassOf :B .", "axiom about every thing"),
+        (":C rdfs:subClassOf [ owl:onProperty :p ; owl:cardinality 1 ] .",
+         "at least so many values on the right"),
     ],
 )  # fmt: skip
 def test_axioms_without_sense_spoil_no_others(
@@ -189,11 +318,96 @@ def test_axioms_without_sense_spoil_no_others(
     assert ("x", "a", "B") in derived(
         tmp_path, f"{axioms} :A rdfs:subClassOf :B .", ("x", "a", "A")
     )
-    assert read_ontology(tmp_path / "o.ttl").ignored == {ignored: 1}
+    assert read_ontology(tmp_path / "o.ttl").ignored_counts == {ignored: 1}
+
+
+def test_imports_are_read_from_local_files(tmp_path: Path) -> None:
+    (tmp_path / "b.ttl").write_text(
+        PREFIXES + "<http://b/> a owl:Ontology ; owl:imports <http://a/> ."
+        ":B rdfs:subClassOf :C ."
+    )
+    (tmp_path / "a.ttl").write_text(
+        PREFIXES + "<http://a/> a owl:Ontology ; owl:imports <http://b/> ."
+        ":A rdfs:subClassOf :B ."
+    )
+    catalogue = (
+        '<catalog xmlns="urn:oasis:names:tc:entity:xmlns:xml:catalog">'
+        '<uri name="http://b/" uri="b.ttl"/></catalog>'
+    )
+    (tmp_path / "mine.xml").write_text(catalogue)
+    for given in (
+        {"http://b/": tmp_path / "b.ttl"}, tmp_path, tmp_path / "mine.xml"
+    ):  # fmt: skip
+        ontology = read_ontology(tmp_path / "a.ttl", catalogue=given)
+        found = {str(rule) for rule in ontology.rules}
+        assert "[?x, a, <http://e/C>] :- [?x, a, <http://e/B>] ." in found
+    assert read_ontology(tmp_path / "a.ttl").ignored_counts == {"owl:imports": 1}
+    (tmp_path / "catalog-v001.xml").write_text(catalogue)
+    found = {str(rule) for rule in read_ontology(tmp_path / "a.ttl").rules}
+    assert "[?x, a, <http://e/C>] :- [?x, a, <http://e/B>] ." in found
+
+
+def test_a_catalogue_names_no_files_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    (tmp_path / "secret.ttl").write_text("")
+    (folder / "a.ttl").write_text(PREFIXES)
+    (folder / "catalog-v001.xml").write_text(
+        '<catalog xmlns="urn:oasis:names:tc:entity:xmlns:xml:catalog">'
+        '<uri name="http://b/" uri="../secret.ttl"/></catalog>'
+    )
+    with pytest.raises(PathNotAllowedError):
+        read_ontology(folder / "a.ttl")
+
+
+@pytest.mark.parametrize("text", ["<catalog>", "no XML", "<!DOCTYPE a [<!ENTITY b"])
+def test_a_catalogue_must_be_one(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.xml").write_text(text)
+    (tmp_path / "a.ttl").write_text(PREFIXES)
+    with pytest.raises(OntologyFormatError, match="no XML catalogue"):
+        read_ontology(tmp_path / "a.ttl", catalogue=tmp_path / "c.xml")
+
+
+FUNCTIONAL = """
+Prefix(:=<http://e/>)
+Prefix(owl:=<http://www.w3.org/2002/07/owl#>)
+Ontology(<http://e/o>
+  Declaration(Class(:A)) Declaration(Class(:B))
+  SubClassOf(:A :B) DisjointClasses(:B :C)
+)
+"""
+OWL_XML = """<?xml version="1.0"?>
+<Ontology xmlns="http://www.w3.org/2002/07/owl#" ontologyIRI="http://e/o">
+  <SubClassOf><Class IRI="http://e/A"/><Class IRI="http://e/B"/></SubClassOf>
+</Ontology>
+"""
+
+
+@pytest.mark.parametrize(("suffix", "text"), [("ofn", FUNCTIONAL), ("owx", OWL_XML)])
+def test_other_syntaxes(tmp_path: Path, suffix: str, text: str) -> None:
+    pytest.importorskip("pyhornedowl")
+    path = tmp_path / f"o.{suffix}"
+    path.write_text(text)
+    rules = {str(rule) for rule in read_ontology(path).rules}
+    assert "[?x, a, <http://e/B>] :- [?x, a, <http://e/A>] ." in rules
+    assert rules == {str(rule) for rule in KnowledgeBase(path).rules}
+    path.write_text("nonsense")
+    with pytest.raises(OntologyFormatError):
+        read_ontology(path)
+
+
+def test_an_rdf_file_with_axioms_is_a_file_of_rules(tmp_path: Path) -> None:
+    (tmp_path / "o.ttl").write_text(PREFIXES + ":A rdfs:subClassOf :B .")
+    kb = KnowledgeBase(tmp_path / "o.ttl")
+    kb.sparql("INSERT DATA { :x a :A }")
+    assert kb.sparql("ASK { :x a :B }")
+    (tmp_path / "o.ttl").write_text(PREFIXES + ":x a :B .")
+    with pytest.raises(RuleFileError, match="is a file of facts"):
+        KnowledgeBase(tmp_path / "o.ttl")
 
 
 def test_an_ontology_of_rules_alone_is_no_reason_for_a_warning(tmp_path: Path) -> None:
     (tmp_path / "o.ttl").write_text(PREFIXES + ":A rdfs:subClassOf :B .")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_ontology(tmp_path / "o.ttl").ignored == {}
+        assert read_ontology(tmp_path / "o.ttl").ignored == ()

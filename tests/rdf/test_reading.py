@@ -243,7 +243,8 @@ zlib inflate failed: incorrect header check
         UnknownFormatError,
         """\
 UnknownFormatError [EM712]: cannot tell the format of `t.csv`
- = reason: known suffixes are .nt .nq .ttl .trig .rdf .owl, and .gz .zst .bz2 after them
+ = reason: known suffixes are .nt .nq .ttl .trig .rdf .owl .jsonld .n3, \
+and .gz .zst .bz2 after them
  = help: rename the file, or say `format=…`""",
     ),
 }

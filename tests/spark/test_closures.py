@@ -57,7 +57,9 @@ def test_agree_the_cluster_closes_as_the_driver_does(
         facts, fewer = interned(engine, every), interned(engine, less)
         among = engine.close_among(closure, facts, interned(engine, some))
         found: list[object] = [facts_of(engine, among)]
-        before, after = (engine.capture(closure, each) for each in (fewer, facts))
+        before, after = (
+            engine.snapshot_closure(closure, each) for each in (fewer, facts)
+        )
         found.append(facts_in(after.minus(before)))
         if closure.kind is not ClosureKind.SYMMETRIC:  # components take many jobs
             found.append(facts_of(engine, engine.close(closure, facts)))

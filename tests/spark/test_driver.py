@@ -91,7 +91,7 @@ def test_what_left_since_it_was_looked_up_is_not_found_again(
     none, before = spark.no_facts(), spark.cluster.jobs
     spark.begin()
     spark.nonrecursive_counts.subtract(spark.once(gone))
-    spark.commit(deleted=gone, added=none, withdrawn=gone, given=none)
+    spark.commit(deleted=gone, added=none, explicit_removed=gone, explicit_added=none)
     left = spark.settle(rows & (spark.materialised | spark.explicit))
     assert facts_of(spark, left) == make_facts(e=[(5, 6)])
     assert spark.nonrecursive_counts.positive(rows).size() == 1

@@ -27,7 +27,7 @@ from evermat.algebra import (
     Role,
     Views,
 )
-from evermat.algebra.evaluation_errors import EvaluationError
+from evermat.algebra.queries import EvaluationError
 from evermat.engines import make_engine
 from evermat.engines.spark.heaps import FEW_LEVELS
 from evermat.engines.spark.journal import HOLDS, Difference, rows_part
@@ -82,12 +82,16 @@ def test_facts_leave_a_level_and_come_back(spark: SparkEngine) -> None:
         spark.begin()
         rows = spark.intern("e", pa.table({"x": [3, 4], "y": [4, 5]}))
         nothing = spark.no_facts()
-        spark.commit(deleted=rows, added=nothing, withdrawn=rows, given=nothing)
+        spark.commit(
+            deleted=rows, added=nothing, explicit_removed=rows, explicit_added=nothing
+        )
         assert facts_of(spark, spark.materialised) == facts - gone
         assert spark.size(spark.materialised, "e") == 28
         spark.begin()
         spark.nonrecursive_counts.add(spark.once(rows))
-        spark.commit(deleted=nothing, added=rows, withdrawn=nothing, given=rows)
+        spark.commit(
+            deleted=nothing, added=rows, explicit_removed=nothing, explicit_added=rows
+        )
         assert facts_of(spark, spark.materialised) == facts
         assert set(stored_counts(spark).values()) == {(1, 0)}
 

@@ -9,7 +9,7 @@ import pytest
 
 import evermat
 from engine_facts import facts_of, interned, make_facts, tables
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.equality import UnequalValuesError
 from evermat.engines import make_engine
 from evermat.values import Kind, constant
 
@@ -67,7 +67,7 @@ def test_facts_on_the_cluster_are_joined_with_the_map(spark: SparkEngine) -> Non
     inside = make_facts(p=[("a", "x"), ("b", "x"), (0, "a")], q=[("c",)])
     for found in (
         spark.rewritten_into(everything, cliques, target),
-        spark.originals(target, cliques),
+        spark.preimages(target, cliques),
     ):
         assert facts_of(spark, found) == inside
     marks = interned(spark, make_facts(mark=[(0,), ("b",)]))

@@ -283,18 +283,18 @@ def test_a_state_keeps_the_constants_of_the_cluster(
 
 
 @pytest.mark.slow
-def test_frames_are_gathered_while_they_fit_and_spread_otherwise(
+def test_frames_are_on_the_driver_while_they_fit_and_distributed_otherwise(
     session: SparkSession,
 ) -> None:
-    for limit, is_gathered in ((1000, True), (40, False)):
-        made = AdaptiveEngine(gathered=limit, small=3)
+    for limit, is_on_driver in ((1000, True), (40, False)):
+        made = AdaptiveEngine(driver_facts=limit, small=3)
         kb = evermat.KnowledgeBase(RULES, engine=made)
         twin = evermat.KnowledgeBase(RULES)
         kb.load({"edge": frame(session, PAIRS[:5], "x string, y string")})
-        assert made.is_gathered
+        assert made.is_on_driver
         kb.update(insert={"edge": frame(session, PAIRS, "x string, y string")})
         twin.insert("edge", PAIRS)
-        assert made.is_gathered == is_gathered
+        assert made.is_on_driver == is_on_driver
         for name in twin.predicates:
             assert set(kb.counters(name)) == set(twin.counters(name))
 

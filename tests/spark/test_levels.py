@@ -11,6 +11,7 @@ from engine_facts import facts_of, make_facts, tables
 from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
 from evermat.engines import make_engine
 from evermat.engines.spark import blocks
+from evermat.engines.spark.checkpoint_place import require_place
 from evermat.engines.spark.heaps import FEW_TINY_LEVELS
 from evermat.engines.spark.rows import block_rows, concatenated, repartitioned
 from evermat.engines.spark.session import written_down
@@ -111,7 +112,8 @@ def test_files_are_for_all_only_where_executors_can_be_lost(
 ) -> None:
     frame = spark.cluster.session.range(5)
     context = frame.sparkSession.sparkContext
-    folder = Path(str(context.getCheckpointDir()).removeprefix("file:"))
+    place = require_place(frame.sparkSession, is_local=True)
+    folder = Path(place.removeprefix("file:"))
     before = set(folder.iterdir())
     monkeypatch.setattr(context, "master", master)
     kept = written_down(frame)

@@ -15,6 +15,7 @@ import pytest
 
 import evermat
 from evermat.engines.spark import blocks, decoding, failures, in_parts, joins
+from evermat.engines.spark.checkpoint_place import require_place
 from evermat.engines.spark.engine import SparkEngine
 from evermat.engines.spark.failures import SparkStepError, plain_failures, with_room
 
@@ -79,7 +80,7 @@ def test_sides_without_room_for_a_table_are_sorted(
     ],
 )
 def test_sizes_are_read_as_spark_does(size: str, meant: int) -> None:
-    assert joins._bytes(size) == meant  # noqa: SLF001
+    assert joins.bytes_of(size) == meant
 
 
 def test_more_memory_has_room_for_larger_tables() -> None:
@@ -162,7 +163,7 @@ def mixed(
     yield result
     assert max(parts) <= 100
     assert len(parts) >= 5
-    checkpoints = str(cluster.session.sparkContext.getCheckpointDir())
+    checkpoints = require_place(cluster.session, is_local=True)
     assert not [*Path(checkpoints.removeprefix("file:")).rglob("*.parquet")]
 
 
@@ -269,8 +270,8 @@ def test_java_forgets_what_only_a_view_needed(monkeypatch: pytest.MonkeyPatch) -
 # ------------------------------------------------------------------------ real size
 
 TWENTY_UNIVERSITIES = """
-from evermat.bench import spark_meter, spark_task
-spark_meter.SETTINGS["spark.driver.memory"] = "640m"
+from evermat.bench import spark_task
+spark_task.SETTINGS["spark.driver.memory"] = "640m"
 task = {"part": "lubm", "by": "spread", "scale": 2, "updates": False}
 spark_task.measure_spark(task, lambda *about, **told: print("facts:", told["facts"]))
 """

@@ -65,7 +65,7 @@ def _shares(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def engine() -> Engine:
-    return make_engine("spark", gathered=0, small=0)
+    return make_engine("spark", driver_facts=0, small=0)
 
 
 def facts(random_: random.Random) -> dict[str, list[tuple[object, ...]]]:
@@ -94,8 +94,21 @@ def state(base: KnowledgeBase) -> dict[str, list[str]]:
     return {name: sorted(map(repr, base.counters(name))) for name in names}
 
 
-@pytest.mark.parametrize("sent", [MANY, SOME, 0])
-@pytest.mark.parametrize("algorithm", ["dred-c", "bf-c"])
+REPEATS = pytest.mark.slow
+"""Ten seconds each, for a combination of what the others show one by one."""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "sent"),
+    [
+        ("dred-c", MANY),
+        ("bf-c", SOME),
+        ("dred-c", 0),
+        pytest.param("bf-c", MANY, marks=REPEATS),
+        pytest.param("dred-c", SOME, marks=REPEATS),
+        pytest.param("bf-c", 0, marks=REPEATS),
+    ],
+)
 def test_as_on_the_reference_engine(
     algorithm: str,
     sent: int,

@@ -19,7 +19,7 @@ import evermat
 import streams
 from evermat import lake
 from evermat.errors import EvermatError
-from evermat.pipeline.problems import OutputError
+from evermat.pipeline.errors import OutputError
 from evermat.pipeline.stream import Batches, StreamError, StreamSource, stream
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_a_feed_that_lags_behind_is_brought_up_to_date(
         raise OSError(message)
 
     with monkeypatch.context() as patch:
-        patch.setattr("evermat.pipeline.stream_outputs.Feed.publish", no_room)
+        patch.setattr("evermat.pipeline.stream.Feed.publish", no_room)
         with pytest.raises(OSError, match="no room"):
             streams.follow(tmp_path, "embedded")
     streams.write_events(tmp_path / "events", 0)

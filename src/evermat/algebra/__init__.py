@@ -24,10 +24,14 @@ that says which view it reads, which is how one rule is split by the position th
 changed. A query yields a multiset: one head fact for each match.
 
 **Saturation.** `engine.saturate` applies rules until nothing is new: the one loop of
-all forward algorithms. `saturation` defines it by the other operators.
+all forward algorithms. `fixpoint` defines it by the other operators.
+
+**Aggregates.** `engine.aggregate` works out one fact for each group of the facts of a
+relation, `engine.aggregate_changes` what a change means for them. `aggregates` defines
+both by the other operators.
 
 **Proving.** `engine.prove` finds out which facts have a derivation that survives, by
-backward chaining. `proving` defines it by the other operators.
+backward chaining. `fixpoint` defines it by the other operators.
 
 Contract of an engine, each point with a test in `tests/algebra`:
 
@@ -37,21 +41,20 @@ Contract of an engine, each point with a test in `tests/algebra`:
 4. Settled sets never change, whatever happens to the sets they came from.
 5. A failed call raises and leaves the engine usable; between `begin` and `commit`,
    `rollback` restores facts, explicit facts and counters.
-6. What a journal is told adds up to what is stored, and `reinstate` brings it back.
+6. What a journal receives adds up to what is stored, and `reinstate` brings it back.
 7. Order never matters, neither of rows nor of queries.
-8. `saturate` leaves the facts and counts that its definition in `saturation` leaves.
-9. `prove` returns the facts that its definition in `proving` returns.
+8. `saturate` leaves the facts and counts that its definition in `fixpoint` leaves.
+9. `prove` returns the facts that its definition in `fixpoint` returns.
+10. `aggregate` and `aggregate_changes` return what their definition in `aggregates`
+    returns.
 """
 
 from __future__ import annotations
 
-from evermat.algebra.closures import (
-    Closure,
-    ClosureKind,
-)
+from evermat.algebra.aggregates import Aggregate, AggregatesByGroup, Regrouped
 from evermat.algebra.engine import (
     STORED_NUMBERS,
-    Captured,
+    ClosureSnapshot,
     Engine,
     Journal,
     Monitor,
@@ -73,15 +76,24 @@ from evermat.algebra.facts import (
     is_bounded,
     require_bounded,
 )
-from evermat.algebra.proving import (
+from evermat.algebra.fixpoint import (
+    Application,
     OwnSupport,
     ProofSearch,
     ProofWork,
-    ProvesInLevels,
+    Rounds,
+    Saturation,
+    apply_first,
+    apply_round,
+    apply_rules,
+    apply_step,
     prove,
+    saturate,
 )
 from evermat.algebra.queries import (
     Apply,
+    Closure,
+    ClosureKind,
     Column,
     Compute,
     Expression,
@@ -95,25 +107,16 @@ from evermat.algebra.queries import (
     Role,
     Views,
 )
-from evermat.algebra.saturation import (
-    Application,
-    Rounds,
-    SaturatesInRounds,
-    Saturation,
-    apply_first,
-    apply_round,
-    apply_rules,
-    apply_step,
-    saturate,
-)
 
 __all__ = [
     "STORED_NUMBERS",
+    "Aggregate",
+    "AggregatesByGroup",
     "Application",
     "Apply",
-    "Captured",
     "Closure",
     "ClosureKind",
+    "ClosureSnapshot",
     "Column",
     "Compute",
     "Counters",
@@ -133,14 +136,13 @@ __all__ = [
     "Pattern",
     "ProofSearch",
     "ProofWork",
-    "ProvesInLevels",
     "Query",
     "QuerySet",
     "Region",
+    "Regrouped",
     "Require",
     "Role",
     "Rounds",
-    "SaturatesInRounds",
     "Saturation",
     "SettledFacts",
     "Snapshot",

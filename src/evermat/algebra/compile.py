@@ -27,6 +27,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evermat.algebra import (
+    Aggregate,
     Apply,
     Column,
     Compute,
@@ -129,6 +130,14 @@ def compile_rules(
     return RuleSet(tuple(rules), is_local)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledAggregate:
+    """An aggregate rule, and what it asks of an engine."""
+
+    rule: Rule
+    aggregate: Aggregate
+
+
 @dataclass(frozen=True, eq=False)
 class StratumPlan:
     """One stratum, ready to run.
@@ -136,6 +145,8 @@ class StratumPlan:
     Attributes:
         region: the facts that the stratum's rules can derive.
         rules: the recursive and the nonrecursive rules together.
+        aggregates: what is worked out before the rules are applied.
+        monotone: what is worked out together with them.
     """
 
     index: int
@@ -143,6 +154,8 @@ class StratumPlan:
     nonrecursive: RuleSet
     recursive: RuleSet
     rules: RuleSet
+    aggregates: tuple[CompiledAggregate, ...] = ()
+    monotone: tuple[CompiledAggregate, ...] = ()
 
 
 def plan_strata(stratification: Stratification) -> tuple[StratumPlan, ...]:
@@ -157,7 +170,35 @@ def _plan_stratum(stratum: Stratum) -> StratumPlan:
         nonrecursive=compile_rules(stratum.nonrecursive_rules, stratum.is_local),
         recursive=compile_rules(stratum.recursive_rules, stratum.is_local),
         rules=compile_rules(stratum.rules, stratum.is_local),
+        aggregates=tuple(map(compile_aggregate, stratum.aggregate_rules)),
+        monotone=tuple(map(compile_aggregate, stratum.monotone_rules)),
     )
+
+
+def compile_aggregate(rule: Rule) -> CompiledAggregate:
+    """What an aggregate rule asks for."""
+    (element,) = rule.aggregations()
+    (atom,) = element.atoms()
+    columns = {
+        argument.name: at
+        for at, argument in enumerate(atom.arguments)
+        if isinstance(argument, Variable)
+    }
+    head = [a.name for a in rule.head.arguments if isinstance(a, Variable)]
+    (value,) = element.values
+    if not isinstance(value, Variable):
+        message = "an aggregate rule has only variables"
+        raise TypeError(message)
+    aggregate = Aggregate(
+        function=element.function,
+        members=atom.predicate,
+        arity=atom.arity,
+        group=tuple(columns[name] for name in head[: head.index(element.target.name)]),
+        value=columns[value.name],
+        values=rule.head.predicate,
+        label=str(rule.written),
+    )
+    return CompiledAggregate(rule, aggregate)
 
 
 def region_of(shapes: Iterable[Shape]) -> Region:
@@ -367,7 +408,15 @@ def _without(
     return found
 
 
-def _family_query(shape: _RuleShape, family: _Family) -> Query:
+def query_of(rule: Rule, label: str | None = None) -> Query:
+    """All instances of one normal rule; `label` is what it is called in messages."""
+    reader = _RuleReader(rule, lambda _rule, _atom: False)
+    return _family_query(reader.shape, {reader.constants: rule}, label)
+
+
+def _family_query(
+    shape: _RuleShape, family: _Family, label: str | None = None
+) -> Query:
     """One query for all rules of a family."""
     operands, inline = _parameters(tuple(family), shape.variable_count)
     places = iter(operands)
@@ -389,7 +438,7 @@ def _family_query(shape: _RuleShape, family: _Family) -> Query:
         computations=shape.computations,
         inline=inline,
         column_count=shape.variable_count + (len(inline.columns) if inline else 0),
-        label=_label(list(family.values())),
+        label=label or _label(list(family.values())),
     )
 
 

@@ -160,6 +160,6 @@ def require_bounded(facts: Facts) -> None:
     if not is_bounded(facts):
         raise EngineUseError(
             "a view of a stored set cannot be settled",
-            law="the work must follow the settled and growing parts of a view",
+            reason="the work must follow the settled and growing parts of a view",
             help="intersect it with a settled or growing set, or take a snapshot",
         )

@@ -1,15 +1,16 @@
-"""Queries, what their patterns read, and regions, which patterns describe."""
+"""Queries, what their patterns read, regions, closures, and evaluation errors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from evermat.errors import EvermatError
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evermat.algebra.facts import Facts, SettledFacts
 
@@ -266,4 +267,119 @@ def _fits(shape: Pattern, relation: str, row: Sequence[Constant]) -> bool:
         operand == value
         for operand, value in zip(shape.operands, row, strict=True)
         if isinstance(operand, Constant)
+    )
+
+
+# ----------------------------------------------------------------------------- closures
+
+
+class ClosureKind(Enum):
+    """Which facts follow; X are the *external* facts that a closure starts from.
+
+    | kind         | the facts are                                                     |
+    | ------------ | ----------------------------------------------------------------- |
+    | PLAIN        | X                                                                 |
+    | TRANSITIVE   | paths of one or more facts of X                                   |
+    | SYMMETRIC    | the same, where facts of X can be walked both ways                |
+    | LEFT_LINEAR  | a fact of X, then any number of steps along edges                 |
+    | RIGHT_LINEAR | any number of steps along edges, then a fact of X                 |
+    """
+
+    PLAIN = auto()
+    TRANSITIVE = auto()
+    SYMMETRIC = auto()
+    LEFT_LINEAR = auto()
+    RIGHT_LINEAR = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A closure of facts under paths.
+
+    Attributes:
+        pattern: the facts, with constants, `Column(0)` at the position where a step
+            begins and `Column(1)` where it ends; each of the two occurs once.
+        edges: for the linear kinds, the facts that steps go along, likewise.
+        loops: for the transitive kind, the columns (0, 1) whose constants also get a
+            fact that leads from them to themselves.
+    """
+
+    kind: ClosureKind
+    pattern: Pattern
+    edges: Pattern | None = None
+    loops: frozenset[int] = frozenset()
+
+    @property
+    def label(self) -> str:
+        """What it is called in messages, beside rules."""
+        return f"closure of {self.pattern.relation}"
+
+
+# -------------------------------------------------------------------- evaluation errors
+
+
+class EvaluationError(EvermatError, ArithmeticError):
+    """A computation in a rule failed: division by zero, overflow, a wrong type."""
+
+    code: ClassVar[str] = "EM601"
+
+    def name_facts(
+        self, patterns: Iterable[Pattern], binding: Mapping[int, Constant]
+    ) -> None:
+        """Say to which facts the rule was applied; values not at hand are `_`."""
+        facts = [_instance_text(pattern, binding) for pattern in patterns]
+        if facts:
+            self.message += f"; the rule was applied to {', '.join(facts)}"
+
+
+def evaluation_error(
+    label: str, expression: Expression, binding: Mapping[int, Constant], reason: str
+) -> EvaluationError:
+    """The error for an expression that has no value, the same on every engine.
+
+    Args:
+        label: the rule.
+        expression: what was to be computed.
+        binding: the values of the columns, by their index.
+        reason: what went wrong.
+    """
+    return EvaluationError(
+        f"cannot compute `{expression_text(expression, binding)}`: {reason}",
+        reason=f"every computation in a rule must have a value: {label}",
+        help="add a condition to the rule that keeps such values out",
+    )
+
+
+def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> str:
+    """An expression with its columns replaced by their values."""
+    match expression:
+        case Constant():
+            return str(expression)
+        case Column(index=index):
+            return str(binding.get(index, f"?{index}"))
+        case Apply(function=function, arguments=arguments):
+            texts = [expression_text(argument, binding) for argument in arguments]
+            if not _is_infix(expression):
+                return f"{function}({', '.join(texts)})"
+            # Brackets around every operation inside another: readers need not know
+            # which of them binds more tightly.
+            return f" {function} ".join(
+                f"({text})" if _is_infix(argument) else text
+                for argument, text in zip(arguments, texts, strict=True)
+            )
+
+
+def _instance_text(pattern: Pattern, binding: Mapping[int, Constant]) -> str:
+    values = (
+        operand if isinstance(operand, Constant) else binding.get(operand.index, "_")
+        for operand in pattern.operands
+    )
+    return f"{pattern.relation}({', '.join(map(str, values))})"
+
+
+def _is_infix(expression: Expression) -> bool:
+    return (
+        isinstance(expression, Apply)
+        and len(expression.arguments) > 1
+        and not expression.function.isidentifier()
     )

@@ -4,6 +4,10 @@
     evermat bench maintain
     evermat bench modules
     evermat bench spark
+    evermat bench server
+    evermat bench aggregates
+    evermat bench paper
+    evermat bench rdf
 
 or, from Python, `evermat.bench.run("materialise", scale=0.1)`.
 """
@@ -11,6 +15,7 @@ or, from Python, `evermat.bench.run("materialise", scale=0.1)`.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,13 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
 
-SUITES = ("materialise", "maintain", "modules", "equality", "spark")
+SUITES = (
+    *("materialise", "maintain", "modules", "equality", "spark", "server"),
+    *("aggregates", "paper", "rdf"),
+)
 
 _REPEAT = 3
 _TIME_LIMIT = 300.0
 
 
-def run(  # noqa: C901, PLR0913  one case for each suite; options by name
+def run(  # noqa: PLR0913  options by name
     name: str,
     *,
     scale: float = 1.0,
@@ -52,38 +60,18 @@ def run(  # noqa: C901, PLR0913  one case for each suite; options by name
         ValueError: no such suite or workload, or a document without a place for it.
     """
     # The suites load NumPy and pyarrow, which naming them does not need.
-    from evermat.bench import maintain, materialise, modules, report  # noqa: PLC0415
-    from evermat.bench.plans import Options  # noqa: PLC0415
+    from evermat.bench import report  # noqa: PLC0415
+    from evermat.bench.processes import Options  # noqa: PLC0415
 
     if name not in SUITES:
         message = f"there is no suite `{name}`; there are {' and '.join(SUITES)}"
         raise ValueError(message)
     options = Options(scale, repeat, peers, time_limit, tuple(only))
     _check_names(name, options.only)
-    if name == "materialise":
-        found = materialise.run(options)
-        tables = materialise.tables(found, options)
-        figures = asdict(found)
-    elif name == "modules":
-        measured = modules.run(options)
-        tables = modules.tables(measured, options)
-        figures = asdict(measured)
-    elif name == "equality":
-        from evermat.bench import equality  # noqa: PLC0415
-
-        compared = equality.run(options)
-        tables = equality.tables(compared, options)
-        figures = asdict(compared)
-    elif name == "spark":
-        from evermat.bench import spark  # noqa: PLC0415
-
-        distributed = spark.run(options)
-        tables = spark.tables(distributed, options)
-        figures = asdict(distributed)
-    else:
-        updated = maintain.run(options)
-        tables = maintain.tables(updated, options)
-        figures = asdict(updated)
+    suite = import_module(f"evermat.bench.{name}")
+    found = suite.run(options)
+    tables: list[report.Table] = suite.tables(found, options)
+    figures = asdict(found)
     if scale != 1:
         # Names and goals speak of full size; a reader must see that this is not it.
         tables = [
@@ -107,7 +95,14 @@ def run(  # noqa: C901, PLR0913  one case for each suite; options by name
 
 
 def _check_names(suite: str, only: tuple[str, ...]) -> None:
-    from evermat.bench import equality, spark  # noqa: PLC0415  see `run`
+    from evermat.bench import (  # noqa: PLC0415  see `run`
+        aggregates,
+        equality,
+        paper,
+        rdf,
+        server,
+        spark,
+    )
     from evermat.bench.maintain import NAMES as UPDATES  # noqa: PLC0415
     from evermat.bench.modules import NAMES  # noqa: PLC0415
     from evermat.bench.workloads import MATERIALISE  # noqa: PLC0415
@@ -118,6 +113,10 @@ def _check_names(suite: str, only: tuple[str, ...]) -> None:
         "modules": NAMES,
         "equality": equality.NAMES,
         "spark": spark.NAMES,
+        "server": server.NAMES,
+        "aggregates": aggregates.NAMES,
+        "paper": paper.NAMES,
+        "rdf": rdf.NAMES,
     }[suite]
     for name in only:
         if name not in known:

@@ -13,9 +13,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.bench import plans
-from evermat.bench.plans import Options, prepared, say
-from evermat.bench.processes import Measured, Status, measure, script_seconds
+from evermat.bench.processes import (
+    Measured,
+    Options,
+    Status,
+    ending,
+    measure,
+    median,
+    prepared,
+    say,
+    script_seconds,
+)
 from evermat.bench.report import (
     Table,
     count_text,
@@ -69,7 +77,7 @@ class Row:
     system: str
     status: str
     ending: str
-    given: int | None = None
+    explicit: int | None = None
     facts: int | None = None
     instances: int | None = None
     seconds: float | None = None
@@ -156,9 +164,9 @@ def _say(
     name: str, scale: float, system: str, measured: Measured, options: Options
 ) -> None:
     records = measured.of("materialised")
-    seconds = seconds_text(plans.median(records, "seconds"))
-    ending = plans.ending(measured, options.time_limit)
-    say(f"{name} ×{scale:g}, {system}: {seconds if records else ending}")
+    seconds = seconds_text(median(records, "seconds"))
+    result = ending(measured, options.time_limit)
+    say(f"{name} ×{scale:g}, {system}: {seconds if records else result}")
     if measured.message:
         say(f"  {measured.message}")
 
@@ -177,20 +185,20 @@ def _row(
     last = processes[-1]
 
     def typical(field: str) -> float | None:
-        times = [{field: plans.median(some, field)} for some in records]
-        return plans.median([time for time in times if time[field] is not None], field)
+        times = [{field: median(some, field)} for some in records]
+        return median([time for time in times if time[field] is not None], field)
 
     return Row(
         workload=name,
         scale=scale,
         system=system,
         status=str(Status.DONE if records else last.status),
-        ending=plans.ending(last, options.time_limit),
-        given=any_first.get("given"),
+        ending=ending(last, options.time_limit),
+        explicit=any_first.get("explicit"),
         facts=any_first.get("facts"),
         instances=any_first.get("instances"),
         seconds=typical("seconds"),
-        first_seconds=plans.median(firsts, "seconds"),
+        first_seconds=median(firsts, "seconds"),
         rule_seconds=typical("rule_seconds"),
         load_seconds=typical("load_seconds"),
         peak_megabytes=max(
@@ -212,7 +220,7 @@ def _script_seconds(script: str, options: Options) -> float | None:
         for _ in range(options.repeat + 1)
     ]
     times = [{"seconds": seconds} for seconds in runs[1:] if seconds is not None]
-    return plans.median(times, "seconds")
+    return median(times, "seconds")
 
 
 # ------------------------------------------------------------------------- tables
@@ -242,7 +250,7 @@ def _main_table(results: Results, options: Options) -> Table:
         lines.append(
             (
                 workload.title,
-                count_text(row.given),
+                count_text(row.explicit),
                 count_text(row.facts),
                 count_text(row.instances),
                 seconds_text(row.rule_seconds),
@@ -255,7 +263,7 @@ def _main_table(results: Results, options: Options) -> Table:
             )
         )
     header = (
-        *("workload", "given", "all facts", "rule instances", "rules", "loading"),
+        *("workload", "explicit", "all facts", "rule instances", "rules", "loading"),
         *("materialising", "first time", "peak memory", "goal", "reached"),
     )
     note = (

@@ -3,7 +3,7 @@
 Both get the program as our own parser reads it, translated rule by rule.
 
 - *clingo* grounds the rules, which for positive programs is seminaïve materialisation.
-  The facts are grounded first, so that loading and materialising are told apart.
+  The facts are grounded first, so that loading and materialising are timed apart.
 - *DuckDB* has no rules. A program that is one linearly recursive predicate becomes a
   recursive common table expression, which is DuckDB's own way to say it; any other is
   a seminaïve loop of SQL statements over tables in which each row knows its round, so
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from evermat.bench.problem import Problem
+    from evermat.bench.generators.problem import Problem
     from evermat.lang.syntax import BodyElement, Expression
 
 
 @dataclass(frozen=True, slots=True)
 class PeerResult:
-    """What a peer did: all facts it ends with, given ones included, and its times."""
+    """What a peer did: all its facts, explicit ones included, and its times."""
 
     facts: int
     load_seconds: float

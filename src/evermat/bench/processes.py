@@ -6,16 +6,24 @@ warming or slowing another. The parent stays small and only waits.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import resource
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
 
 Record = dict[str, Any]
 """What a measurement says, as JSON has it."""
@@ -71,6 +79,54 @@ def measure(task: Mapping[str, object], *, time_limit: float) -> Measured:
     return Measured(Status.FAILED, records, reason)
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command that was run from start to end.
+
+    Attributes:
+        cpu: seconds of processor time of its process and all that came of it.
+        seconds: on the clock.
+        reason: why it failed, if it did.
+    """
+
+    cpu: float
+    seconds: float
+    reason: str = ""
+
+
+def run_job(command: Sequence[str], *, time_limit: float) -> Job:
+    """Run a command, and wait for all processes that it leaves behind.
+
+    Java and its workers may end after the Python that has started them.
+    """
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+    with subprocess.Popen(  # noqa: S603  our own commands
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=time_limit)
+            reason = "" if process.returncode == 0 else reason_in(errors) or "it failed"
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            reason = f"stopped after {time_limit:g} s"
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return Job(cpu, perf_counter() - begin, reason)
+
+
+_ADOPT_ORPHANS = 36
+"""PR_SET_CHILD_SUBREAPER of Linux."""
+
+
 def reason_in(errors: str) -> str:
     """Why a process failed: the deepest cause of Java's, or else the last error."""
     lines = [line for line in errors.splitlines() if line[:1].strip()]
@@ -97,3 +153,86 @@ def _records(output: str) -> tuple[Record, ...]:
     # A killed process may leave half a line behind.
     lines = [line for line in output.splitlines() if line.endswith("}")]
     return tuple(json.loads(line) for line in lines)
+
+
+# ------------------------------------------------------------------------------- plans
+
+# What is measured, how often and for how long, and how progress is reported.
+
+
+GENERATION_LIMIT = 600.0
+"""Seconds that making a problem may take; none here needs a tenth of it."""
+
+WARM_SCALE = 0.002
+"""The scale of the tiny problem that a measuring process warms up on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a suite is run.
+
+    Attributes:
+        scale: multiplies the size of every workload.
+        repeat: how often each measurement is taken; tables show the median,
+            those of `equality` the least.
+        peers: whether clingo and DuckDB are asked too.
+        time_limit: seconds after which a measuring process is stopped.
+        only: the workloads to run, all if empty.
+    """
+
+    scale: float = 1.0
+    repeat: int = 3
+    peers: bool = True
+    time_limit: float = 300.0
+    only: tuple[str, ...] = ()
+
+    def wants(self, name: str) -> bool:
+        """Whether a workload is to be run."""
+        return not self.only or name in self.only
+
+
+class GenerationError(RuntimeError):
+    """A problem could not be generated."""
+
+
+@contextmanager
+def prepared(workload: str, scale: float) -> Iterator[dict[str, str]]:
+    """The folders of a generated problem and of its tiny sibling, for a while."""
+    with TemporaryDirectory(prefix="evermat-bench-") as root:
+        folder, warm = str(Path(root, "problem")), str(Path(root, "warm"))
+        scales = {folder: scale, warm: min(scale, WARM_SCALE)}
+        task = {"task": "generate", "workload": workload, "folders": scales}
+        made = measure(task, time_limit=GENERATION_LIMIT)
+        if made.status is not Status.DONE:
+            raise GenerationError(f"{workload}: {made.message or made.status}")
+        yield {"folder": folder, "warm": warm}
+
+
+def say(text: str) -> None:
+    """Tell that a measurement begins or has ended."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def median(records: list[Record], field: str) -> float | None:
+    """The median of a field, if it was measured at all."""
+    values = sorted(record[field] for record in records if field in record)
+    if not values:
+        return None
+    middle = len(values) // 2
+    if len(values) % 2:
+        return float(values[middle])
+    return float(values[middle - 1] + values[middle]) / 2
+
+
+def ending(measured: Measured, time_limit: float) -> str:
+    """What a table says where a measurement has no figure."""
+    match measured.status:
+        case Status.TIME_LIMIT:
+            return f"> {time_limit:.0f} s"
+        case Status.REFUSED:
+            return "n/a"
+        case Status.FAILED:
+            return "failed"
+        case Status.DONE:
+            return "–"

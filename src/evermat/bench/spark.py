@@ -1,10 +1,10 @@
 """The suite `spark`: the Spark engine, plain loops, and Spark's own recursion.
 
 Every measurement has a process and a session of its own, on two cores, with one
-gigabyte for the executor. The engine is measured as it comes, which gathers what fits
-on the driver, and with all facts spread, as they are on a cluster. The baselines are
-written as one would write them by hand; they keep no counters and cut their plans by
-local checkpoints, while the engine counts and writes reliable ones.
+gigabyte for the executor. The engine is measured as it comes, which keeps what fits
+on the driver, and with all facts distributed, as they are on a cluster. The baselines
+are written as one would write them by hand; they keep no counters and cut their plans
+by local checkpoints, while the engine counts and writes reliable ones.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evermat.bench.plans import ending, say
-from evermat.bench.processes import Status, measure
+from evermat.bench.orders import jobs_table, measure_jobs
+from evermat.bench.processes import Status, ending, measure, say
 from evermat.bench.report import (
     Table,
     count_text,
@@ -22,10 +22,9 @@ from evermat.bench.report import (
 )
 
 if TYPE_CHECKING:
-    from evermat.bench.plans import Options
-    from evermat.bench.processes import Measured, Record
+    from evermat.bench.processes import Measured, Options, Record
 
-NAMES = ("dag", "lubm", "folded", "tiny", "growth")
+NAMES = ("orders", "dag", "lubm", "folded", "tiny", "growth")
 PUBLISH = "from N-Triples to Parquet"
 """The step of the universities."""
 GROWTH = (0.125, 0.25, 0.5, 1.0, 4.0)
@@ -107,6 +106,8 @@ def run(options: Options) -> Found:
             )
             for share in GROWTH
         ]
+    if options.wants("orders"):
+        found.records["orders"] = measure_jobs(options)
     for part, name, more in plan:
         _measure(found, part, name, options, more)
     return found
@@ -145,6 +146,8 @@ def _baseline_limit(found: Found, part: str) -> float:
 def tables(found: Found, options: Options) -> list[Table]:
     """What was found, with the goals."""
     made = []
+    if options.wants("orders"):
+        made.append(jobs_table(found.records["orders"]))
     if options.wants("dag"):
         made.append(_closure_table(found))
     if options.wants("lubm"):
@@ -194,7 +197,7 @@ def _within(value: float | None, limit: float, unit: str = "") -> str:
 
 TITLES = {
     "evermat": "Evermat, with counters",
-    "spread": "the same, all facts spread",
+    "spread": "the same, all facts distributed",
     "loop": "plain loop",
     "recursive": "`WITH RECURSIVE`",
 }
@@ -256,7 +259,7 @@ def _update_table(found: Found) -> Table:
         again = found.step(name, "rematerialise")
         for step in ("first delete", "delete", "reinsert", "rematerialise"):
             record, gain = found.step(name, step), "–"
-            title = step if by == "evermat" else f"{step}, all facts spread"
+            title = step if by == "evermat" else f"{step}, all facts distributed"
             if record is None:
                 rows.append((title, found.endings.get(name, "–"), *["–"] * 4))
                 continue
@@ -336,7 +339,7 @@ def _growth_table(found: Found) -> Table:
             )
         )
     return Table(
-        "Growing data: universities, all facts spread",
+        "Growing data: universities, all facts distributed",
         (
             *("data", "time", "facts", "time for growth", "shuffled a fact"),
             *("compared with 1×", "spilled", "peak heap", "time a million"),

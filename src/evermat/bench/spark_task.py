@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
 from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 from evermat.api import KnowledgeBase
-from evermat.bench import spark_baselines as baselines
-from evermat.bench.generators import updates
 from evermat.bench.generators.graphs import linear_closure
 from evermat.bench.generators.ontologies import ontology_rules
-from evermat.bench.generators.universities import universities
-from evermat.bench.generators.university_triples import (
+from evermat.bench.generators.problem import sample
+from evermat.bench.generators.universities import (
     triple_rules,
     triples,
+    universities,
     write_triples,
 )
 from evermat.bench.spark import PUBLISH
-from evermat.bench.spark_meter import Meter, start_session
 from evermat.engines import make_engine
-from evermat.lang.syntax import TRIPLE
+from evermat.engines.spark.session import LOCAL_SETTINGS
+from evermat.lang.lexer import RDF_TYPE
+from evermat.lang.normalise import normalise
+from evermat.lang.parser import parse_program
+from evermat.lang.syntax import TRIPLE, Term, Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.bench.problem import Problem
+    from evermat.bench.generators.problem import Problem
+    from evermat.lang.syntax import Atom, Rule
+
 
 UNIVERSITIES = 10
 UPDATED = 1000
@@ -72,8 +84,10 @@ def _base(
         spread: spread all facts from the first one on.
         small: facts up to which a set of spread facts is on the driver.
     """
-    gathered = 0 if spread else None
-    engine = make_engine("spark", session=session, gathered=gathered, small=small)
+    driver_facts = 0 if spread else None
+    engine = make_engine(
+        "spark", session=session, driver_facts=driver_facts, small=small
+    )
     return KnowledgeBase(rules, engine=engine, modules=False)
 
 
@@ -84,16 +98,16 @@ def _dag(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
     side = sqrt(task["scale"])
     problem = linear_closure(max(3, round(2_000 * side)), max(2, round(20_000 * side)))
     edges = problem.facts["edge"]
-    with meter.step("closure") as told:
+    with meter.step("closure") as record:
         match task["by"]:
             case "evermat" | "spread":
                 base = _base(session, problem.rules, spread=task["by"] == "spread")
                 base.load(problem.facts)
-                told["facts"] = base.count("reach")
+                record["facts"] = base.count("reach")
             case "loop":
-                told["facts"] = baselines.closure_by_loop(session, edges)
+                record["facts"] = closure_by_loop(session, edges)
             case _:
-                told["facts"] = baselines.closure_by_recursion(session, edges)
+                record["facts"] = closure_by_recursion(session, edges)
 
 
 # --------------------------------------------------------------------- universities
@@ -115,18 +129,18 @@ def _lubm(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
         files = write_triples(problem, Path(folder))
         published = Path(folder, "published.parquet")
         if task["by"] == "loop":
-            with meter.step(PUBLISH) as told:
-                told["facts"], told["rounds"] = baselines.materialise_by_loop(
+            with meter.step(PUBLISH) as record:
+                record["facts"], record["rounds"] = materialise_by_loop(
                     session, problem.rules, files, published
                 )
             return
         spread = task["by"] == "spread"
-        with meter.step(PUBLISH) as told:
+        with meter.step(PUBLISH) as record:
             small = task.get("small")
             base = _base(session, triple_rules(), spread=spread, small=small)
             report = base.load(rdf=files).report
             base.facts(TRIPLE).write(published)
-            told["facts"], told["rounds"] = base.stats()["facts"], report.rounds
+            record["facts"], record["rounds"] = base.stats()["facts"], report.rounds
         if task["updates"]:
             _update(base, meter, problem, _updated(task["scale"]))
 
@@ -134,21 +148,21 @@ def _lubm(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
 def _update(base: KnowledgeBase, meter: Meter, problem: Problem, count: int) -> None:
     # The first deletion has Spark compile what it needs, as loading did for starting
     # again: only then is one compared with the other.
-    others = triples(updates.sample(problem, count, seed=2))
-    with meter.step("first delete") as told:
+    others = triples(sample(problem, count, seed=2))
+    with meter.step("first delete") as record:
         report = base.delete(TRIPLE, others).report
-        told["rounds"], told["algorithm"] = report.rounds, report.algorithm
+        record["rounds"], record["algorithm"] = report.rounds, report.algorithm
     base.insert(TRIPLE, others)
-    rows = triples(updates.sample(problem, count, seed=1))
-    with meter.step("delete") as told:
+    rows = triples(sample(problem, count, seed=1))
+    with meter.step("delete") as record:
         report = base.delete(TRIPLE, rows).report
-        told["rounds"], told["algorithm"] = report.rounds, report.algorithm
-    with meter.step("reinsert") as told:
+        record["rounds"], record["algorithm"] = report.rounds, report.algorithm
+    with meter.step("reinsert") as record:
         report = base.insert(TRIPLE, rows).report
-        told["rounds"], told["algorithm"] = report.rounds, report.algorithm
-    with meter.step("rematerialise") as told:
+        record["rounds"], record["algorithm"] = report.rounds, report.algorithm
+    with meter.step("rematerialise") as record:
         report = base.materialise().report
-        told["rounds"], told["algorithm"] = report.rounds, report.algorithm
+        record["rounds"], record["algorithm"] = report.rounds, report.algorithm
 
 
 # ------------------------------------------------------------------ rules and rounds
@@ -160,9 +174,9 @@ def _folded(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
         for rules in (100, 1000):
             problem = ontology_rules(rules, size)
             base = _base(session, problem.rules, spread=spread)
-            with meter.step("folded", rules=rules, spread=spread) as told:
+            with meter.step("folded", rules=rules, spread=spread) as record:
                 report = base.load(problem.facts).report
-                told["rounds"], told["facts"] = report.rounds, base.stats()["facts"]
+                record["rounds"], record["facts"] = report.rounds, base.stats()["facts"]
 
 
 def _tiny(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
@@ -173,13 +187,13 @@ def _tiny(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
         "stop": [(0,)],
     }
     for name, spread, small in (
-        ("gathered", False, None),
+        ("on the driver", False, None),
         ("spread, small sets on the driver", True, None),
         ("spread, all on the cluster", True, 0),
     ):
         base = _base(session, CHAIN_RULES, spread=spread, small=small)
-        with meter.step(name) as told:
-            told["rounds"] = base.load(facts).report.rounds
+        with meter.step(name) as record:
+            record["rounds"] = base.load(facts).report.rounds
 
 
 _PARTS: dict[str, Callable[[SparkSession, Meter, dict[str, Any]], None]] = {
@@ -188,3 +202,220 @@ _PARTS: dict[str, Callable[[SparkSession, Meter, dict[str, Any]], None]] = {
     "folded": _folded,
     "tiny": _tiny,
 }
+
+
+# --------------------------------------------------------------------- spark baselines
+
+# What one would write by hand: loops over data frames, and Spark's own recursion.
+
+
+_LINE = r"^(\\S+) (\\S+) (.*) \\.$"
+"""A line of N-Triples, as a text within SQL."""
+
+RECURSION = """
+    WITH RECURSIVE reach(source, target) AS (
+        SELECT source, target FROM edge
+        UNION ALL
+        SELECT reach.source, edge.target
+        FROM reach JOIN edge ON reach.target = edge.source
+    )
+    SELECT count(*) AS n FROM (SELECT DISTINCT * FROM reach)
+"""
+
+
+def closure_by_loop(session: SparkSession, edges: pa.Table) -> int:
+    """Paths grow by one edge a round, until no new pair comes."""
+    edge = session.createDataFrame(edges).localCheckpoint()
+    step = session.createDataFrame(edges.rename_columns(["target", "end"]))
+    reach = delta = edge
+    while not delta.isEmpty():
+        found = delta.join(step, "target").selectExpr("source", "end AS target")
+        delta = (
+            found.distinct()
+            .join(reach, ["source", "target"], "left_anti")
+            .localCheckpoint()
+        )
+        reach = reach.union(delta).localCheckpoint()
+    return reach.count()
+
+
+def closure_by_recursion(session: SparkSession, edges: pa.Table) -> int:
+    """`WITH RECURSIVE`, which keeps duplicates: Spark knows no other way so far."""
+    session.createDataFrame(edges).createOrReplaceTempView("edge")
+    return int(session.sql(RECURSION).collect()[0]["n"])
+
+
+def materialise_by_loop(
+    session: SparkSession, text: str, files: Sequence[Path], published: Path
+) -> tuple[int, int]:
+    """All rules in one union a round, over one frame of all facts.
+
+    The frame has the name of the predicate as `p` and two columns for arguments. Rules
+    have no negation and no built-ins, which is all that is needed here.
+
+    Returns:
+        How many facts there are, and after how many rounds.
+    """
+    rules = normalise(parse_program(text).rules)
+    facts = _read_triples(session, files).localCheckpoint()
+    delta, rounds = facts, 0
+    while not delta.isEmpty():
+        rounds += 1
+        parts = [
+            _matches(rule, place, delta, facts)
+            for rule in rules
+            for place in range(len(list(rule.positive_atoms())))
+        ]
+        found = reduce(lambda left, right: left.union(right), parts)
+        delta = (
+            found.distinct()
+            .join(facts, ["p", "a0", "a1"], "left_anti")
+            .localCheckpoint()
+        )
+        facts = facts.union(delta).localCheckpoint()
+    facts.write.partitionBy("p").parquet(str(published))
+    return facts.count(), rounds
+
+
+def _read_triples(session: SparkSession, files: Sequence[Path]) -> DataFrame:
+    """Lines of N-Triples as facts: types are classes, the rest are properties."""
+    lines = session.read.text([str(file) for file in files])
+    parts = [f"regexp_extract(value, '{_LINE}', {group})" for group in (1, 2, 3)]
+    triples = lines.selectExpr(
+        *(f"{e} AS {n}" for e, n in zip(parts, "spo", strict=True))
+    )
+    is_type = f"p = '<{RDF_TYPE.text}>'"
+    name = f"regexp_extract(if({is_type}, o, p), '([^/>]+)>$', 1)"
+    return triples.selectExpr(
+        f"{name} AS p", "s AS a0", f"if({is_type}, '', o) AS a1"
+    ).distinct()
+
+
+def _matches(rule: Rule, place: int, delta: DataFrame, facts: DataFrame) -> DataFrame:
+    """What a rule derives if one of its atoms reads what is new."""
+    frames = [
+        _atom(atom, delta if at == place else facts)
+        for at, atom in enumerate(rule.positive_atoms())
+    ]
+    joined = frames[0]
+    for frame in frames[1:]:
+        shared = [name for name in frame.columns if name in joined.columns]
+        joined = joined.join(frame, shared) if shared else joined.crossJoin(frame)
+    values = [_value(argument) for argument in rule.head.arguments]
+    values += ["''"] * (2 - len(values))
+    return joined.selectExpr(
+        f"'{rule.head.predicate}' AS p", f"{values[0]} AS a0", f"{values[1]} AS a1"
+    )
+
+
+def _atom(atom: Atom, frame: DataFrame) -> DataFrame:
+    chosen = frame.where(f"p = '{atom.predicate}'")
+    columns: dict[str, str] = {}
+    for at, argument in enumerate(atom.arguments):
+        if isinstance(argument, Variable) and argument.name not in columns:
+            columns[argument.name] = f"a{at}"
+        else:
+            value = _value(argument)
+            known = columns.get(value.strip("`")[1:])
+            chosen = chosen.where(f"a{at} = {known or value}")
+    return chosen.selectExpr(*(f"{at} AS `v{name}`" for name, at in columns.items()))
+
+
+def _value(argument: object) -> str:
+    if isinstance(argument, Variable):
+        return f"`v{argument.name}`"
+    if isinstance(argument, Term):
+        return f"'{argument.constant.text}'"
+    message = f"`{argument}` is no plain argument"
+    raise TypeError(message)
+
+
+# ------------------------------------------------------------------------- spark meter
+
+# What Spark says about its own work: jobs, bytes shuffled, memory.
+#
+# It is asked over the address at which it shows its pages; nothing is added to the
+# session that could slow it down.
+
+
+MASTER = "local[2]"
+MEMORY = "1g"
+"""The memory of an executor, which is the driver of a local session."""
+
+SETTINGS = {
+    **LOCAL_SETTINGS,
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+    "spark.ui.retainedJobs": "1000000",
+    "spark.ui.retainedStages": "1000000",
+    "spark.driver.memory": MEMORY,
+    "spark.pyspark.python": sys.executable,
+    "spark.sql.cteRecursionLevelLimit": "1000",
+    "spark.sql.cteRecursionRowLimit": "-1",
+}
+
+
+def start_session() -> SparkSession:
+    """A session on two cores with executors of a gigabyte."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  slow, and optional
+
+    builder = SparkSession.builder.master(MASTER).appName("evermat bench")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What Spark has done since it was started."""
+
+    jobs: int
+    shuffled: int
+    spilled: int
+    peak_heap: int
+
+
+class Meter:
+    """Measures steps on a session."""
+
+    def __init__(self, session: SparkSession, tell: Callable[..., None]) -> None:
+        context = session.sparkContext
+        self._address = (
+            f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}"
+        )
+        self._tell = tell
+
+    def work(self) -> Work:
+        """What has been done so far."""
+        stages = self._ask("stages")
+        executors = self._ask("executors")
+        peaks = [each.get("peakMemoryMetrics", {}) for each in executors]
+        return Work(
+            jobs=len(self._ask("jobs")),
+            shuffled=sum(stage["shuffleWriteBytes"] for stage in stages),
+            spilled=sum(stage["diskBytesSpilled"] for stage in stages),
+            peak_heap=max((each.get("JVMHeapMemory", 0) for each in peaks), default=0),
+        )
+
+    def _ask(self, what: str) -> list[dict[str, Any]]:
+        with urlopen(f"{self._address}/{what}", timeout=60) as answer:  # noqa: S310
+            found: list[dict[str, Any]] = json.load(answer)
+        return found
+
+    @contextmanager
+    def step(self, name: str, **fields: object) -> Iterator[dict[str, object]]:
+        """Measure a block; what is put into the dictionary is reported as well."""
+        more: dict[str, object] = dict(fields)
+        before, start = self.work(), perf_counter()
+        yield more
+        seconds, after = perf_counter() - start, self.work()
+        self._tell(
+            "step",
+            step=name,
+            seconds=seconds,
+            jobs=after.jobs - before.jobs,
+            shuffled=after.shuffled - before.shuffled,
+            spilled=after.spilled - before.spilled,
+            peak_heap=after.peak_heap,
+            **more,
+        )

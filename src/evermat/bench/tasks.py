@@ -15,8 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from evermat.bench.memory import peak_megabytes
-from evermat.bench.problem import open_problem
+from evermat.bench.generators.problem import open_problem
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
@@ -24,8 +23,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.bench.problem import Problem
-    from evermat.maintenance.updates import Report
+    from evermat.bench.generators.problem import Problem
+    from evermat.maintenance.update import Report
+
 
 Task = dict[str, Any]
 Record = dict[str, Any]
@@ -69,7 +69,7 @@ def materialise(task: Task) -> None:
         loaded = perf_counter()
         seconds = seconds_on_rules(report)
         return {
-            "given": problem.size,
+            "explicit": problem.size,
             "facts": base.stats()["facts"],
             "instances": report.forward_instances,
             "rounds": report.rounds,
@@ -98,7 +98,7 @@ def peer(task: Task) -> None:
     result = run(problem)
     tell(
         "materialised",
-        given=problem.size,
+        explicit=problem.size,
         facts=result.facts,
         seconds=result.seconds,
         load_seconds=result.load_seconds,
@@ -124,6 +124,7 @@ def maintain(task: Task) -> None:
 def _maintained(task: Task, folder: str) -> Iterator[Record]:
     from evermat.api import KnowledgeBase  # noqa: PLC0415  counted as set-up
     from evermat.maintenance.algorithms import INCREMENTAL  # noqa: PLC0415  likewise
+    from evermat.maintenance.counting import Kept  # noqa: PLC0415  likewise
 
     problem = open_problem(Path(folder))
     # Drawing a sample passes over as much memory as there are facts, and an update
@@ -131,7 +132,7 @@ def _maintained(task: Task, folder: str) -> Iterator[Record]:
     samples = list(_updates(task, problem))
     algorithm = INCREMENTAL.get(task["algorithm"])
     # As users get it; algorithms that read no counts are measured without them.
-    counters = algorithm is None or algorithm.needs_counters
+    counters = algorithm is None or algorithm.needs is not Kept.NONE
     base = KnowledgeBase(problem.rules, counters=counters)
     begin = perf_counter()
     base.load(problem.facts)
@@ -172,16 +173,16 @@ def _costs(report: Report) -> Record:
 
 
 def _updates(task: Task, problem: Problem) -> Iterator[Mapping[str, pa.Table]]:
-    from evermat.bench.generators import updates  # noqa: PLC0415  loads NumPy
+    from evermat.bench.generators.problem import half, sample  # noqa: PLC0415
 
     plan = task["update"]
     if "rows" in plan:
         for _ in range(plan["samples"]):
-            yield updates.half(problem, plan["rows"])
+            yield half(problem, plan["rows"])
         return
     count = plan["count"] if "count" in plan else round(plan["share"] * problem.size)
     for number in range(plan["samples"]):
-        yield updates.sample(problem, max(1, count), seed=number, only=plan.get("only"))
+        yield sample(problem, max(1, count), seed=number, only=plan.get("only"))
 
 
 # ----------------------------------------------------------------------- modules
@@ -189,9 +190,19 @@ def _updates(task: Task, problem: Problem) -> Iterator[Mapping[str, pa.Table]]:
 
 def modules(task: Task) -> None:
     """Run a workload with closures, with modules or without."""
-    from evermat.bench.module_task import measure_modules  # noqa: PLC0415  loads NumPy
+    from evermat.bench.modules import measure_modules  # noqa: PLC0415  loads NumPy
 
     measure_modules(task, tell)
+
+
+# ------------------------------------------------------------------------- papers
+
+
+def paper(task: Task) -> None:
+    """Measure one row of a table of a paper."""
+    from evermat.bench.paper_task import measure_row  # noqa: PLC0415  loads NumPy
+
+    measure_row(task, tell)
 
 
 # ------------------------------------------------------------------------- spark
@@ -204,6 +215,29 @@ def spark(task: Task) -> None:
     measure_spark(task, tell)
 
 
+# ------------------------------------------------------------------------------ memory
+
+# The peak of a process's memory.
+
+
+def peak_megabytes() -> float:
+    """The largest resident size this process has had, in units of 10⁶ bytes.
+
+    Linux hands the figure of `getrusage` on from parent to child, so that a small child
+    of a large parent looks large; the kernel's own figure for the address space does
+    not have this flaw, and is read where there is one.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    import resource  # noqa: PLC0415  not on every platform
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+
+
 # -------------------------------------------------------------------------- main
 
 
@@ -214,6 +248,7 @@ TASKS: dict[str, Callable[[Task], None]] = {
     "maintain": maintain,
     "modules": modules,
     "spark": spark,
+    "paper": paper,
 }
 
 

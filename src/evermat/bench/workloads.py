@@ -11,17 +11,20 @@ from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from evermat.bench.generators.backward_work import backward_work
-from evermat.bench.generators.graphs import linear_closure, nonlinear_closure
+from evermat.bench.generators.graphs import (
+    backward_work,
+    linear_closure,
+    nonlinear_closure,
+    path_lengths,
+    points_to,
+)
 from evermat.bench.generators.ontologies import ontology_rules
-from evermat.bench.generators.path_lengths import path_lengths
-from evermat.bench.generators.points_to import points_to
 from evermat.bench.generators.universities import universities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.bench.problem import Problem
+    from evermat.bench.generators.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

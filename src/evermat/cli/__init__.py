@@ -1,7 +1,7 @@
 """The command `evermat`.
 
 Exit codes: 0 all went well; 1 a program, facts or an update are wrong; 2 the command
-line is wrong; 3 a budget was used up; 4 a fact to be explained does not hold; 130
+line is wrong; 3 a budget was exceeded; 4 a fact to be explained does not hold; 130
 interrupted.
 """
 
@@ -41,7 +41,7 @@ def run(arguments: list[str]) -> int:
             app(arguments, prog_name="evermat")
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else OK
-        # Wrong usage was told by then; what was wrong is behind the end.
+        # Wrong usage was reported by then; what was wrong comes after the end.
         message = getattr(stop.__context__, "format_message", None)
         if code == WRONG_USAGE and message is not None:
             _document(arguments, stop, message(), code)
@@ -66,7 +66,7 @@ def _document(
     arguments: list[str], error: BaseException, message: str, code: int
 ) -> None:
     """Tell an error as data, too, where data is asked for."""
-    from evermat.cli.problems import print_error, wants_json
+    from evermat.cli.output import print_error, wants_json
 
     if wants_json(arguments):
         print_error(error, message, code)

@@ -9,6 +9,8 @@ import typer
 
 from evermat import __version__
 from evermat.cli import DOES_NOT_HOLD
+from evermat.cli.bench_app import benchmarks
+from evermat.cli.checking import Syntax
 from evermat.cli.options import (
     CONTEXT,
     AlgorithmOption,
@@ -18,6 +20,7 @@ from evermat.cli.options import (
     BudgetMemory,
     BudgetRounds,
     BudgetSeconds,
+    ContradictionsOption,
     DryRun,
     EngineOption,
     Facts,
@@ -32,7 +35,7 @@ from evermat.cli.options import (
     known_format,
 )
 from evermat.cli.pipeline_app import pipeline
-from evermat.cli.programs import Syntax
+from evermat.cli.serve_app import example, lsp, serve, shell
 from evermat.cli.store_app import stores, update
 
 app = typer.Typer(
@@ -49,10 +52,10 @@ app = typer.Typer(
     evermat query rules.dl --facts data/ 'reach(?x, "c")'  ask
     evermat explain rules.dl -f data/ 'reach("a", "c")'    show why
     evermat check rules.dl                                 find mistakes
-    evermat fmt --write rules.dl                           put into form
-    evermat run rules.dl --facts data/ --store kept/       materialise, and keep it
-    evermat update --store kept/ --delete gone/edge.csv    maintain what is kept
-    evermat query --store kept/ 'reach(?x, "c")'           ask it
+    evermat fmt --write rules.dl                           format them
+    evermat run rules.dl --facts data/ --store kept/       materialise and store
+    evermat update --store kept/ --delete gone/edge.csv    maintain a stored state
+    evermat query --store kept/ 'reach(?x, "c")'           query a stored state
     evermat pipeline run pipeline.toml                     sources to outputs, on Spark
 
     Results go to standard output, progress and errors to standard error. Tables are
@@ -62,7 +65,7 @@ app = typer.Typer(
     Exit codes:  0  all went well
                  1  a program, facts or an update are wrong
                  2  the command line is wrong
-                 3  a budget was used up
+                 3  a budget was exceeded
                  4  a fact to be explained does not hold
                130  interrupted
     """,
@@ -117,7 +120,11 @@ def run(
     header: Header = None,
     base: Base = None,
     allow_path: AllowPath = None,
+    contradictions: ContradictionsOption = "report",
     dry_run: DryRun = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show what each rule costs.")
+    ] = False,
     budget_rounds: BudgetRounds = None,
     budget_facts: BudgetFacts = None,
     budget_seconds: BudgetSeconds = None,
@@ -127,7 +134,8 @@ def run(
     """Materialise a program over facts, then apply updates one after the other.
 
     With --store the result is kept, and every update is a version of it. What is kept
-    there already goes on: its rules become those of RULES, and the facts are added.
+    there already is continued: its rules become those of RULES, and the facts are
+    added.
 
     \b
     evermat run rules.dl --facts edge.csv
@@ -137,6 +145,7 @@ def run(
     evermat run program.dl --syntax souffle --facts facts/ --out out/
     evermat run rules.dl -f data/ --store kept/
     """
+    from evermat.cli.contradictions import policy_of
     from evermat.cli.jobs import Job
     from evermat.cli.output import Output
     from evermat.cli.run import run_job
@@ -155,6 +164,8 @@ def run(
         header=header,
         base=base,
         is_dry_run=dry_run,
+        is_profiled=profile,
+        contradictions=policy_of(contradictions),
         allow_paths=allow_path or [],
         budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
     )
@@ -169,7 +180,7 @@ def query(
         list[str],
         typer.Argument(
             metavar="[RULES] QUERY",
-            help="File of rules, unless there is --store; and a question such as "
+            help="File of rules, unless there is --store; and a query such as "
             "'reach(?x, \"c\")'.",
         ),
     ],
@@ -184,6 +195,12 @@ def query(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FILE", help="Write the answers to a file instead."),
     ] = None,
+    sparql: Annotated[
+        bool,
+        typer.Option(
+            "--sparql", help="The query is in SPARQL, about the triples that hold."
+        ),
+    ] = False,
     terms: Annotated[
         bool,
         typer.Option(
@@ -201,20 +218,21 @@ def query(
     budget_memory: BudgetMemory = None,
     json: Json = False,
 ) -> None:
-    """Materialise a program over facts, or open a store, and answer a question.
+    """Materialise a program over facts, or open a store, and answer a query.
 
-    A question is a conjunction of atoms, negated atoms and comparisons; its variables
-    are the columns of the answer. A question without variables is answered yes or no.
+    A query is a conjunction of atoms, negated atoms and comparisons; its variables
+    are the columns of the answer. A query without variables is answered yes or no.
 
     \b
     evermat query rules.dl -f data/ 'reach(?x, "c"), not blocked(?x)'
     evermat query rules.dl -f data/ 'price(?item, ?p), ?p > 100' --json
     evermat query rules.dl -f data/ 'reach("a", "c")'
     evermat query --store kept/ 'reach("a", ?x)' --at 3
+    evermat query ontology.ttl -f data.ttl --sparql 'SELECT ?x { ?x a :Person }'
     """
     from evermat.cli.jobs import Job
     from evermat.cli.output import Output
-    from evermat.cli.run import answer
+    from evermat.cli.run import answer, answer_sparql
 
     rules, question = _rules_and("QUERY", words, store, at, facts)
     job = Job(
@@ -230,7 +248,10 @@ def query(
         allow_paths=allow_path or [],
     )
     output = Output(is_json=json, has_terms=terms)
-    answer(job, question, output, limit=limit, out=out)
+    if sparql:
+        answer_sparql(job, question, output, limit=limit, out=out)
+    else:
+        answer(job, question, output, limit=limit, out=out)
     output.finish()
 
 
@@ -291,8 +312,8 @@ def explain(
     """Materialise a program over facts, or open a store, and show why a fact holds.
 
     The fact, the rule that derives it, and the same for every fact that the rule needs,
-    down to given facts. It is a proof of least height; of several, the one whose rules
-    come first. If the fact does not hold, the exit code is 4.
+    down to explicit facts. It is a proof of least height; of several, the one whose
+    rules come first. If the fact does not hold, the exit code is 4.
 
     \b
     evermat explain rules.dl -f data/ 'reach("a", "c")'
@@ -334,22 +355,48 @@ def check(
     strict: Annotated[
         bool, typer.Option("--strict", help="Warnings are errors too.")
     ] = False,
+    facts: Facts = None,
+    shapes: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            metavar="FILE", help="Shapes of SHACL that the facts are to satisfy."
+        ),
+    ] = None,
+    header: Header = None,
+    base: Base = None,
     allow_path: AllowPath = None,
     json: Json = False,
 ) -> None:
     """Find mistakes in rules without running them.
 
+    With --facts the rules are run, and contradictions shown with their proofs: what
+    rules with the head `false` derive, axioms of ontologies among them.
+
     \b
     evermat check rules.dl
     evermat check --strict rules/*.dl
+    evermat check ontology.ttl --facts data.ttl --shapes shapes.ttl
     """
     from evermat.cli.checking import check_files
+    from evermat.cli.contradictions import check_facts
+    from evermat.cli.jobs import Job
     from evermat.cli.output import Output
-    from evermat.runtime.allowed_paths import allowing
+    from evermat.runtime.input_limits import allowing
 
     output = Output(is_json=json)
     with allowing(allow_path or []):
         is_fine = check_files(rules, syntax, output, is_strict=strict)
+        if shapes is not None and not facts:
+            message = "shapes are checked on facts: give --facts"
+            raise typer.BadParameter(message)
+        if facts and is_fine:
+            if len(rules) > 1:
+                message = "with --facts there is one file of rules"
+                raise typer.BadParameter(message)
+            job = Job(
+                rules=rules[0], facts=facts, syntax=syntax, header=header, base=base
+            )
+            is_fine = check_facts(job, output, shapes)
     output.finish()
     if not is_fine:
         raise typer.Exit(1)
@@ -367,12 +414,12 @@ def fmt(
         bool, typer.Option("--check", help="Change nothing; exit with 1 if needed.")
     ] = False,
 ) -> None:
-    """Put rules into the usual form.
+    """Format rules.
 
     \b
     evermat fmt rules.dl              print the result
     evermat fmt --write rules/*.dl    change the files
-    evermat fmt --check rules/*.dl    only tell which files would change
+    evermat fmt --check rules/*.dl    only list the files that would change
     """
     from evermat.cli.checking import Mode, format_files
 
@@ -403,67 +450,11 @@ def warm_up() -> None:
     typer.echo(compile_missing())
 
 
-@app.command()
-def bench(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME", help="materialise, maintain, modules, equality or spark"
-        ),
-    ],
-    scale: Annotated[
-        float, typer.Option(metavar="X", help="Multiply the size of every workload.")
-    ] = 1.0,
-    repeat: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Measure N times, show medians (equality: the least).",
-            min=1,
-        ),
-    ] = 3,
-    peers: Annotated[
-        bool, typer.Option(help="Measure clingo and DuckDB too, where installed.")
-    ] = True,
-    only: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(metavar="NAME", help="Run this workload alone; repeatable."),
-    ] = None,
-    time_limit: Annotated[
-        float, typer.Option(metavar="S", help="Stop a measurement after S seconds.")
-    ] = 300.0,
-    json_file: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--json", metavar="FILE", help="Write the figures to a file."),
-    ] = None,
-    write: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(metavar="DOCUMENT", help="Replace the tables of a document."),
-    ] = None,
-) -> None:
-    """Measure, and compare with others where they are installed.
-
-    \b
-    evermat bench materialise
-    evermat bench maintain --scale 0.1 --no-peers
-    """
-    from evermat import bench as suites
-
-    try:
-        suites.run(
-            name,
-            scale=scale,
-            repeat=repeat,
-            peers=peers,
-            only=only or (),
-            time_limit=time_limit,
-            json=json_file,
-            write=write,
-        )
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
 app.command()(update)
+app.command()(serve)
+app.command()(example)
+app.command()(shell)
+app.command()(lsp)
+app.add_typer(benchmarks)
 app.add_typer(stores)
 app.add_typer(pipeline)

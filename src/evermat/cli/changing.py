@@ -1,4 +1,4 @@
-"""Updates on the command line: applied in order, shown, and told in one table."""
+"""Updates on the command line: applied in order, shown, and summed up in one table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evermat.cli.jobs import Job, Loaded
     from evermat.cli.output import Cell, Output
     from evermat.cli.updates import UpdateFile
-    from evermat.maintenance.updates import Report
+    from evermat.maintenance.update import Report
     from evermat.results.change import Change
 
 
@@ -52,7 +52,7 @@ def apply_updates(
         reports.append(_report_row(update.name, change))
         documents.append(_change_document(update.title, change, job.show))
     title = "updates that would be made" if job.is_dry_run else "updates"
-    columns = ["update", "algorithm", "given", "withdrawn", "added", "removed"]
+    columns = ["update", "algorithm", "inserted", "deleted", "added", "removed"]
     columns += ["rounds", "instances", "time"]
     output.heading(title)
     output.table(columns, reports)

@@ -1,24 +1,40 @@
-"""`evermat check` and `evermat fmt`."""
+"""`evermat check` and `evermat fmt`, and the programs that commands read.
+
+Programs are in our syntax, or in one of the others that we read. Commands that know the
+facts, too, warn of rules that would silently derive nothing, or something else than
+was meant; `evermat check` finds these from the program alone.
+"""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
-from enum import Enum, auto
+from dataclasses import replace
+from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, TypedDict
 
-from evermat.cli.problems import problem_document
-from evermat.cli.programs import Syntax, read_program
-from evermat.errors import EvermatError
-from evermat.kb.rule_inputs import reading
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.cli.output import problem_document
+from evermat.columns import as_terms, kinds_in
+from evermat.errors import EvermatError, ForgottenVariableWarning
+from evermat.functions import ANY
+from evermat.kb.inputs import read_rule_file, reading
+from evermat.kb.program_files import recognised
 from evermat.lang.checks import check_program
+from evermat.lang.lint import lint
+from evermat.lang.syntax import TRIPLE
+from evermat.values import Kind
 from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from evermat.cli.output import Output
+    from evermat.functions import Type
     from evermat.lang.syntax import Program
 
 
@@ -108,7 +124,7 @@ class Mode(Enum):
 
 def format_files(paths: Sequence[Path], mode: Mode) -> bool:
     """Format files; False if a check finds one that would change."""
-    from evermat.lang.formatter import format_source
+    from evermat.lang.printer import format_source
 
     is_fine = True
     for path in paths:
@@ -127,3 +143,105 @@ def format_files(paths: Sequence[Path], mode: Mode) -> bool:
             is_fine = False
             print(f"would format {path}")  # noqa: T201
     return is_fine
+
+
+# ------------------------------------------------------------------------------- doubts
+
+
+_SHOWN = 10
+"""How many are shown; `evermat check` shows more."""
+
+
+def warn(program: Program, data: Mapping[str, pa.Table]) -> None:
+    """Warn of what a program hardly means, given the facts that it is run on."""
+    kinds = {
+        name: [_kinds(column) for column in table.columns]
+        for name, table in data.items()
+        if name != TRIPLE  # its columns have constants of all kinds
+    }
+    found = [
+        each
+        for each in lint(program, kinds)
+        if not isinstance(each, ForgottenVariableWarning)
+        or not all(_occurs(word, data) for word in each.words)
+    ]
+    for each in found[:_SHOWN]:
+        warnings.warn(each, stacklevel=2)
+
+
+def _kinds(column: pa.ChunkedArray) -> Type:
+    if pa.types.is_struct(column.type):
+        return frozenset(kinds_in(as_terms(column)))
+    if not len(column):
+        return frozenset()
+    if pa.types.is_integer(column.type):
+        return frozenset({Kind.INTEGER})
+    return frozenset({Kind.STRING}) if _is_string(column.type) else ANY
+
+
+def _is_string(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _occurs(word: str, data: Mapping[str, pa.Table]) -> bool:
+    """Whether any fact has a word; then it is a constant, after all."""
+    return any(
+        pc.any(pc.equal(texts, word)).as_py()
+        for table in data.values()
+        for column in table.columns
+        for texts in _texts(column)
+    )
+
+
+def _texts(column: pa.ChunkedArray) -> list[pa.Array]:
+    if pa.types.is_struct(column.type):
+        return [chunk.field(1) for chunk in column.chunks]
+    return list(column.chunks) if _is_string(column.type) else []
+
+
+# ----------------------------------------------------------------------------- programs
+
+
+class Syntax(StrEnum):
+    """How the rules are written; `auto` goes by suffix and content."""
+
+    AUTO = "auto"
+    EVERMAT = "evermat"
+    SOUFFLE = "souffle"
+    NEMO = "nemo"
+    DLOG = "dlog"
+    SPARQL_RL = "sparql-rl"
+
+
+def says_what_to_read(path: Path, syntax: Syntax) -> bool:
+    """Whether a program must name its files: those of Soufflé and Nemo do."""
+    if syntax is Syntax.AUTO:
+        with reading(path):
+            syntax = Syntax(recognised(path.name, path.read_text("utf-8", "replace")))
+    return syntax in {Syntax.SOUFFLE, Syntax.NEMO}
+
+
+def read_program(
+    path: Path, syntax: Syntax = Syntax.AUTO, *, folders: Sequence[Path] = ()
+) -> Program:
+    """Read a program; the paths of its imports no longer depend on its folder.
+
+    Args:
+        path: the file.
+        syntax: how it is written.
+        folders: where the files that it imports are looked for, before its own folder.
+    """
+    program = read_rule_file(path, syntax.value)
+    sources = tuple(
+        replace(source, path=str(_place(source.path, [*folders, path.parent])))
+        for source in program.sources
+    )
+    return replace(program, sources=sources)
+
+
+def _place(path: str, folders: Sequence[Path]) -> Path:
+    for folder in folders:
+        for place in (folder / path, folder / "facts" / path):
+            if place.exists():
+                return place
+    return folders[-1] / path

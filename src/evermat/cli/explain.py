@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
-from evermat.runtime.allowed_paths import allowing
+from evermat.runtime.input_limits import allowing
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -58,7 +58,7 @@ def _trees(explanation: Explanation) -> list[Tree]:
     for fact, depth, is_again in explanation.walk():
         label = Text(explanation.fact_text(fact), style="bold")
         note = explanation.note(fact, is_again)
-        label.append(note, style="not bold green" if note == "   given" else "dim")
+        label.append(note, style="not bold green" if note == "   explicit" else "dim")
         derivation = explanation.steps[fact]
         if derivation is not None and not is_again:
             label.append(_remarks(explanation, derivation))

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
+from evermat.io.databases import is_database, read_database
 from evermat.io.files import (
     FileMissingError,
     UnknownFormatError,
     data_file,
 )
-from evermat.kb.fact_files import read_fact_file
-from evermat.kb.fact_tables import together
-from evermat.lang.catalogue import GivenNames, near_names
+from evermat.kb.inputs import read_fact_file, together
+from evermat.lang.catalogue import ColumnNames, near_names
 from evermat.lang.syntax import TRIPLE
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class FactReader:
             base: what relative IRIs in RDF files are relative to.
             rules: gives the rules, whose variables may be names of columns.
         """
-        self._names = GivenNames({}, rules)
+        self._names = ColumnNames({}, rules)
         self._catalogue = catalogue
         self._header = header
         self._base = base
@@ -79,11 +79,16 @@ class FactReader:
         """The tables of all files, by predicate.
 
         Args:
-            places: files, folders, or `predicate=file`.
+            places: files, folders, `predicate=file`, or `predicate=` and the address
+                of a database.
             without: predicates whose files in folders are left alone.
         """
         tables: dict[str, list[pa.Table]] = {}
         for place in places:
+            name, _, address = place.partition("=")
+            if is_database(address):
+                tables.setdefault(name, []).append(read_database(address, name))
+                continue
             for predicate, path in self._files(place, without):
                 table = self.read_file(path, predicate)
                 tables.setdefault(predicate, []).append(table)
@@ -110,7 +115,7 @@ class FactReader:
         """
         known = self._catalogue.get(predicate)
         if known is None or not known.has_names:
-            names = GivenNames({}, tuple)
+            names = ColumnNames({}, tuple)
             for table in parts:
                 names.note(predicate, table.column_names)
 
@@ -138,7 +143,7 @@ class FactReader:
         if not found:
             raise NoFactsError(
                 f"the folder `{path}` holds no facts",
-                law="a file of facts is named after its predicate, as in `edge.csv`",
+                reason="a file of facts is named after its predicate, as in `edge.csv`",
                 help="known suffixes are .csv .tsv .facts .parquet .arrow .nt .ttl "
                 "and others; .gz and .zst may follow",
             )

@@ -11,27 +11,24 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evermat.api import KnowledgeBase
-from evermat.cli.doubts import warn_of_doubts
+from evermat.cli.checking import Syntax, read_program, says_what_to_read, warn
 from evermat.cli.facts import FactReader, UnusedFactsWarning
-from evermat.cli.output import seconds
-from evermat.cli.programs import Syntax, read_program, says_what_to_read
-from evermat.cli.progress import ProgressLine
+from evermat.cli.output import ProgressLine, seconds
 from evermat.io.files import require_folder
-from evermat.kb.fact_tables import together
+from evermat.kb.inputs import read_rules, together
 from evermat.kb.program_files import require_sinks
-from evermat.kb.rule_inputs import read_rules
 from evermat.lang.catalogue import Catalogue
-from evermat.lang.normalise import rule_key
 from evermat.lang.parser import parse_query
-from evermat.lang.syntax import TRIPLE, Declaration, Program
-from evermat.maintenance.rule_book import single_heads
+from evermat.lang.syntax import TRIPLE, Declaration, Program, rule_key
+from evermat.maintenance.rules import single_heads
 from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
     from evermat.cli.output import Output
-    from evermat.lang.syntax import Atom, Rule
+    from evermat.kb.contradictions import Policy
+    from evermat.lang.syntax import Rule
     from evermat.maintenance.limits import Budget
 
 
@@ -59,8 +56,10 @@ class Job:
     header: bool | None = None
     base: str | None = None
     is_dry_run: bool = False
+    is_profiled: bool = False
     budget: Budget | None = None
     allow_paths: list[Path] = field(default_factory=list)
+    contradictions: Policy = "ignore"
 
     def places(self) -> list[Path]:
         """Where files that rules and updates name may be: what the caller named."""
@@ -91,7 +90,7 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
     """Read everything and materialise; `question` is what will be asked.
 
     What would fail after the work is looked at before it: where files are to be
-    written, and whether the question is one.
+    written, and whether the query is one.
     """
     if job.rules is None:
         return _open(job)
@@ -114,6 +113,7 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
             budget=job.budget,
             progress=progress,
             state=job.store,
+            contradictions=job.contradictions,
         )
     start = perf_counter()
     with progress.during("reading facts"):
@@ -136,7 +136,7 @@ def load(job: Job, output: Output, *, question: str = "") -> Loaded:
         f"in {seconds(done - read)}"
     )
     warn_of_unused(reader, kb, question)
-    warn_of_doubts(program, _with_kept(kb, data) if was_kept else data)
+    warn(program, _with_kept(kb, data) if was_kept else data)
     output.document["seconds"] = {"read": read - start, "materialise": done - read}
     return Loaded(kb, program, reader, progress)
 
@@ -170,6 +170,7 @@ def _open(job: Job) -> Loaded:
             algorithm=job.algorithm,
             budget=job.budget,
             progress=progress,
+            contradictions=job.contradictions,
         )
     reader = FactReader(
         kb.catalogue, header=job.header, base=job.base, rules=lambda: kb.rules
@@ -203,14 +204,8 @@ def _predicates(program: Program) -> Iterator[Declaration]:
     """What a program says of its predicates: their columns, or how many they have."""
     yield from program.declarations
     for rule in program.rules:
-        for atom in _atoms(rule):
+        for atom in rule.atoms():
             yield Declaration(atom.predicate, atom.arity, span=atom.span)
-
-
-def _atoms(rule: Rule) -> Iterator[Atom]:
-    yield from rule.heads
-    yield from rule.positive_atoms()
-    yield from rule.negated_atoms()
 
 
 def warn_of_unused(
@@ -228,7 +223,7 @@ def warn_of_unused(
         question: what will be asked; it may be about such facts.
         known: predicates of which there have been facts before.
     """
-    used = {atom.predicate for rule in kb.rules for atom in _atoms(rule)}
+    used = {atom.predicate for rule in kb.rules for atom in rule.atoms()}
     for name, path in reader.single_files.items():
         if name not in used and name not in question and name not in known:
             warnings.warn(UnusedFactsWarning(name, path, used), stacklevel=2)

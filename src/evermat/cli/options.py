@@ -1,17 +1,18 @@
-"""Options that several commands share."""
+"""Options that several commands share, and amounts of memory as people write them."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from evermat.cli.programs import Syntax
-from evermat.cli.sizes import parse_size
+from evermat.cli.checking import Syntax
 
 if TYPE_CHECKING:
     from evermat.maintenance.limits import Budget
+
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 """How help is asked for, and how wide it is."""
@@ -118,8 +119,28 @@ Version = Annotated[
 Show = Annotated[
     int, typer.Option(metavar="N", help="Show N rows of each change.", min=0)
 ]
+
+
+def known_policy(word: str) -> str:
+    """Refuse what is no way to treat contradictions."""
+    if word in {"report", "refuse"}:
+        return word
+    message = f"contradictions are `report`ed or `refuse`d, not `{word}`"
+    raise typer.BadParameter(message)
+
+
+ContradictionsOption = Annotated[
+    str,
+    typer.Option(
+        "--contradictions",
+        metavar="POLICY",
+        help="What rules with the head `false` derive: report it, or refuse updates "
+        "that bring it.",
+        callback=known_policy,
+    ),
+]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only tell what the updates would change.")
+    bool, typer.Option("--dry-run", help="Only show what the updates would change.")
 ]
 AlgorithmOption = Annotated[
     str,
@@ -158,3 +179,24 @@ def budget_of(
     return Budget(
         rounds, facts, seconds, None if memory is None else parse_size(memory)
     )
+
+
+# -------------------------------------------------------------------------------- sizes
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def parse_size(text: str) -> int:
+    """The number of bytes in `500MB`, `2 GiB` or `1000000`.
+
+    >>> parse_size("2GB"), parse_size("1KiB")
+    (2000000000, 1024)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
+    if match is None or (match[3] and not match[2]):
+        message = f"`{text}` is no amount of memory; write 500MB or 2GiB"
+        raise typer.BadParameter(message)
+    unit = _BINARY[match[2]] if match[3] else _UNITS[match[2]]
+    return int(float(match[1]) * unit)

@@ -1,15 +1,23 @@
 """Three ways to show things: tables on a terminal, plain lines in a pipe, JSON.
 
 Results go to standard output; progress and errors go to standard error, so that a pipe
-carries nothing but results.
+carries nothing but results. Tables are as wide as they must be: nothing is left out.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from evermat.columns import (
     as_terms,
@@ -19,17 +27,22 @@ from evermat.columns import (
     term_texts,
     values,
 )
+from evermat.errors import EvermatError, ProgramError
 from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.values import Kind, term_text
 from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     import pyarrow as pa
+    from rich.status import Status
 
+    from evermat.maintenance.limits import Step
     from evermat.results.result import Result
     from evermat.values import Constant
+
 
 Cell = str | int | float
 T = TypeVar("T")
@@ -53,7 +66,7 @@ class Output:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody is looking at a screen."""
+        """Whether output goes to a terminal."""
         return not self.is_json and sys.stdout.isatty()
 
     def say(self, line: str) -> None:
@@ -135,7 +148,7 @@ def seconds(value: float) -> str:
 
 
 def sizes(changed: Mapping[str, tuple[int, int]]) -> list[list[Cell]]:
-    """The rows of a table of changes: predicate, came, left."""
+    """The rows of a table of changes: predicate, added, removed."""
     return [[name, came, left] for name, (came, left) in changed.items()]
 
 
@@ -170,7 +183,7 @@ def _json_value(value: Constant) -> object:
 
 
 def _draw(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    from evermat.cli.screen import draw_table
+    from evermat.cli.output import draw_table
 
     numeric = {
         at
@@ -184,3 +197,151 @@ def _pretty(value: Cell) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return seconds(value) if isinstance(value, float) else value
+
+
+# ------------------------------------------------------------------------------- screen
+
+
+_READABLE = 12
+"""A column that is narrower is hard to read, if its texts are longer than that."""
+
+_SPACE = 3
+"""What a column takes besides its text."""
+
+
+def draw_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: AbstractSet[int]
+) -> None:
+    """Draw a table; long texts are folded.
+
+    Where the screen is too narrow for that, each row is a list of names and values.
+
+    Args:
+        columns: the names of the columns.
+        rows: their texts.
+        numeric: the columns that are set to the right, and never folded.
+    """
+    console = Console()
+    if _least_width(columns, rows, numeric) > console.width:
+        _draw_lists(console, columns, rows)
+        return
+    table = Table(box=SIMPLE_HEAD)
+    for at, name in enumerate(columns):
+        is_number = at in numeric
+        table.add_column(
+            Text(name),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _least_width(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: AbstractSet[int]
+) -> int:
+    """How wide a screen must be for a table that can be read."""
+    width = 1
+    for at, name in enumerate(columns):
+        longest = max(cell_len(text) for text in (name, *(row[at] for row in rows)))
+        width += _SPACE + (longest if at in numeric else min(longest, _READABLE))
+    return width
+
+
+def _draw_lists(
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    for row in rows:
+        for name, text in zip(columns, row, strict=True):
+            line = Text.assemble((name, "bold"), f": {text}")
+            console.print(line, soft_wrap=True)  # so that it can be copied
+        console.print()
+
+
+# ----------------------------------------------------------------------------- problems
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for a JSON document."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def problem_document(problem: EvermatError) -> dict[str, object]:
+    """What is wrong, where, and what to do about it."""
+    span = problem.span
+    return {
+        "code": problem.code,
+        "message": problem.message,
+        "file": None if span is None else span.source.name,
+        "line": None if span is None else span.line,
+        "column": None if span is None else span.column,
+        "reason": problem.reason,
+        "help": problem.help,
+    }
+
+
+def print_error(error: BaseException, message: str, exit_code: int) -> None:
+    """Print the document of a command that failed.
+
+    Args:
+        error: the error; some are not ours, and have no code.
+        message: what is wrong, in a line.
+        exit_code: how the command ends.
+    """
+    document: dict[str, object] = {"code": None, "message": message}
+    if isinstance(error, EvermatError):
+        document = problem_document(error)
+    if isinstance(error, ProgramError):
+        document["problems"] = [problem_document(each) for each in error.problems]
+    notes = [note.removeprefix(" = ") for note in getattr(error, "__notes__", ())]
+    if notes:
+        document["notes"] = notes
+    document["exit_code"] = exit_code
+    indent = 2 if sys.stdout.isatty() else None
+    print(json.dumps({"error": document}, indent=indent, ensure_ascii=False))  # noqa: T201
+
+
+# ----------------------------------------------------------------------------- progress
+
+
+_INTERVAL = 0.1
+"""Seconds between two redraws; rounds can be much shorter."""
+
+
+class ProgressLine:
+    """Called by a run after each round; shows itself only on a terminal."""
+
+    def __init__(self) -> None:
+        self._status: Status | None = None
+        self._task = ""
+        self._next = 0.0
+
+    def __call__(self, step: Step) -> None:
+        """Show where the run is."""
+        now = perf_counter()
+        if self._status is None or now < self._next:
+            return
+        self._next = now + _INTERVAL
+        self._status.update(
+            f"{self._task}: stratum {step.stratum}, {step.phase} round {step.round}, "
+            f"{step.total_facts:,} new facts"
+        )
+
+    @contextmanager
+    def during(self, task: str) -> Iterator[None]:
+        """Show the line while a task lasts."""
+        if not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console
+
+        self._task = task
+        with Console(stderr=True).status(task) as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.cli.output import seconds
 from evermat.pipeline import Pipeline, read_config
-from evermat.pipeline.report import OK, read_reports
-from evermat.pipeline.status import Status, read_status
+from evermat.pipeline.report import OK, Status, read_reports, read_status
 from evermat.wording import counted
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from evermat.cli.output import Cell, Output
     from evermat.maintenance.limits import Step as Round
     from evermat.pipeline.config import Config
+    from evermat.pipeline.report import Step
     from evermat.pipeline.runs import Finished
-    from evermat.pipeline.steps import Step
 
 
 class StepLines:
@@ -99,12 +98,22 @@ def chosen(path: Path, engine: str | None, master: str | None) -> Config:
     return replace(config, engine=settings)
 
 
-def run_pipeline(config: Config, command: str, output: Output) -> None:
-    """Run, update or follow a stream, and show what came of it."""
+def run_pipeline(
+    config: Config, command: str, output: Output, *, is_dry: bool = False
+) -> None:
+    """Run, update or follow a stream, and show the result."""
     lines = StepLines()
     pipeline = Pipeline(config, watcher=lines, progress=lines)
+    if command == "check":
+        pipeline.check()
+        output.document["pipeline"] = config.name
+        output.say(f"{config.name}: all is there")
+        return
     commands = {"run": pipeline.run, "update": pipeline.update}
-    _show(commands.get(command, pipeline.stream)(), output)
+    if command in commands:
+        _show(commands[command](is_dry=is_dry), output)
+    else:
+        _show(pipeline.stream(), output)
 
 
 def _show(finished: Finished, output: Output) -> None:
@@ -121,12 +130,21 @@ def _show(finished: Finished, output: Output) -> None:
     )
     output.heading("Changes")
     output.table(
-        ["predicate", "came", "left", "facts"],
+        ["predicate", "added", "removed", "facts"],
         [
             [name, size["added"], size["removed"], report.predicates[name]["facts"]]
             for name, size in report.changes.items()
         ],
     )
+    if report.expectations:
+        output.heading("Expectations")
+        output.table(
+            ["expectation", "otherwise", "found"],
+            [
+                [each["name"], each["action"], each["note"]]
+                for each in report.expectations
+            ],
+        )
     if report.outputs:
         output.heading("Outputs")
         output.table(
@@ -136,6 +154,9 @@ def _show(finished: Finished, output: Output) -> None:
                 for each in report.outputs
             ],
         )
+    if not finished.page:
+        output.say(f"dry {report.command} of {report.pipeline}: nothing was changed")
+        return
     output.say(
         f"{report.command} of {report.pipeline}: version {report.version} in "
         f"{seconds(report.seconds)}, {counted(len(report.steps), 'step')}"
@@ -172,7 +193,7 @@ def show_status(path: Path, output: Output, *, limit: int) -> None:
         return
     output.heading("Last runs")
     output.table(
-        ["run", "status", "version", "seconds", "rows", "rejected", "came", "left"],
+        ["run", "status", "version", "seconds", "rows", "rejected", "added", "removed"],
         [_run_line(run) for run in runs],
     )
     failed = next((run for run in runs[:1] if run["status"] != OK), None)
@@ -190,7 +211,7 @@ def _show_state(config: Config, status: Status, output: Output, limit: int) -> N
     output.say(f"state: {config.state}, version {status.version}")
     output.heading("Versions")
     output.table(
-        ["version", "time", "came", "left"],
+        ["version", "time", "added", "removed"],
         [
             [str(each["version"]), str(each["time"]), *_sizes(each)]
             for each in status.versions[:limit]
@@ -198,8 +219,8 @@ def _show_state(config: Config, status: Status, output: Output, limit: int) -> N
     )
     output.heading("Predicates")
     output.table(
-        ["predicate", "facts", "given"],
-        [[name, s["facts"], s["given"]] for name, s in status.predicates.items()],
+        ["predicate", "facts", "explicit"],
+        [[name, s["facts"], s["explicit"]] for name, s in status.predicates.items()],
     )
 
 

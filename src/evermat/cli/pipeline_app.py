@@ -20,6 +20,7 @@ pipeline = typer.Typer(
     evermat pipeline run pipeline.toml       take everything, materialise, publish
     evermat pipeline update pipeline.toml    take what changed, maintain, publish
     evermat pipeline stream pipeline.toml    follow a stream of change events
+    evermat pipeline check pipeline.toml     check that everything is there and fits
     evermat pipeline status pipeline.toml    versions, counts, the last runs
 
     A configuration says what to read, how columns become facts, which rules to follow
@@ -58,6 +59,12 @@ PipelineMaster = Annotated[
 ]
 
 
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Tell what would change, and change nothing."),
+]
+
+
 def _perform(
     command: str,
     config: Path,
@@ -65,13 +72,14 @@ def _perform(
     master: str | None,
     *,
     is_json: bool,
+    is_dry: bool = False,
 ) -> None:
     """Do what one of the commands says, and print its report."""
     from evermat.cli.output import Output
     from evermat.cli.pipeline import chosen, run_pipeline
 
     output = Output(is_json=is_json)
-    run_pipeline(chosen(config, engine, master), command, output)
+    run_pipeline(chosen(config, engine, master), command, output, is_dry=is_dry)
     output.finish()
 
 
@@ -80,6 +88,7 @@ def pipeline_run(
     config: ConfigFile,
     engine: PipelineEngine = None,
     master: PipelineMaster = None,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Take all sources, materialise, write the outputs.
@@ -91,7 +100,7 @@ def pipeline_run(
     evermat pipeline run pipeline.toml --engine embedded
     evermat pipeline run pipeline.toml --master spark://host:7077 --json
     """
-    _perform("run", config, engine, master, is_json=json)
+    _perform("run", config, engine, master, is_json=json, is_dry=dry_run)
 
 
 @pipeline.command("update")
@@ -99,17 +108,31 @@ def pipeline_update(
     config: ConfigFile,
     engine: PipelineEngine = None,
     master: PipelineMaster = None,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Take what has changed, maintain the state, publish.
 
-    Sources with `update` name files of rows that came and left; all others are compared
-    with what they gave before. Rules that were changed are changed in the same step.
+    Sources with `update` name files of rows that were added and removed; all others are
+    compared with what they gave before. Rules that were changed are changed in the same
+    step.
 
     \b
     evermat pipeline update pipeline.toml
     """
-    _perform("update", config, engine, master, is_json=json)
+    _perform("update", config, engine, master, is_json=json, is_dry=dry_run)
+
+
+@pipeline.command("check")
+def pipeline_check(config: ConfigFile, json: Json = False) -> None:
+    """See that rules, sources, outputs and the state are there and fit together.
+
+    Tells of everything that is wrong. Columns are looked at, rows are not.
+
+    \b
+    evermat pipeline check pipeline.toml
+    """
+    _perform("check", config, None, None, is_json=json)
 
 
 @pipeline.command("stream")

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evermat.cli.changing import apply_updates, tell_version
+from evermat.cli.contradictions import show_contradictions
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
 from evermat.io.files import data_file, require_place
 from evermat.io.writing import require_writable
 from evermat.kb.program_files import write_sinks
-from evermat.runtime.allowed_paths import allowing
+from evermat.kb.requests import RequestError
+from evermat.results.result import Result, require_package
+from evermat.runtime.input_limits import allowing
 from evermat.wording import counted
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ def run_job(job: Job, output: Output) -> None:
             apply_updates(job, loaded, output)
         else:
             tell_version(loaded.kb, output)
+        show_contradictions(loaded.kb, output)
+        if job.is_profiled:
+            _show_profile(loaded.kb, output)
     with allowing(job.allow_paths):
         _write(job, loaded, output)
 
@@ -42,13 +48,43 @@ def run_job(job: Job, output: Output) -> None:
 def answer(
     job: Job, question: str, output: Output, *, limit: int | None, out: Path | None
 ) -> None:
-    """Materialise and answer one question."""
+    """Materialise and answer one query."""
     if out is not None:
         require_place(out)
         require_writable(data_file(out))
     with allowing(job.places()):
         kb = load(job, Output(is_json=True), question=question).kb
-    result = kb.query(question)
+    _show_answer(kb.query(question), output, limit, out)
+
+
+def answer_sparql(
+    job: Job, text: str, output: Output, *, limit: int | None, out: Path | None
+) -> None:
+    """Materialise and answer one query in SPARQL; updates are refused."""
+    if out is not None:
+        require_place(out)
+        require_writable(data_file(out))
+    require_package("rdflib", "sparql")
+    from evermat.sparql import is_update
+
+    if is_update(text):
+        raise RequestError(
+            "an update in SPARQL is no query",
+            help="use `kb.sparql` in Python, or `evermat update` with files of facts",
+        )
+    with allowing(job.places()):
+        kb = load(job, Output(is_json=True)).kb
+    found = kb.sparql(text)
+    if isinstance(found, Result):
+        _show_answer(found, output, limit, out)
+        return
+    output.document["answer"] = found
+    output.say("yes" if found else "no")
+
+
+def _show_answer(
+    result: Result, output: Output, limit: int | None, out: Path | None
+) -> None:
     if out is not None:
         written = result.first(limit)
         written.write(out, terms=output.has_terms)
@@ -71,14 +107,24 @@ def list_algorithms(output: Output) -> None:
 # ----------------------------------------------------------------------- parts of run
 
 
+def _show_profile(kb: KnowledgeBase, output: Output) -> None:
+    """What each rule costs, the slowest first."""
+    found = kb.profile()
+    output.heading("profile: each rule applied once to all facts")
+    output.table(found.COLUMNS, found.rows())
+    output.document["profile"] = [
+        asdict(each) | {"duplicates": each.duplicates} for each in found.rules
+    ]
+
+
 def _show_predicates(kb: KnowledgeBase, output: Output) -> None:
     stats = kb.stats()
     output.document["predicates"] = stats["predicates"]
     rows: list[list[Cell]] = [
-        [name, size["facts"], size["given"]]
+        [name, size["facts"], size["explicit"]]
         for name, size in stats["predicates"].items()
     ]
-    output.table(["predicate", "facts", "given"], rows)
+    output.table(["predicate", "facts", "explicit"], rows)
 
 
 def _write(job: Job, loaded: Loaded, output: Output) -> None:

@@ -16,6 +16,7 @@ from evermat.cli.options import (
     BudgetMemory,
     BudgetRounds,
     BudgetSeconds,
+    ContradictionsOption,
     DryRun,
     EngineOption,
     Header,
@@ -67,6 +68,7 @@ def update(
     header: Header = None,
     base: Base = None,
     allow_path: AllowPath = None,
+    contradictions: ContradictionsOption = "report",
     dry_run: DryRun = False,
     budget_rounds: BudgetRounds = None,
     budget_facts: BudgetFacts = None,
@@ -78,7 +80,8 @@ def update(
 
     What the five options name is one update; files of updates come after it, each one
     by itself. Every update is a new version of the store, or, if it fails or changes
-    nothing, none. --replace makes the facts of a file all that a predicate was given.
+    nothing, none. --replace makes the facts of a file all that is explicit of a
+    predicate.
 
     \b
     evermat update --store kept/ --delete gone/edge.csv --insert new/
@@ -86,6 +89,7 @@ def update(
     evermat update --store kept/ --add-rules more.dl --dry-run
     evermat update --store kept/ monday.toml tuesday/ --show 3
     """
+    from evermat.cli.contradictions import policy_of
     from evermat.cli.jobs import Job
     from evermat.cli.output import Output
     from evermat.cli.stores import NamedUpdate, update_store
@@ -112,6 +116,7 @@ def update(
         header=header,
         base=base,
         is_dry_run=dry_run,
+        contradictions=policy_of(contradictions),
         budget=budget_of(budget_rounds, budget_facts, budget_seconds, budget_memory),
         allow_paths=allow_path or [],
     )
@@ -129,7 +134,7 @@ stores = typer.Typer(
 
     \b
     evermat store history kept/             the versions
-    evermat store changes kept/ --since 3   facts that came and left
+    evermat store changes kept/ --since 3   facts added and removed
     evermat store vacuum kept/ --keep 10    remove what only older versions need
     evermat store verify kept/              is everything what was written?
     evermat store restore kept/ --to 7      go on from an older version
@@ -139,7 +144,7 @@ stores = typer.Typer(
 
 @stores.command()
 def history(place: Place, json: Json = False) -> None:
-    """List the versions: when, and how many facts came and left."""
+    """List the versions: when, and how many facts were added and removed."""
     from evermat.cli.output import Output
     from evermat.cli.stores import show_history
 
@@ -163,7 +168,7 @@ def changes(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the facts that came (+) and left (-), version by version."""
+    """List the facts that were added (+) and removed (-), version by version."""
     from evermat.cli.output import Output
     from evermat.cli.stores import show_changes
 
@@ -231,3 +236,19 @@ def restore(
     output = Output(is_json=json)
     restore_store(place, to, output)
     output.finish()
+
+
+@stores.command()
+def audit(place: Place, json: Json = False) -> None:
+    """Derive everything again beside a store, and compare; exit with 1 if it differs.
+
+    Facts, explicit facts, counters and equal constants are compared. Nothing changes.
+    """
+    from evermat.cli import OK, WRONG_INPUT
+    from evermat.cli.output import Output
+    from evermat.cli.stores import audit_store
+
+    output = Output(is_json=json)
+    is_right = audit_store(place, output)
+    output.finish()
+    raise typer.Exit(OK if is_right else WRONG_INPUT)

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from evermat.cli.changing import apply_updates
+from evermat.cli.contradictions import show_contradictions
 from evermat.cli.jobs import load, warn_of_unused
 from evermat.cli.updates import UpdateFile
 from evermat.lang.printer import Printer
-from evermat.runtime.allowed_paths import allowing
+from evermat.runtime.input_limits import allowing
 from evermat.wording import counted
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def update_store(job: Job, named: NamedUpdate, output: Output) -> None:
     with allowing(job.places()):
         first = named.read(loaded) if named else None
         apply_updates(job, loaded, output, first)
+    show_contradictions(loaded.kb, output)
     if not (job.is_dry_run and named.add_rules):  # they may speak of the facts
         warn_of_unused(loaded.reader, loaded.kb, known=before)
 
@@ -88,7 +90,7 @@ def show_history(place: str, output: Output) -> None:
 
 
 def show_changes(place: str, since: int, until: int | None, output: Output) -> None:
-    """A table of the facts that came and left, their arguments as terms."""
+    """A table of the facts that were added and removed, their arguments as terms."""
     table = _lake().change_table(place, since=since, until=until)
     rows = table.to_pylist()
     printer = Printer({})
@@ -156,6 +158,16 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(
         str(first) if first == last else f"{first}-{last}" for first, last in found
     )
+
+
+def audit_store(place: str, output: Output) -> bool:
+    """Say whether what is kept is what follows from rules and explicit facts."""
+    from evermat.api import KnowledgeBase
+
+    found = KnowledgeBase.open(place).audit()
+    output.document |= asdict(found)
+    output.say(str(found))
+    return bool(found)
 
 
 def restore_store(place: str, to: int, output: Output) -> None:

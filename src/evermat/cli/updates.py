@@ -14,7 +14,7 @@ age = [{person = "ann", years = 7}]  # … with declared names, …
 edge = "new-edges.csv"      # … or a file, relative to this one
 
 [replace]
-person = "tonight.csv"      # all that the predicate is given from now on
+person = "tonight.csv"      # all explicit facts of the predicate from now on
 
 [rules]
 add = "reach(?x, ?z) :- reach(?x, ?y), reach(?y, ?z) ."
@@ -33,13 +33,13 @@ from evermat.errors import EvermatError, Label, Source, Span
 from evermat.io.files import FileMissingError
 from evermat.io.places import decoded
 from evermat.io.toml_text import read_toml
-from evermat.runtime.allowed_paths import require_allowed
+from evermat.runtime.input_limits import require_allowed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evermat.cli.facts import FactReader
-    from evermat.kb.rule_inputs import RuleInput
+    from evermat.kb.inputs import RuleInput
 
 _SECTIONS = {"title", "algorithm", "insert", "delete", "replace", "rules"}
 _RULE_KEYS = {"add", "remove", "add_file", "remove_file"}
@@ -103,7 +103,7 @@ def _read_folder(folder: Path, reader: FactReader) -> UpdateFile:
     if not found:
         raise UpdateFileError(
             f"the folder `{folder}` holds no update",
-            law=f"an update folder has some of {_FOLDER_PARTS}",
+            reason=f"an update folder has some of {_FOLDER_PARTS}",
         )
     return update
 
@@ -185,13 +185,13 @@ def _table(path: Path, name: str, content: dict[str, object]) -> dict[str, objec
 
 
 def _refuse_unknown(
-    path: Path, content: dict[str, object], known: set[str], law: str
+    path: Path, content: dict[str, object], known: set[str], reason: str
 ) -> None:
     for name in content:
         if name not in known:
             names = ", ".join(f"`{each}`" for each in sorted(known))
             raise UpdateFileError(
-                f"`{path}` has an unknown entry `{name}`", law=f"{law} {names}"
+                f"`{path}` has an unknown entry `{name}`", reason=f"{reason} {names}"
             )
 
 

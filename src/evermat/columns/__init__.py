@@ -10,10 +10,19 @@ Both work on whole columns. Python objects are made only where they are asked fo
 """
 
 from evermat.columns.incoming import (
+    ArityMismatchError,
     MissingValueError,
     as_terms,
     beyond_calendar,
+    column_names,
+    column_of,
+    empty_table,
+    for_spark,
+    joined_tables,
     require_values,
+    rows_without,
+    rows_without_columns,
+    table_of_rows,
     term_table,
 )
 from evermat.columns.names import (
@@ -27,23 +36,21 @@ from evermat.columns.names import (
     say_nothing,
     warn,
 )
-from evermat.columns.outgoing import constants, natural, plain_texts, values
-from evermat.columns.parts import TableParts, as_parts
 from evermat.columns.reading import TermSyntaxError, read_terms
-from evermat.columns.rows import (
-    ArityMismatchError,
-    column_names,
-    column_of,
-    empty_table,
-    for_spark,
-    joined_tables,
-    rows_without,
-    rows_without_columns,
-    table_of_rows,
+from evermat.columns.shapes import Shape, TableParts, as_parts, joined_shapes, shape_of
+from evermat.columns.terms import (
+    TERM,
+    by_kind,
+    constants,
+    kinds_in,
+    natural,
+    ntriples_texts,
+    plain_texts,
+    shown_texts,
+    term_texts,
+    terms_of_kind,
+    values,
 )
-from evermat.columns.shapes import Shape, joined_shapes, shape_of
-from evermat.columns.syntax import ntriples_texts, shown_texts, term_texts
-from evermat.columns.terms import TERM, by_kind, kinds_in, terms_of_kind
 
 __all__ = [
     "TERM",

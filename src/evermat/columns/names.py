@@ -43,7 +43,7 @@ class ColumnNamesError(EvermatError, ValueError):
         super().__init__(
             f"the data{of} has the columns {quoted_names(found)}, "
             f"and those declared are {quoted_names(declared)}",
-            law="data with named columns goes to declared columns by name",
+            reason="data with named columns goes to declared columns by name",
             help="choose and rename the columns of the data, or give tuples, which go "
             "by position",
         )
@@ -61,7 +61,7 @@ class SwappedColumnsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
         super().__init__(
             f"the data for `{name}` has the columns {quoted_names(found)}, "
             f"and {where} {quoted_names(other)}",
-            law=f"columns go by position, because none are declared for `{name}`",
+            reason=f"columns go by position, because none are declared for `{name}`",
             help=f"for columns to go by name, write @declare {name}({columns}) .",
         )
 

@@ -120,7 +120,7 @@ def _quick_terms(kind: Kind, texts: pa.Array) -> pa.Array:
 
 
 def _typed_terms(texts: pa.Array) -> pa.Array:
-    """Typed literals without escapes: integers at once, others by distinct values."""
+    """Typed literals without escapes: integers together, others by distinct values."""
     is_whole = pc.match_substring_regex(texts, f'^"{_WHOLE}"{_OF_TYPE_INTEGER}$')
     if not pc.any(is_whole).as_py():
         return _distinct_literals(texts)

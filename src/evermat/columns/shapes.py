@@ -1,26 +1,34 @@
 """What a column looks like that is in pieces, each of them somewhere else.
 
-`natural` looks at a whole column. Where nobody has the whole column, the shapes of its
+`natural` looks at a whole column. Where the whole column is nowhere, the shapes of its
 pieces are found one by one and put together; every piece is then turned into what the
-whole column would be.
+whole column would be. `TableParts` are tables in pieces that may be too large for the
+memory together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.columns.outgoing import natural, plain_texts
-from evermat.columns.syntax import term_texts
-from evermat.columns.terms import halves, kinds_in, single
+from evermat.columns.incoming import term_table
+from evermat.columns.terms import (
+    halves,
+    kinds_in,
+    natural,
+    plain_texts,
+    single,
+    term_texts,
+)
 from evermat.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
+
 
 _MIXED = "mixed"
 _DIGITS_128, _DIGITS_256 = 38, 76
@@ -135,3 +143,52 @@ def _shape(kind: Kind, terms: pa.Array) -> Shape:
     except pa.ArrowInvalid:
         return Shape("integer", whole)
     return Shape("int64", whole)
+
+
+# -------------------------------------------------------------------------------- parts
+
+
+class TableParts(Protocol):
+    """Term columns of which no more than a part is seen at a time."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """What the columns are called."""
+
+    def shapes(self) -> Sequence[Shape] | None:
+        """The shapes of whole columns; None where one part is all."""
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """The parts, one after the other."""
+
+
+def as_parts(
+    rows: pa.Table | TableParts, shapes: Sequence[Shape] | None = None
+) -> TableParts:
+    """Rows as a table in parts; a table is its own only part.
+
+    Args:
+        rows: a table of columns that `as_terms` knows, or parts.
+        shapes: of the whole columns, where a table is only a part of the rows.
+    """
+    return _OnePart(term_table(rows), shapes) if isinstance(rows, pa.Table) else rows
+
+
+@dataclass(frozen=True, slots=True)
+class _OnePart:
+    table: pa.Table
+    whole: Sequence[Shape] | None
+
+    @property
+    def column_names(self) -> list[str]:
+        """What the columns are called."""
+        names: list[str] = self.table.column_names
+        return names
+
+    def shapes(self) -> Sequence[Shape] | None:
+        """The shapes of whole columns, if they are known."""
+        return self.whole
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """The table."""
+        yield self.table

@@ -3,6 +3,8 @@
 An explanation is a proof: the fact, the rule that derives it with the values of its
 variables, and in the same way every fact that the rule needs, down to facts that were
 given. A fact that is needed more than once is explained once.
+
+How the rules of a knowledge base are run.
 """
 
 from __future__ import annotations
@@ -13,22 +15,29 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
+from evermat.algebra import Views
+from evermat.algebra.compile import RuleSet
+from evermat.functions import FunctionError, evaluate
 from evermat.lang.printer import Printer
-from evermat.lang.syntax import Atom, Negation, Term
+from evermat.lang.syntax import Atom, Call, Condition, Negation, Term
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
+    from evermat.algebra import Engine
+    from evermat.algebra.compile import StratumPlan
+    from evermat.lang.normalise import Computation
     from evermat.lang.syntax import BodyElement, Rule
-    from evermat.lang.written import Computation
+    from evermat.maintenance.modules import Module
     from evermat.maintenance.proof import Fact
     from evermat.values import Constant, Value
+
 
 _TRUE = boolean_constant(value=True)
 
 
-def place_of(rule: Rule) -> str | None:
+def rule_place(rule: Rule) -> str | None:
     """The file and line of a rule, if they are known."""
     span = rule.span
     if span is None:
@@ -36,6 +45,32 @@ def place_of(rule: Rule) -> str | None:
     name = span.source.name
     is_file = not name.startswith("<")
     return f"{name}:{span.line}" if is_file else f"line {span.line}"
+
+
+def difference(wanted: Constant, found: Constant) -> str | None:
+    """By how much a number is above or below another; None if they are no numbers."""
+    try:
+        more = evaluate("-", found, wanted)
+        size = evaluate("abs", more)
+    except FunctionError:
+        return None
+    return f"{size} {'too little' if more != size else 'too much'}"
+
+
+def _short_of(failed: BodyElement) -> str:
+    """By how much a comparison of numbers fails."""
+    match failed:
+        case Condition(
+            expression=Call(
+                function="<" | "<=" | ">" | ">=" as sign,
+                arguments=(Term(constant=left), Term(constant=right)),
+            )
+        ):
+            amount = difference(right, left)
+            if amount is not None and not amount.startswith("0 "):
+                return f": {amount}"
+            del sign
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +84,9 @@ class Derivation:
         absent: what must not hold; a variable or `_` stands for any value.
         computations: conditions that are true, and expressions with their values.
         is_axiom: the rule was not written by anybody, but says what equality means.
+        size: for the result of an aggregate, how many members its group has; premises
+            are some of them, or the one that has the result.
+        is_member: what is derived is a tuple that an aggregate of the rule is over.
     """
 
     rule: Rule
@@ -57,11 +95,13 @@ class Derivation:
     absent: tuple[Atom, ...] = ()
     computations: tuple[Computation, ...] = ()
     is_axiom: bool = False
+    size: int | None = None
+    is_member: bool = False
 
     @property
     def place(self) -> str | None:
         """The file and line of the rule, if they are known."""
-        return "equality" if self.is_axiom else place_of(self.rule)
+        return "equality" if self.is_axiom else rule_place(self.rule)
 
     @property
     def values(self) -> dict[str, Value]:
@@ -82,12 +122,14 @@ class Failure:
             parts of the body before the one that fails.
         matches: how many matches these parts have.
         failed: the part of the body that fails for all of them, with values.
+        remark: what is to be said instead of it.
     """
 
     rule: Rule
     binding: Mapping[str, Constant]
     matches: int
     failed: BodyElement
+    remark: str | None = None
 
     def __repr__(self) -> str:
         return f"<Failure of {self.rule} at {Printer({}).element(self.failed)}>"
@@ -117,6 +159,7 @@ class Explanation:
     derivation_count: int | None = None
     failures: tuple[Failure, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
+    texts: Mapping[Fact, str] = field(default_factory=dict, repr=False)
 
     def __bool__(self) -> bool:
         return self.holds
@@ -125,12 +168,19 @@ class Explanation:
         fact = self.fact_text(self.fact)
         if not self.holds:
             return f"<Explanation {fact} does not hold>"
-        how = "is given" if self.is_given else f"has a proof of height {self.height}"
+        how = (
+            "is explicit"
+            if self.is_explicit
+            else f"has a proof of height {self.height}"
+        )
         return f"<Explanation {fact} {how}>"
 
     def _repr_html_(self) -> str:
-        """The whole proof, which notebooks show."""
-        return f"<pre>{escape(str(self))}</pre>"
+        """The proof as a drawing and as text, which notebooks show."""
+        from evermat.explain.drawing import proof_svg  # noqa: PLC0415  seldom needed
+
+        text = f"<details><summary>As text</summary><pre>{escape(str(self))}</pre>"
+        return f"{proof_svg(self)}{text}</details>"
 
     # -- what it is made of
 
@@ -145,13 +195,13 @@ class Explanation:
         return tuple(each.value for each in self.fact.row)
 
     @property
-    def is_given(self) -> bool:
-        """Whether the fact was given, and so needs no rule."""
+    def is_explicit(self) -> bool:
+        """Whether the fact is explicit, and so needs no rule."""
         return self.holds and self.steps[self.fact] is None
 
     @property
     def derivation(self) -> Derivation | None:
-        """The rule and its values; None if the fact was given or does not hold."""
+        """The rule and its values; None if the fact is explicit or does not hold."""
         return self.steps.get(self.fact)
 
     @property
@@ -166,7 +216,7 @@ class Explanation:
 
     @property
     def height(self) -> int:
-        """The longest way from the fact down to one that was given."""
+        """The longest way from the fact down to an explicit one."""
         return self.heights.get(self.fact, 0)
 
     @property
@@ -209,14 +259,19 @@ class Explanation:
         return f"{total:,} {noun} in one step{rest}"
 
     def note(self, fact: Fact, is_again: bool) -> str:  # noqa: FBT001  as `walk` has it
-        """What stands behind a fact that needs no more words."""
+        """The note after a fact that needs no derivation."""
         if self.steps[fact] is None:
-            return "   given"
+            return "   explicit"
         return "   see above" if is_again else ""
 
     def remarks(self, derivation: Derivation) -> Iterator[str]:
         """What is to be said about a derivation, beside its premises."""
         printer = self._printer
+        if derivation.is_member:
+            return
+        if derivation.size is not None:
+            yield self._members_text(derivation)
+            return
         place = "" if derivation.place is None else f"   ({_short(derivation.place)})"
         yield f"by {printer.rule(derivation.rule)}{place}"
         if derivation.binding:
@@ -228,14 +283,14 @@ class Explanation:
 
     def failure_remarks(self, failure: Failure) -> Iterator[str]:
         """What is to be said about a rule that does not derive the fact."""
-        place = place_of(failure.rule)
+        place = rule_place(failure.rule)
         where = "" if place is None else f"   ({_short(place)})"
         yield f"not by {self._printer.rule(failure.rule)}{where}"
         if failure.binding:
             count = failure.matches
             others = f", the first of {count:,} matches" if count > 1 else ""
             yield f"with {_binding_text(failure.binding, self._printer)}{others}"
-        yield self._failed_text(failure.failed)
+        yield failure.remark or self._failed_text(failure.failed)
 
     def _failed_text(self, failed: BodyElement) -> str:
         printer = self._printer
@@ -245,10 +300,20 @@ class Explanation:
             case Negation(atom=atom):
                 return f"there is {printer.atom(atom)}"
             case _:
-                return f"it is not so that {printer.element(failed)}"
+                return f"it is not so that {printer.element(failed)}{_short_of(failed)}"
+
+    def _members_text(self, derivation: Derivation) -> str:
+        """How many members a group has, and how many of them are shown."""
+        size, shown = derivation.size or 0, len(derivation.premises)
+        members = "member" if size == 1 else "members"
+        if shown == size:
+            return f"of {size:,} {members}"
+        return f"of {size:,} {members}, {shown:,} of them shown"
 
     def fact_text(self, fact: Fact) -> str:
         """A fact in the syntax of rules."""
+        if fact in self.texts:
+            return self.texts[fact]
         return self._printer.atom(Atom(fact.relation, tuple(map(Term, fact.row))))
 
     def computation_text(self, computation: Computation) -> str:
@@ -306,7 +371,7 @@ class Explanation:
         step: dict[str, object] = {
             "number": numbers[fact],
             "fact": self.fact_text(fact),
-            "given": derivation is None,
+            "explicit": derivation is None,
         }
         if derivation is not None:
             step |= self._derivation_dict(derivation)
@@ -317,10 +382,10 @@ class Explanation:
         constant = self._printer.constant
         return {
             "rule": self._printer.rule(failure.rule),
-            "place": place_of(failure.rule),
+            "place": rule_place(failure.rule),
             "binding": {n: constant(value) for n, value in failure.binding.items()},
             "matches": failure.matches,
-            "failed": self._failed_text(failure.failed),
+            "failed": failure.remark or self._failed_text(failure.failed),
         }
 
     def _derivation_dict(self, derivation: Derivation) -> dict[str, object]:
@@ -346,7 +411,7 @@ class Explanation:
     def to_dot(self) -> str:
         """The proof as a graph for Graphviz: facts are boxes, steps are dots.
 
-        Given facts are filled, and arrows go from premises to what they prove.
+        Explicit facts are filled, and arrows go from premises to what they prove.
         """
         facts = self.facts
         numbers = {fact: number for number, fact in enumerate(facts)}
@@ -401,3 +466,35 @@ def _short(place: str) -> str:
 def _dot_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+# -------------------------------------------------------------------------------- plans
+
+
+def plans_text(
+    engine: Engine, strata: Iterable[StratumPlan], modules: Sequence[Module]
+) -> str:
+    """Where the facts are, and how each rule of each stratum is run."""
+    taken = {rule for module in modules for rule in module.rules}
+    everything = engine.materialised
+    views = Views(positive=everything, negative=everything)
+    lines = [f"facts: {engine.place}"]
+    lines += engine.explain_layout()
+    for stratum in strata:
+        lines.append(f"stratum {stratum.index}")
+        rules = set(stratum.rules.rules)
+        for module in modules:
+            if not rules.isdisjoint(module.rules):
+                lines.append(f"  {module.name}, by a module")
+                lines += [f"    {rule.written}" for rule in module.rules]
+        recursive = _without(stratum.recursive, taken)
+        lines += [f"  {each}" for each in engine.explain_recursion(recursive.full)]
+        for query in _without(stratum.rules, taken).full.queries:
+            steps = engine.explain(query, views)
+            lines += [f"  {query.label}", *(f"    {step}" for step in steps)]
+    return "\n".join(lines)
+
+
+def _without(rules: RuleSet, taken: Container[Rule]) -> RuleSet:
+    left = tuple(rule for rule in rules.rules if rule not in taken)
+    return RuleSet(left, rules.is_local)

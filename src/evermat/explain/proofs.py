@@ -1,53 +1,72 @@
-"""Proofs of facts that hold, found in the facts that an engine has.
+"""Proofs of facts that hold, and why others do not.
 
-Nothing of them is stored: heights are found by a search (`heights`) that looks at
-no more facts than it must, and then the steps are read from the top downwards.
+Proofs are found in the facts that an engine has; nothing of them is stored. Heights are
+found by a search (`search`) that looks at no more facts than it must, and then the
+steps are read from the top downwards.
+
+Why a fact does not hold is said by how far each rule gets that could derive it. The
+body of a rule is matched with the head bound to the fact, one part after the other:
+atoms in order, then computations, then negated atoms. The first part that leaves
+nothing over is where the rule fails.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from evermat.algebra import Views
-from evermat.algebra.compile import compile_rules
+from evermat.algebra import Column, Compute, Pattern, Views
+from evermat.algebra.compile import compile_rules, variables_of
 from evermat.columns import table_of_rows
 from evermat.errors import EvermatError
-from evermat.explain.heights import Behind, Search
-from evermat.explain.instances import Finder
-from evermat.explain.why_not import can_derive, failures
-from evermat.lang.strata import rules_behind
-from evermat.lang.syntax import Atom, Rule, Term
+from evermat.explain.members import ResultLook
+from evermat.explain.search import Finder, PremiseFacts, Search
+from evermat.lang.strata import rules_needed_for
+from evermat.lang.syntax import (
+    Assignment,
+    Atom,
+    Condition,
+    Negation,
+    Rule,
+    Term,
+    Variable,
+)
 from evermat.maintenance.limits import Budget, BudgetExceededError, Watch
-from evermat.maintenance.proof import Exchange, Proof, constant_order
+from evermat.maintenance.proof import Exchange, Proof, constant_order, rows_in
+from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from evermat.algebra import Engine, Facts, Pattern, SettledFacts
+    from evermat.algebra import Engine, Facts, Query, SettledFacts
     from evermat.algebra.compile import RuleSet
-    from evermat.explain.why_not import Failure
-    from evermat.maintenance.lazy_closures import HeldFacts
+    from evermat.lang.syntax import BodyElement
+    from evermat.maintenance.lazy_closures import LazyClosureReader
     from evermat.maintenance.limits import Progress
-    from evermat.maintenance.proof import Fact, Instance
+    from evermat.maintenance.proof import Fact, Instance, Result
+    from evermat.values import Constant
+
 
 LIMIT = 100_000_000
-"""How many rule instances a search looks at, unless it is told otherwise."""
+"""How many rule instances a search looks at, by default."""
 
 _FEW_MATCHES = 2_000_000
 """How many matches of bodies are looked at to say why a fact does not hold."""
 _GOAL = "~goal"
 _WRITING_OUT = 5_000_000
-"""What it costs to write out a closure that is held, in rule instances; a guess."""
+"""What it costs to write out a lazy closure, in rule instances; a guess."""
 _CLOSING = 100_000
 """The same for those facts of a closure that have a constant at one place."""
+_MOST_RESULTS = 50
+"""So many aggregates in a proof are told with their members."""
+
 _NEAR = 100
-"""For so many facts a closure is not written out."""
+"""The number of facts for which a closure is not written out."""
 
 
 class NoProofError(EvermatError, RuntimeError):
-    """A fact is stored that does not follow from the given facts."""
+    """A fact is stored that does not follow from the explicit facts."""
 
     code: ClassVar[str] = "EM608"
 
@@ -64,7 +83,7 @@ class SearchLimitError(BudgetExceededError):
         EvermatError.__init__(
             self,
             f"no proof was found among {limit:,} rule instances{culprit}",
-            law="a proof is of least height, so lower ones have to be ruled out",
+            reason="a proof is of least height, so lower ones have to be ruled out",
             help="raise the limit, or ask for one of the facts that it follows from",
         )
 
@@ -92,16 +111,17 @@ class RuleLook:
     """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self.rules = tuple(rules)
+        self.rules = tuple(rule for rule in rules if not rule.has_aggregates)
         self.all = compile_rules(self.rules, _always_local)
         self.finder = Finder(self.all)
+        self.results = ResultLook(rule for rule in rules if rule.has_aggregates)
 
     def relevant(self, fact: Fact) -> RuleSet:
         """The rules that a fact can depend on."""
         atom = Atom(fact.relation, tuple(map(Term, fact.row)))
         goal = Rule((Atom(_GOAL, ()),), (atom,))
-        behind, _ = rules_behind((*self.rules, goal), _GOAL)
-        return compile_rules(behind[:-1], _always_local)
+        premise_facts, _ = rules_needed_for((*self.rules, goal), _GOAL)
+        return compile_rules(premise_facts[:-1], _always_local)
 
 
 def _always_local(rule: Rule, atom: Atom) -> bool:
@@ -118,7 +138,7 @@ class Prover:
         look: the rules.
         order: which proof is the canonical one.
         limit: how many rule instances may be looked at.
-        progress: is told about every step of a search.
+        progress: is called after every step of a search.
     """
 
     def __init__(
@@ -148,30 +168,34 @@ class Prover:
             yield
 
     def prove(
-        self, fact: Fact, *, negative: Facts, behind: Behind | None = None
+        self, fact: Fact, *, negative: Facts, premise_facts: PremiseFacts | None = None
     ) -> Proof | None:
         """The canonical proof of a fact; None if there is none.
 
         Args:
             fact: the fact.
             negative: facts that must be absent.
-            behind: shows the facts that hold; without it, they are derived.
+            premise_facts: shows the facts that hold; without it, they are derived.
         """
         engine, exchange = self.engine, self.exchange
         target = exchange.settled([fact])
-        if not engine.settle(target & engine.explicit).is_empty():
+        leaves = self.look.results.leaves(engine)
+        if not engine.settle(target & leaves).is_empty():
             return Proof(fact, {fact: None}, {fact: 0})
         search = Search(
             engine,
             target,
             self.look.all,
             relevant=lambda: self.look.relevant(fact),
-            behind=behind,
+            premise_facts=premise_facts,
             negative=negative,
             watch=self._watch,
+            leaves=leaves,
         )
         heights = search.run()
-        return None if heights is None else self._extract(fact, heights, negative)
+        if heights is None:
+            return None
+        return self._extract(fact, heights, negative, leaves)
 
     def derivations(
         self, fact: Fact, *, positive: Facts, negative: Facts
@@ -189,11 +213,15 @@ class Prover:
         return sorted((each for _, each in found), key=self._order.key)
 
     def _extract(
-        self, fact: Fact, heights: Sequence[SettledFacts], negative: Facts
+        self,
+        fact: Fact,
+        heights: Sequence[SettledFacts],
+        negative: Facts,
+        leaves: Facts,
     ) -> Proof:
         """Read the steps, from the highest fact downwards.
 
-        What is still open when all heights have been visited was given.
+        What is still open when all heights have been visited is explicit.
         """
         engine, exchange = self.engine, self.exchange
         lower = engine.growing()
@@ -207,7 +235,7 @@ class Prover:
             here = engine.settle(wanted & heights[height - 1])
             if here.is_empty():
                 continue
-            views = Views(engine.explicit | lower, negative, here)
+            views = Views(leaves | lower, negative, here)
             chosen = self._least(exchange.listed(here), views)
             steps.update(chosen)
             found_heights.update(dict.fromkeys(chosen, height))
@@ -253,14 +281,14 @@ def undone(engine: Engine, watch: Watch) -> Iterator[None]:
 
 
 class Explainer:
-    """Explains what holds where all facts are held as they are, or by closures.
+    """Explains what holds where facts are stored as they are, or in lazy closures.
 
     Args:
         prover: finds proofs.
-        reading: reads facts, those of closures that are held among them.
+        reading: reads facts, those of lazy closures among them.
     """
 
-    def __init__(self, prover: Prover, reading: HeldFacts) -> None:
+    def __init__(self, prover: Prover, reading: LazyClosureReader) -> None:
         self._prover = prover
         self._reading = reading
 
@@ -274,16 +302,50 @@ class Explainer:
         if not self._reading.contains(fact.relation, row):
             return None
         prover = self._prover
-        behind = _Behind(self._reading, prover.look.finder, prover.exchange, fact)
+        premise_facts = _PremiseFacts(
+            self._reading, prover.look.finder, prover.exchange, fact
+        )
         with prover.at_work():
             everything = prover.engine.materialised
-            proof = prover.prove(fact, negative=everything, behind=behind)
+            proof = prover.prove(fact, negative=everything, premise_facts=premise_facts)
+            if proof is not None:
+                proof = self._with_members(proof)
         if proof is None:
             raise NoProofError(
-                "a fact holds that does not follow from what was given",
+                "a fact holds that does not follow from explicit facts",
                 help="materialise anew, and please report this",
             )
         return proof
+
+    def _with_members(self, proof: Proof) -> Proof:
+        """The proof with proofs of some members of each aggregate in it."""
+        prover, look = self._prover, self._prover.look.results
+        steps, heights = dict(proof.steps), dict(proof.heights)
+        found: dict[Fact, Result] = {}
+        waiting = [each for each in steps if look.has(each)]
+        while waiting and len(found) < _MOST_RESULTS:
+            fact = waiting.pop()
+            result = found[fact] = look.result(prover.engine, fact)
+            for member in result.members:
+                if member in steps:
+                    continue
+                patterns, exchange = prover.look.finder, prover.exchange
+                premise_facts = _PremiseFacts(self._reading, patterns, exchange, member)
+                everything = prover.engine.materialised
+                part = prover.prove(
+                    member, negative=everything, premise_facts=premise_facts
+                )
+                if part is not None:
+                    waiting += [each for each in part.steps if each not in steps]
+                    steps |= {e: s for e, s in part.steps.items() if e not in steps}
+                    heights |= part.heights
+            waiting = [each for each in waiting if look.has(each) and each not in found]
+        return Proof(proof.fact, steps, heights, found)
+
+    def actual(self, atom: Atom) -> Fact | None:
+        """The result that a group has, if it has any; for an atom that gives it."""
+        with undone(self._prover.engine, search_watch(_FEW_MATCHES, None)):
+            return self._prover.look.results.actual(self._prover.engine, atom)
 
     def failures(self, fact: Fact, most: int) -> list[Failure]:
         """How far rules get that could derive a fact which does not hold.
@@ -316,15 +378,19 @@ class Explainer:
             )
 
 
-class _Behind(Behind):
-    """What premises can be, where closures may be held.
+class _PremiseFacts(PremiseFacts):
+    """What premises can be, where closures may be lazy.
 
-    A held closure is read by its own rules only. For few facts, just what shares a
+    A lazy closure is read by its own rules only. For few facts, just what shares a
     constant with them is worked out of it; for many, the whole closure.
     """
 
     def __init__(
-        self, reading: HeldFacts, finder: Finder, exchange: Exchange, target: Fact
+        self,
+        reading: LazyClosureReader,
+        finder: Finder,
+        exchange: Exchange,
+        target: Fact,
     ) -> None:
         self._reading = reading
         self._finder = finder
@@ -343,7 +409,7 @@ class _Behind(Behind):
 
     def announce(self, heads: SettledFacts) -> int:
         """Say whose premises are wanted next; what they cost, in rule instances."""
-        if self._written is not None or not self._reads_held(heads):
+        if self._written is not None or not self._reads_lazy(heads):
             self._near = []
             return 0
         if heads.size() <= _NEAR:
@@ -354,5 +420,128 @@ class _Behind(Behind):
         self._near = None
         return _WRITING_OUT
 
-    def _reads_held(self, heads: SettledFacts) -> bool:
-        return not self._reading.held.isdisjoint(heads.relations())
+    def _reads_lazy(self, heads: SettledFacts) -> bool:
+        return not self._reading.lazy.isdisjoint(heads.relations())
+
+
+# ------------------------------------------------------------------------------ why not
+
+
+_MATCH = "~match"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failure:
+    """A rule that does not derive a fact.
+
+    Attributes:
+        rule: a normal rule.
+        values: of the variables that the head and the parts before have given one, in
+            the order of `variables_of`; those of the first match, if there are several.
+        matches: how many matches the parts before have.
+        failed: the part that leaves none of them over, by its place in `parts_of`.
+    """
+
+    rule: Rule
+    values: tuple[Constant | None, ...]
+    matches: int
+    failed: int
+
+
+def failures(
+    prover: Prover, reading: LazyClosureReader, fact: Fact, rules: Sequence[Rule]
+) -> list[Failure]:
+    """How far each of some rules gets; inside of a transaction.
+
+    Args:
+        prover: has the engine.
+        reading: reads facts, those of lazy closures among them.
+        fact: does not hold.
+        rules: normal rules whose heads can be the fact.
+    """
+    engine = prover.engine
+    patterns = list(prover.look.finder.body_patterns(fact))
+    views = Views(
+        positive=reading.seen_by(patterns),
+        negative=engine.materialised,
+        delta_positive=prover.exchange.settled([fact]),
+    )
+    return [_failure(engine, rule, fact, views) for rule in rules]
+
+
+def _failure(engine: Engine, rule: Rule, fact: Fact, views: Views) -> Failure:
+    known, number = [_head_values(rule, fact)], 0
+    while found := _matches(engine, rule, number + 1, views):
+        known, number = found, number + 1
+    first = min(known, key=lambda row: [v and constant_order(v) for v in row])
+    return Failure(rule, first, len(known), number)
+
+
+def _matches(
+    engine: Engine, rule: Rule, count: int, views: Views
+) -> list[tuple[Constant | None, ...]]:
+    """The matches of the first parts of a body."""
+    query, bound = _first_parts(rule, count)
+    if not bound:
+        yes = boolean_constant(value=True)
+        query = replace(query, head=Pattern(_MATCH, (yes,)))
+    table = engine.answer(query, views)
+    places = range(len(variables_of(rule)))
+    values = (dict(zip(bound, row, strict=False)) for row in rows_in(table, 1))
+    return [tuple(map(each.get, places)) for each in values]
+
+
+def can_derive(rule: Rule, fact: Fact) -> bool:
+    """Whether the head of a rule can be a fact."""
+    head = rule.head
+    values: dict[str, Constant] = {}
+    if head.predicate != fact.relation:
+        return False
+    return all(
+        values.setdefault(argument.name, value) == value
+        if isinstance(argument, Variable)
+        else argument == Term(value)
+        for argument, value in zip(head.arguments, fact.row, strict=True)
+    )
+
+
+def parts_of(rule: Rule) -> list[BodyElement]:
+    """The body of a normal rule: atoms, then computations, then negated atoms."""
+    sorts = (Atom, (Condition, Assignment), Negation)
+    return [each for sort in sorts for each in rule.body if isinstance(each, sort)]
+
+
+def _first_parts(rule: Rule, count: int) -> tuple[Query, list[int]]:
+    """A query for the head and some parts of the body, and the columns it binds."""
+    elements = parts_of(rule)[:count]
+    (query,) = compile_rules((rule,), lambda _rule, _atom: False).rederive.queries
+    atoms = sum(isinstance(each, Atom) for each in elements)
+    negated = sum(isinstance(each, Negation) for each in elements)
+    positive = query.positive[: 1 + atoms]
+    computations = query.computations[: count - atoms - negated]
+    bound = sorted(set(_columns(positive, computations)))
+    head = Pattern(_MATCH, tuple(Column(at) for at in bound))
+    return replace(
+        query,
+        head=head,
+        positive=positive,
+        computations=computations,
+        negative=query.negative[:negated],
+    ), bound
+
+
+def _columns(
+    positive: Sequence[Pattern], computations: Sequence[object]
+) -> Iterator[int]:
+    for pattern in positive:
+        yield from (each.index for each in pattern.operands if isinstance(each, Column))
+    yield from (each.target.index for each in computations if isinstance(each, Compute))
+
+
+def _head_values(rule: Rule, fact: Fact) -> tuple[Constant | None, ...]:
+    values = {
+        argument.name: value
+        for argument, value in zip(rule.head.arguments, fact.row, strict=True)
+        if isinstance(argument, Variable)
+    }
+    return tuple(map(values.get, variables_of(rule)))

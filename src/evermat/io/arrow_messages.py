@@ -43,6 +43,9 @@ def announced_bytes(data: pa.Buffer) -> int:
     except struct.error as error:
         message = "its metadata points outside of the file"
         raise ValueError(message) from error
+    except EOFError as error:
+        message = "a block of it is empty"
+        raise ValueError(message) from error
 
 
 def _messages(data: pa.Buffer) -> Iterator[pa.ipc.Message]:

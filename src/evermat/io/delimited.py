@@ -66,7 +66,8 @@ class Dialect:
         if len(sign) != 1 or not sign.isascii() or sign in '"\r\n':
             raise FileOptionError(
                 f"{sign!r} cannot be the delimiter",
-                law="one ASCII character, no quote and no line end, is between fields",
+                reason="one ASCII character, no quote and no line end, is between "
+                "fields",
             )
 
 
@@ -142,7 +143,7 @@ def _place(found: Sequence[str], name: str, where: str) -> int:
         if count > 1:
             raise MalformedFileError(
                 f"`{where}` has several columns `{name}`",
-                law="columns that are chosen by name have names of their own",
+                reason="columns that are chosen by name have names of their own",
                 help="rename them in the file",
             )
         if count:
@@ -195,7 +196,7 @@ def _rows_without_columns(file: DataFile, data: pa.Buffer) -> pa.Table:
             raise MalformedFileError(
                 "a fact without arguments has values here",
                 labels=(label_at(file.path, number + 1, 1, text=line),),
-                law="a fact without arguments is a line `()`",
+                reason="a fact without arguments is a line `()`",
                 help="correct the file, or the number of arguments in the rules",
             )
     return rows_without_columns(len(filled))
@@ -299,7 +300,7 @@ class _Texts:
                 raise MalformedFileError(
                     f"this row has {found}, expected {expected}",
                     labels=(label,),
-                    law="all rows of a file have the same number of fields"
+                    reason="all rows of a file have the same number of fields"
                     if self.expected is None
                     else "every row has a field for each column",
                     help=self._advice(contents),

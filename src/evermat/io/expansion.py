@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.io.parquet_pages import unpacked_pages
 from evermat.runtime.input_limits import ALWAYS_WRITTEN, is_moderate, require_unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow.parquet as arrow_parquet
+
+    from evermat.io.parquet_pages import Read
 
 
 def require_moderate_table(table: pa.Table, name: str, size: int) -> None:
@@ -147,6 +150,27 @@ def require_moderate_parquet(
     for batch in file.iter_batches(1 << 16, row_groups=suspicious, columns=texts):
         total += sum(map(written_out, batch.columns))
         require_unpacked(name, size, total, ALWAYS_WRITTEN)
+
+
+def require_moderate_pages(read: Read, name: str, size: int) -> None:
+    """Refuse a Parquet file whose pages unpack to more than its footer tells.
+
+    Args:
+        read: gives bytes of the file.
+        name: what messages call it.
+        size: its bytes.
+
+    Raises:
+        UnpackedSizeError: they do.
+        ValueError: the file is damaged.
+    """
+    unpacked = 0
+    try:
+        for page in unpacked_pages(read, size):
+            unpacked += page
+            require_unpacked(name, size, unpacked)
+    except (LookupError, TypeError) as error:
+        raise ValueError("footer or headers of pages lack what they need") from error
 
 
 def _longest(file: arrow_parquet.ParquetFile, group: int, columns: list[str]) -> int:

@@ -38,6 +38,8 @@ RDF_SUFFIXES = {
     ".trig": "trig",
     ".rdf": "rdf",
     ".owl": "rdf",
+    ".jsonld": "jsonld",
+    ".n3": "n3",
 }
 """Suffixes of RDF files, and the names of their formats."""
 
@@ -80,7 +82,7 @@ class UnknownFormatError(EvermatError, ValueError):
             message = f"`{what}` would be in a format that is only read"
         super().__init__(
             message,
-            law=f"known suffixes are {' '.join(known)}, "
+            reason=f"known suffixes are {' '.join(known)}, "
             f"and {' '.join(COMPRESSIONS)} after them",
             help="rename the file, or say `format=…`",
         )

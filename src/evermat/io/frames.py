@@ -65,7 +65,7 @@ class UnevenRecordsError(EvermatError, ValueError):
     def __init__(self, row: int, name: str) -> None:
         super().__init__(
             f"row {row} has a column `{name}` that row 1 has not",
-            law="all rows have the same columns",
+            reason="all rows have the same columns",
             help="choose the columns that make the fact",
         )
 

@@ -67,8 +67,8 @@ class HeaderNamesError(EvermatError, ValueError):
             f"the first row is {quoted_names(found)}, "
             f"and the columns are declared {quoted_names(declared)}",
             labels=labels,
-            law="a row of names has all declared names, in any order and case, which "
-            "are no values in the rows below",
+            reason="a row of names has all declared names, in any order and case, "
+            "which are no values in the rows below",
             help="correct the names, or say whether the file has a row of names: "
             "`--header` or `--no-header` on the command line, `header` of `@import`, "
             "`header=` of `read_table`",
@@ -90,7 +90,8 @@ class HeaderWarning(EvermatError, UserWarning):  # noqa: N818  a warning
         super().__init__(
             f"is the first row of `{path}` a fact? it looks like names of columns: "
             f"{quoted_names(found)}",
-            law="the first row is a fact unless it holds the names that are declared",
+            reason="the first row is a fact unless it holds the names that are "
+            "declared",
             help=help,
         )
 

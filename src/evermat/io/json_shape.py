@@ -67,12 +67,13 @@ def _has_same_names(text: bytes) -> bool:
     """Whether all lines surely have the names of the first one, and no others."""
     try:
         first = json.loads(text.partition(b"\n")[0])
+        if not isinstance(first, dict) or not 0 < len(first) <= _FEW:
+            return False
+        # Halves of surrogate pairs, which `json` accepts, have no encoding.
+        names = [json.dumps(name, ensure_ascii=False).encode() + b":" for name in first]
     except (ValueError, RecursionError):
         return False
-    if not isinstance(first, dict) or not 0 < len(first) <= _FEW:
-        return False
     count = _lines(text)
-    names = [json.dumps(name, ensure_ascii=False).encode() + b":" for name in first]
     return text.count(b'":') == count * len(names) and all(
         text.count(name) == count for name in names
     )

@@ -20,7 +20,7 @@ from evermat.columns import (
 from evermat.errors import EvermatError
 from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.io.rdf_spelling import misspelt_row
-from evermat.lang.terms import RDF_TYPE
+from evermat.lang.lexer import RDF_TYPE
 from evermat.values import Kind
 from evermat.wording import counted
 
@@ -142,7 +142,7 @@ def warn_of_left_out(name: str, rows: int, left_out: Mapping[str, int]) -> None:
     warnings.warn(
         LeftOutTriplesWarning(
             f"{number:,} of {counted(rows, 'triple')} left out of `{name}`: {listed}",
-            law="in RDF a subject is an IRI or a blank node, a predicate an IRI",
+            reason="in RDF a subject is an IRI or a blank node, a predicate an IRI",
             help="write `.csv` or `.parquet` to have all of them",
         ),
         stacklevel=4,
@@ -173,8 +173,8 @@ def _require_spelling(columns: list[pa.Array], *, first_row: int) -> None:
             text = term_texts(column.slice(row, 1))[0].as_py()
             raise NotTriplesError(
                 f"row {first_row + row} has {text!r}, which RDF cannot hold",
-                law="an IRI has no blanks, quotes, brackets or backslashes; labels of "
-                "blank nodes and tags of languages have letters and digits",
+                reason="an IRI has no blanks, quotes, brackets or backslashes; labels "
+                "of blank nodes and tags of languages have letters and digits",
                 help=f"correct the data, or {_OTHER_FORMAT}",
             )
 
@@ -210,6 +210,6 @@ def _not_a_triple(
     what = " or blank node" if Kind.BLANK in _ALLOWED[place] else ""
     return NotTriplesError(
         f"row {first_row + row} has {text} as its {place}, and no row is a triple",
-        law=f"the {place} of a triple is an IRI{what}",
+        reason=f"the {place} of a triple is an IRI{what}",
         help=_OTHER_FORMAT,
     )

@@ -32,7 +32,11 @@ from evermat.io.delimited import (
     read_delimited,
     require_width,
 )
-from evermat.io.expansion import require_moderate_parquet, require_moderate_table
+from evermat.io.expansion import (
+    require_moderate_pages,
+    require_moderate_parquet,
+    require_moderate_table,
+)
 from evermat.io.files import FileMissingError, UnknownFormatError, data_file
 from evermat.io.json_shape import require_plain_json
 from evermat.io.places import MalformedFileError, decoded, label_at
@@ -174,6 +178,11 @@ def _read_parquet(file: DataFile) -> pa.Table:
     try:
         opened = arrow_parquet.ParquetFile(pa.BufferReader(data))
         require_width(file, opened.metadata.num_columns)
+        require_moderate_pages(
+            lambda at, size: data[at : at + size].to_pybytes(),
+            file.path.name,
+            data.size,
+        )
         require_moderate_parquet(
             lambda columns: arrow_parquet.ParquetFile(
                 pa.BufferReader(data), read_dictionary=columns

@@ -182,7 +182,7 @@ def _refuse_structure(texts: pa.Array, delimiter: str, *, before: int) -> pa.Arr
         text = texts[row].as_py()
         raise NotDelimitableError(
             f"row {before + row + 1} has a text with a tab or a line end: {text!r}",
-            law="a `.facts` file has no quotes",
+            reason="a `.facts` file has no quotes",
             help="write `.csv`, `.tsv` or `.parquet`",
         )
     return texts

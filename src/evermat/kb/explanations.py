@@ -1,4 +1,18 @@
-"""From a fact that somebody asks about to its explanation."""
+"""From a fact or a contradiction to its explanation.
+
+From a fact that a user asks about to its explanation.
+
+Explanations where equality is rewritten.
+
+The facts that a fact can follow from are taken to a small engine of their own, as they
+were given, and the proof is found there; see `evermat.maintenance.equality.proofs`.
+
+Proofs of contradictions: why two different values would be equal.
+
+An update that fails leaves nothing behind, but its error has the explicit facts that
+make the values equal. The proof is found among them, on a small engine of their own, as
+`evermat.kb.explanations` does for what holds.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +21,45 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from evermat.algebra.compile import variables_of
+from evermat.algebra.equality import UnequalValuesError
+from evermat.engines import make_engine
 from evermat.errors import Label
-from evermat.explain.explanation import Derivation, Explanation, Failure
-from evermat.explain.proofs import Explainer, Ordered, Prover
-from evermat.explain.why_not import parts_of
-from evermat.kb.fact_tables import FactError, row_in_order
-from evermat.lang.expressions import fold, substitute
-from evermat.lang.normalise import normal_rules, rule_key
+from evermat.explain.explanation import (
+    Derivation,
+    Explanation,
+    Failure,
+    difference,
+)
+from evermat.explain.proofs import (
+    Explainer,
+    NoProofError,
+    Ordered,
+    Prover,
+    RuleLook,
+    SearchLimitError,
+    parts_of,
+    search_watch,
+    undone,
+)
+from evermat.kb.inputs import FactError, row_in_order
+from evermat.lang.aggregates import (
+    unnamed_targets,
+    with_group,
+    written_aggregate,
+)
+from evermat.lang.normalise import (
+    filled_atom,
+    normal_rules,
+    written_binding,
+    written_instance,
+    written_values,
+)
 from evermat.lang.parser import parse_query
+from evermat.lang.printer import Printer
 from evermat.lang.syntax import (
     ANONYMOUS,
+    SAME_AS,
+    Aggregation,
     Assignment,
     Atom,
     Call,
@@ -25,26 +68,36 @@ from evermat.lang.syntax import (
     Term,
     Variable,
     atom_variables,
+    fold,
+    is_auxiliary,
+    rule_key,
     rule_variables,
+    substitute,
 )
-from evermat.lang.written import (
-    filled_atom,
-    written_binding,
-    written_instance,
-    written_values,
+from evermat.maintenance.equality.proofs import (
+    Sources,
+    absent_tables,
+    plain_axioms,
+    visible_arities,
 )
 from evermat.maintenance.proof import Fact, Instance
+from evermat.maintenance.update import declare_rules
 from evermat.values import constant
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
+    from evermat.algebra import Engine
     from evermat.errors import Span
-    from evermat.explain import why_not
+    from evermat.explain import proofs
+    from evermat.kb.equality import EqualityMaterialisation
     from evermat.kb.materialisation import Materialisation
     from evermat.lang.catalogue import Catalogue
     from evermat.lang.syntax import BodyElement, Expression, Rule
-    from evermat.maintenance.proof import Proof
+    from evermat.maintenance.proof import Proof, Result
+    from evermat.maintenance.rules import RuleBook
     from evermat.values import Constant
 
 
@@ -85,7 +138,7 @@ def read_fact(
             return Fact(known.name, tuple(_constants(atom)))
     raise FactError(
         f"`{text.strip()}` is not a fact",
-        law="what is explained is one fact: a predicate with constants",
+        reason="what is explained is one fact: a predicate with constants",
         help="use `query` for conjunctions, and explain what it answers",
     )
 
@@ -114,12 +167,19 @@ class WrittenRules:
     Args:
         given: all rules, one head each.
         own: those that were written; the others are axioms, and come after them.
+        prefixes: for showing IRIs.
     """
 
-    def __init__(self, given: Mapping[Hashable, Rule], own: Sequence[Rule]) -> None:
+    def __init__(
+        self,
+        given: Mapping[Hashable, Rule],
+        own: Sequence[Rule],
+        prefixes: Mapping[str, str] | None = None,
+    ) -> None:
         self._given = given
         self._places = {rule_key(rule): at for at, rule in enumerate(own)}
         self._sources: dict[Rule, tuple[Rule, Rule]] = {}
+        self._prefixes = prefixes or {}
 
     def rank(self, rule: Rule) -> tuple[int, str]:
         """The place of a normal rule in the program."""
@@ -134,22 +194,33 @@ class WrittenRules:
         written, normal = self._source(instance.rule)
         renamed = Instance(normal, instance.values)
         found = written_instance(written, renamed.binding)
+        binding = dict(found.binding)
+        for element, _ in self.empty_groups(instance.rule):
+            binding[element.target.name] = constant(0)
+        unnamed = unnamed_targets(written.body)
+        binding = {n: value for n, value in binding.items() if n not in unnamed}
         return Derivation(
             rule=written,
-            binding=found.binding,
+            is_member=instance.rule.head.predicate.startswith("~members"),
+            binding=binding,
             premises=renamed.premises,
             absent=found.absent,
             computations=found.computations,
             is_axiom=rule_key(written) not in self._places,
         )
 
-    def failure(self, found: why_not.Failure) -> Failure:
+    def failure(self, found: proofs.Failure) -> Failure:
         """How far a rule gets, in terms of the rule that was written."""
         written, normal = self._source(found.rule)
         values = zip(variables_of(normal), found.values, strict=True)
         bound = {name: value for name, value in values if value is not None}
         known = written_values(written, bound)
         part = parts_of(normal)[found.failed]
+        if isinstance(part, Atom) and part.predicate in self._sources_of_results:
+            part = filled_atom(part, known)
+            return Failure(
+                written, written_binding(written, known), found.matches, part
+            )
         return Failure(
             rule=written,
             binding=written_binding(written, known),
@@ -165,10 +236,92 @@ class WrittenRules:
             steps={
                 each: None if step is None else self.derivation(step)
                 for each, step in proof.steps.items()
-            },
-            heights=proof.heights,
+            }
+            | {each: self._result(found) for each, found in proof.results.items()},
+            heights=_with_results(proof),
             prefixes=prefixes,
+            texts=self._texts(proof, prefixes),
         )
+
+    def _result(self, result: Result) -> Derivation:
+        """Why an aggregate has its value."""
+        written, _ = self._source(result.rule)
+        return Derivation(
+            rule=written,
+            binding={},
+            premises=result.members,
+            is_axiom=rule_key(written) not in self._places,
+            size=result.size,
+        )
+
+    def _texts(self, proof: Proof, prefixes: Mapping[str, str]) -> dict[Fact, str]:
+        """What results of aggregates, and members, are called."""
+        printer = Printer(prefixes)
+        texts: dict[Fact, str] = {}
+        for fact, result in proof.results.items():
+            texts[fact] = self.result_text(fact, printer)
+            for member in result.members:
+                if is_auxiliary(member.relation):
+                    inside = ", ".join(map(printer.constant, member.row))
+                    texts[member] = f"the tuple ({inside})"
+        return texts
+
+    def result_text(self, fact: Fact, printer: Printer) -> str:
+        """The result of an aggregate, in terms of the rule that was written."""
+        written, _ = self._sources_of_results[fact.relation]
+        found = written_aggregate(written, fact.relation)
+        if found is None:
+            return printer.constant(fact.row[-1])
+        element, group = found
+        filled = with_group(element, group, fact.row)
+        value = printer.constant(fact.row[len(group)])
+        return f"{printer.aggregate(filled)} = {value}"
+
+    @cached_property
+    def _sources_of_results(self) -> dict[str, tuple[Rule, Rule]]:
+        return {
+            normal.head.predicate: (written, normal)
+            for written, normal in self._by_normal_form.values()
+            if normal.has_aggregates
+        }
+
+    def is_result(self, predicate: str) -> bool:
+        """Whether the facts of a predicate are results of aggregates."""
+        return predicate in self._sources_of_results
+
+    def differing(self, failed: Atom, actual: Fact | None) -> str:
+        """What an aggregate is, where it should be something else."""
+        printer = Printer(self._prefixes)
+        found = written_aggregate(
+            self._sources_of_results[failed.predicate][0], failed.predicate
+        )
+        if found is None:
+            return "an aggregate has another value"
+        element, group = found
+        fixed = [each.constant for each in failed.arguments if isinstance(each, Term)]
+        text = printer.aggregate(with_group(element, group, fixed[: len(group)]))
+        if actual is None:
+            return f"{text} has no members"
+        value = actual.row[len(group)]
+        wanted = failed.arguments[len(group)]
+        message = f"{text} = {printer.constant(value)}"
+        if isinstance(wanted, Term):
+            missing = difference(wanted.constant, value)
+            message += f", not {printer.constant(wanted.constant)}"
+            if missing is not None:
+                message += f": {missing}"
+        return message
+
+    def empty_groups(self, normal: Rule) -> Iterator[tuple[Aggregation, str]]:
+        """The aggregates whose groups are empty where a normal rule applies."""
+        written, _ = self._source(normal)
+        for atom in normal.negated_atoms():
+            for name in (
+                self._sources_of_results if is_auxiliary(atom.predicate) else ()
+            ):
+                found = written_aggregate(written, name)
+                if found is not None and atom.predicate.startswith(f"~{name}("):
+                    yield found[0], name
 
     def _source(self, rule: Rule) -> tuple[Rule, Rule]:
         """The rule that a normal rule comes from, and its normal form.
@@ -209,10 +362,33 @@ def _as_written(
             return Negation(filled_atom(atom, known))
         case Condition(expression=call):
             return Condition(cast("Call", substitute(call, known)))
+        case Aggregation():
+            return part
         case Assignment(variable=variable, expression=value):
             return Condition(
                 cast("Call", substitute(Call("=", (variable, value)), known))
             )
+
+
+def _with_results(proof: Proof) -> dict[Fact, int]:
+    """The heights of all facts, results of aggregates being above their members."""
+    if not proof.results:
+        return dict(proof.heights)
+    premises: dict[Fact, tuple[Fact, ...]] = {
+        fact: () if step is None else step.premises
+        for fact, step in proof.steps.items()
+    }
+    premises |= {fact: found.members for fact, found in proof.results.items()}
+    heights = dict.fromkeys(premises, 0)
+    waiting = True
+    rounds = 0
+    while waiting and rounds <= len(premises):  # results can rest on each other
+        waiting, rounds = False, rounds + 1
+        for fact, needed in premises.items():
+            height = 1 + max((heights.get(each, 0) for each in needed), default=-1)
+            if height > heights[fact]:
+                heights[fact], waiting = height, True
+    return heights
 
 
 def explain(
@@ -234,7 +410,7 @@ def explain(
         derivations: how many rule instances that derive the fact are shown.
         limit: how many rule instances may be looked at.
     """
-    rules = WrittenRules(kept.book.given, own)
+    rules = WrittenRules(kept.book.written, own, prefixes)
     prover = Prover(
         kept.engine,
         kept.rule_look,
@@ -243,14 +419,23 @@ def explain(
         progress=kept.progress,
     )
     explainer = Explainer(prover, kept.reading)
+
+    def told(found: proofs.Failure) -> Failure:
+        """A failure with what the aggregate really is that it is about."""
+        failure = rules.failure(found)
+        failed = failure.failed
+        if not isinstance(failed, Atom) or not rules.is_result(failed.predicate):
+            return failure
+        return replace(
+            failure, remark=rules.differing(failed, explainer.actual(failed))
+        )
+
     proof = explainer.prove(fact)
     if proof is None:
         return Explanation(
             fact,
             holds=False,
-            failures=tuple(
-                map(rules.failure, explainer.failures(fact, _MOST_FAILURES))
-            ),
+            failures=tuple(map(told, explainer.failures(fact, _MOST_FAILURES))),
             prefixes=prefixes,
         )
     immediate = explainer.derivations(fact) if derivations else []
@@ -260,3 +445,162 @@ def explain(
         derivations=tuple(map(rules.derivation, immediate[:derivations])),
         derivation_count=len(immediate) if derivations else None,
     )
+
+
+# ---------------------------------------------------------------- equality explanations
+
+
+_FIRST_DEPTH = 4
+"""Levels of facts that are looked at to begin with."""
+
+
+def explain_rewritten(
+    kept: EqualityMaterialisation,
+    fact: Fact,
+    *,
+    own: Sequence[Rule],
+    prefixes: Mapping[str, str],
+    limit: int | None = None,
+) -> Explanation:
+    """Why a fact holds that does hold, from facts as they were inserted.
+
+    Args:
+        kept: what holds, in terms of representatives.
+        fact: the fact, in any terms.
+        own: the rules that were written.
+        prefixes: for showing IRIs.
+        limit: how many rule instances may be looked at.
+    """
+    axioms = plain_axioms(visible_arities(kept.engine))
+    given = {rule_key(rule): rule for rule in axioms} | dict(kept.book.written)
+    rules = WrittenRules(given, own)
+    search = _Search(kept, RuleLook((*kept.rules, *axioms)), rules, limit)
+    return rules.explanation(search.prove(fact), prefixes)
+
+
+class _Search:
+    """Looks for a proof among more and more of the explicit facts."""
+
+    def __init__(
+        self,
+        kept: EqualityMaterialisation,
+        look: RuleLook,
+        rules: WrittenRules,
+        limit: int | None,
+    ) -> None:
+        self._kept = kept
+        self._look = look
+        self._order = Ordered(rules.rank)
+        self._limit = limit
+
+    def prove(self, fact: Fact) -> Proof:
+        """The proof of a fact that holds."""
+        kept = self._kept
+        with undone(kept.engine, search_watch(self._limit, kept.progress)):
+            sources = Sources.of(kept.engine, kept.representatives, kept.rules, fact)
+            depth = _FIRST_DEPTH
+            while True:
+                sources.widen(depth)
+                proof = self._prove_among(sources, fact)
+                is_enough = sources.is_whole or (
+                    proof is not None and proof.heights[fact] <= depth
+                )
+                if proof is not None and is_enough:
+                    return proof
+                if is_enough:
+                    raise NoProofError(
+                        "a fact holds that does not follow from explicit facts",
+                        help="materialise anew, and please report this",
+                    )
+                depth *= 2
+
+    def _prove_among(self, sources: Sources, fact: Fact) -> Proof | None:
+        kept, look = self._kept, self._look
+        tables = dict(sources.tables())
+        absent = absent_tables(
+            kept.engine, kept.representatives, kept.rules, tables.values()
+        )
+        small = self._small_engine(tables)
+        prover = Prover(small, look, self._order, limit=self._limit)
+        with prover.at_work():
+            negative = small.no_facts()
+            for name, table in absent:
+                negative = small.settle(negative | small.intern(name, table))
+            return prover.prove(fact, negative=negative)
+
+    def _small_engine(self, tables: Mapping[str, pa.Table]) -> Engine:
+        small = make_engine("embedded")
+        for name, arity in self._kept.engine.relations().items():
+            small.declare(name, arity)
+        declare_rules(small, self._look.rules)
+        small.load(tables.items())
+        return small
+
+
+# ----------------------------------------------------------------- contradiction proofs
+
+
+MOST_INSTANCES = 1_000_000
+"""Rule instances that are looked at to find a proof."""
+MOST_LINES = 40
+"""Lines of a proof that an error shows."""
+
+
+def with_proof(
+    error: UnequalValuesError, book: RuleBook, prefixes: Mapping[str, str]
+) -> UnequalValuesError:
+    """The error with a proof that two values would be equal, if one is quickly found.
+
+    Args:
+        error: as it was raised.
+        book: the rules that were at work.
+        prefixes: for showing IRIs.
+    """
+    if error.given is None:
+        return error
+    fact = Fact(SAME_AS, (error.left, error.right))
+    explanation = _explain(fact, error.given, book, prefixes)
+    if explanation is None:
+        return error
+    proved = UnequalValuesError(error.left, error.right, given=error.given)
+    proved.derivation = error.derivation
+    proved.explanation = explanation
+    proved.proof = _beginning(explanation)
+    return proved
+
+
+def _explain(
+    fact: Fact,
+    given: Mapping[str, pa.Table],
+    book: RuleBook,
+    prefixes: Mapping[str, str],
+) -> Explanation | None:
+    """Why a fact follows from explicit facts, if a proof is quickly found."""
+    # Equality depends on no negation.
+    normal = [rule for rule in book.normal.values() if not any(rule.negated_atoms())]
+    small = make_engine("embedded")
+    for name, table in given.items():
+        small.declare(name, table.num_columns)
+    declare_rules(small, normal)
+    axioms = plain_axioms(visible_arities(small))
+    declare_rules(small, axioms)
+    small.load(given.items())
+    by_key = {rule_key(rule): rule for rule in axioms} | dict(book.written)
+    rules = WrittenRules(by_key, tuple(book.written.values()))
+    look = RuleLook((*normal, *axioms))
+    prover = Prover(small, look, Ordered(rules.rank), limit=MOST_INSTANCES)
+    try:
+        with prover.at_work():
+            proof = prover.prove(fact, negative=small.no_facts())
+    except SearchLimitError:
+        return None
+    return None if proof is None else rules.explanation(proof, prefixes)
+
+
+def _beginning(explanation: Explanation) -> tuple[str, ...]:
+    """The first lines of a long proof, which are about its last steps."""
+    lines = str(explanation).splitlines()
+    more = len(lines) - MOST_LINES
+    if more <= 0:
+        return tuple(lines)
+    return (*lines[:MOST_LINES], f"… and {more:,} more lines: see `explanation`")

@@ -11,50 +11,60 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Engine
-from evermat.algebra.abilities import can_prepare
 from evermat.explain.proofs import RuleLook
 from evermat.maintenance.algorithms import (
     AUTO,
     INCREMENTAL,
     REMATERIALISE,
     require_algorithm,
+    require_no_monotone,
 )
-from evermat.maintenance.attempt import Given, Job, build, maintain
-from evermat.maintenance.bookkeeping import WithCounters, WithoutCounters
-from evermat.maintenance.closures import ClosureModule
-from evermat.maintenance.compiled_rules import compile_book, unclaimed
-from evermat.maintenance.cost_model import Choice, Situation, choose, reason_to_give_up
-from evermat.maintenance.counting import require_nonrecursive
-from evermat.maintenance.driver import Driver, Entry, NewRules
-from evermat.maintenance.lazy_closures import HeldFacts, write_out
-from evermat.maintenance.limits import Budget, OutOfPatience, Watch
-from evermat.maintenance.modules import can_close, find_modules
-from evermat.maintenance.rematerialise import copy_given, load_given
-from evermat.maintenance.requests import (
+from evermat.maintenance.cost_model import (
+    Choice,
+    History,
+    Situation,
+    choose,
+    learnt,
+    reason_to_give_up,
+)
+from evermat.maintenance.counting import Kept, require_nonrecursive
+from evermat.maintenance.driver import (
+    Bookkeeping,
+    Driver,
+    Entry,
+    ExplicitChange,
+    Job,
+    NewRules,
+    build,
+    maintain,
+)
+from evermat.maintenance.lazy_closures import LazyClosureReader, write_out
+from evermat.maintenance.limits import Budget, CostLimitReached, Watch
+from evermat.maintenance.modules import ClosureModule, find_modules
+from evermat.maintenance.rules import RuleBook, compile_book, unclaimed
+from evermat.maintenance.seminaive import copy_explicit_facts, load_explicit
+from evermat.maintenance.update import (
+    Ignored,
     Request,
     declare,
     declare_rules,
     read_request,
     rows_in,
 )
-from evermat.maintenance.rule_book import RuleBook
-from evermat.maintenance.statistics import History, learnt
-from evermat.maintenance.updates import Ignored
 from evermat.runtime.interrupts import unseal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from evermat.algebra import Closure
+    from evermat.algebra import Closure, Engine
     from evermat.algebra.compile import StratumPlan
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.attempt import Attempt
-    from evermat.maintenance.bookkeeping import Bookkeeping
-    from evermat.maintenance.compiled_rules import CompiledRules
+    from evermat.maintenance.counting import CountersSetting
+    from evermat.maintenance.driver import Attempt
     from evermat.maintenance.limits import Progress
     from evermat.maintenance.modules import Module
-    from evermat.maintenance.updates import Outcome, Update
+    from evermat.maintenance.rules import CompiledRules
+    from evermat.maintenance.update import Outcome, Update
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,16 +83,16 @@ class _Done:
     start: float | None
 
 
-class Materialisation(Driver[Engine]):
+class Materialisation(Driver):
     """Facts, rules and all that follows, on one engine."""
 
     def __init__(
         self,
         engine: Engine,
         *,
-        counters: bool = True,
+        counters: CountersSetting = True,
         modules: bool = False,
-        holding: bool = True,
+        lazy: bool = True,
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -90,20 +100,20 @@ class Materialisation(Driver[Engine]):
 
         Args:
             engine: an engine without facts.
-            counters: keep the number of derivations of each fact.
-            modules: let modules take care of the rules they know; needs counters.
-            holding: let closures that no other rule reads be written out only when
+            counters: keep the number of derivations of each fact, that of nonrecursive
+                ones alone, or nothing.
+            modules: let modules take care of the rules they know; needs both counters.
+            lazy: let closures that no other rule reads be written out only when
                 they are read.
             budget: limits of every single update.
             progress: is called after every round.
         """
         super().__init__(engine, budget, progress)
-        self._bookkeeping: Bookkeeping = (
-            WithCounters() if counters else WithoutCounters()
-        )
-        self._has_counters = counters
-        self._has_modules = modules and counters and can_close(engine)
-        self._may_hold = holding
+        kept = Kept.of(counters)
+        self._bookkeeping = Bookkeeping(kept)
+        self._kept = kept
+        self._has_modules = modules and kept is Kept.BOTH
+        self._may_be_lazy = lazy
         self._compiled = compile_book(RuleBook())
         self._look: tuple[RuleBook, RuleLook] | None = None
         self._returning = 0
@@ -123,13 +133,13 @@ class Materialisation(Driver[Engine]):
     @property
     def modules(self) -> tuple[Module, ...]:
         """The modules at work."""
-        return (*self._compiled.modules, *self._compiled.held)
+        return (*self._compiled.modules, *self._compiled.lazy)
 
     @property
-    def reading(self) -> HeldFacts:
-        """Reads the facts as if everything that is held were written out."""
+    def reading(self) -> LazyClosureReader:
+        """Reads the facts as if lazy closures were written out."""
         compiled = self._compiled
-        return HeldFacts(self.engine, compiled.held, compiled.modules)
+        return LazyClosureReader(self.engine, compiled.lazy, compiled.modules)
 
     @property
     def rule_look(self) -> RuleLook:
@@ -148,7 +158,7 @@ class Materialisation(Driver[Engine]):
         self._require(name, self._compiled)
 
     def _require(self, name: str, compiled: CompiledRules) -> None:
-        require_algorithm(name, counters=self._has_counters)
+        require_algorithm(name, self._kept)
         if name == "counting":
             require_nonrecursive(compiled.all_plans)
 
@@ -164,8 +174,8 @@ class Materialisation(Driver[Engine]):
         self._compiled = done.job.new
         self._history = self._learn(done, outcome)
         self._returning = self._returned(done, outcome)
-        if done.start is None and self._has_counters and can_prepare(self.engine):
-            self.engine.get_ready(self._compiled.strata)
+        if done.start is None and self._kept is Kept.BOTH:
+            self.engine.prepare_updates(self._compiled.strata)
         return outcome
 
     def take_up(
@@ -197,7 +207,7 @@ class Materialisation(Driver[Engine]):
         """
         sizes = self.engine.statistics().values()
         self._history = History(
-            given=sum(size["given"] for size in sizes),
+            explicit=sum(size["explicit"] for size in sizes),
             facts=sum(size["facts"] for size in sizes),
             instances=float(instances),
         )
@@ -227,8 +237,12 @@ class Materialisation(Driver[Engine]):
         elif book is not self.book:
             # Of two rules with one normal form, one may come or go by itself.
             new = replace(new, book=book)
-        self._require(algorithm, new)
-        self._write_out_for(new)
+        if algorithm != AUTO:
+            self._require(algorithm, new)
+        if self._kept is not Kept.BOTH and new is not self._compiled:
+            require_no_monotone(new.all_plans)
+        if new is not self._compiled:
+            self._write_out_for(new)
         engine = self.engine
         job = Job(
             engine,
@@ -249,7 +263,7 @@ class Materialisation(Driver[Engine]):
 
     def _is_first(self, algorithm: str) -> bool:
         """Whether an update only loads facts: nothing that was derived is kept."""
-        return algorithm in {AUTO, REMATERIALISE} and not self._history.given
+        return algorithm in {AUTO, REMATERIALISE} and not self._history.explicit
 
     def _compile(
         self,
@@ -258,7 +272,7 @@ class Materialisation(Driver[Engine]):
         is_first: bool,
         unfit: frozenset[Closure] | None = None,
     ) -> CompiledRules:
-        """Compile rules; a closure may be held if it was, or if its rules are new."""
+        """Compile rules; a closure may be lazy if it was, or if its rules are new."""
         if not self._has_modules:
             return compile_book(book)
         old = self._compiled
@@ -266,31 +280,31 @@ class Materialisation(Driver[Engine]):
             # Closures of the old program, and no rule of theirs may come or go unseen.
             unfit = old.unfit
         # Other facts of the same relation may be those of a closure that is stored.
-        held = {module.closure.pattern for module in old.held}
+        lazy = {module.closure.pattern for module in old.lazy}
 
-        def may_hold(module: ClosureModule) -> bool:
-            was_held = module.closure.pattern in held
-            if not self._may_hold:
+        def may_be_lazy(module: ClosureModule) -> bool:
+            was_lazy = module.closure.pattern in lazy
+            if not self._may_be_lazy:
                 return False
-            return is_first or was_held or old.rules.isdisjoint(module.rules)
+            return is_first or was_lazy or old.rules.isdisjoint(module.rules)
 
-        return compile_book(book, find_modules, may_hold, unfit)
+        return compile_book(book, find_modules, may_be_lazy, unfit)
 
     def _write_out_for(self, new: CompiledRules) -> None:
-        """Write out closures that are held, and that a program to come reads."""
-        still_held = {module.closure.pattern for module in new.held}
+        """Write out lazy closures that the new program reads."""
+        still_lazy = {module.closure.pattern for module in new.lazy}
         self._write_out(
             [
                 module
-                for module in self._compiled.held
-                if module.closure.pattern not in still_held
+                for module in self._compiled.lazy
+                if module.closure.pattern not in still_lazy
                 and not new.rules.isdisjoint(module.rules)
             ]
         )
 
     def write_out(self) -> None:
-        """Write out all closures that are held, for somebody who takes the facts."""
-        self._write_out(self._compiled.held)
+        """Write out all lazy closures, for a caller that takes over the facts."""
+        self._write_out(self._compiled.lazy)
 
     def _write_out(self, wanted: Sequence[ClosureModule]) -> None:
         old = self._compiled
@@ -303,7 +317,7 @@ class Materialisation(Driver[Engine]):
                 find_modules,
                 lambda module: any(
                     module.rules == other.rules
-                    for other in old.held
+                    for other in old.lazy
                     if other not in wanted
                 ),
                 old.unfit,
@@ -333,19 +347,19 @@ class Materialisation(Driver[Engine]):
             choice = choose(self._situation(job, update), self._history)
         if choice.algorithm == REMATERIALISE:
             return self._rebuild(job, update, choice, watch)
-        watch.patience = choice.patience
+        watch.cost_limit = choice.cost_limit
         self.engine.monitor = watch.monitor
         try:
             attempt = maintain(job, update, INCREMENTAL[choice.algorithm], watch)
-        except OutOfPatience as signal:
+        except CostLimitReached as signal:
             return self._start_again(job, request, choice, watch, signal)
         return _Done(job, attempt, choice, self._history, start)
 
     def _load(self, job: Job, request: Request, watch: Watch) -> _Done:
         """The first facts: nothing is compared with what was there before."""
         engine = self.engine
-        fresh = load_given(engine, watch, request.insert)
-        given = Given(
+        fresh = load_explicit(engine, watch, request.insert)
+        explicit = ExplicitChange(
             removed=engine.snapshot(engine.no_facts()),
             added=fresh.snapshot(fresh.explicit),
             ignored=Ignored(
@@ -353,20 +367,20 @@ class Materialisation(Driver[Engine]):
             ),
         )
         choice = Choice(REMATERIALISE, "there were no facts before")
-        attempt = build(job, fresh, given, watch)
+        attempt = build(job, fresh, explicit, watch)
         return _Done(attempt.job, attempt, choice, self._history, start=None)
 
     def _rebuild(self, job: Job, update: Update, choice: Choice, watch: Watch) -> _Done:
         engine, start = self.engine, perf_counter()
-        fresh = copy_given(
+        fresh = copy_explicit_facts(
             engine, watch, without=update.deletions, also=update.insertions
         )
-        given = Given(
+        explicit = ExplicitChange(
             removed=engine.snapshot(update.deletions),
             added=engine.snapshot(update.insertions),
             ignored=update.ignored,
         )
-        attempt = build(job, fresh, given, watch)
+        attempt = build(job, fresh, explicit, watch)
         return _Done(attempt.job, attempt, choice, self._history, start)
 
     def _start_again(
@@ -375,7 +389,7 @@ class Materialisation(Driver[Engine]):
         request: Request,
         tried: Choice,
         watch: Watch,
-        signal: OutOfPatience,
+        signal: CostLimitReached,
     ) -> _Done:
         """Give up maintaining, and derive everything anew."""
         self.engine.rollback()
@@ -387,7 +401,7 @@ class Materialisation(Driver[Engine]):
         reason = reason_to_give_up(self._history, *sizes, signal.expected)
         choice = Choice(
             REMATERIALISE,
-            f"`{tried.algorithm}` was given up after {watch.instances:,} rule "
+            f"`{tried.algorithm}` was abandoned after {watch.instances:,} rule "
             f"instances; {reason}",
         )
         rest = Watch(self.budget, self.progress)
@@ -416,12 +430,12 @@ class Materialisation(Driver[Engine]):
 
     def _situation(self, job: Job, update: Update) -> Situation:
         return Situation(
-            withdrawn=update.deletions.size(),
-            given=update.insertions.size(),
+            deletions=update.deletions.size(),
+            insertions=update.insertions.size(),
             changes_rules=not job.change.is_empty(),
             is_recursive=bool(job.new.recursive or job.new.modules),
-            has_counters=self._has_counters,
-            holds_closures=bool(job.new.held),
+            kept=self._kept,
+            has_lazy_closures=bool(job.new.lazy),
             returning=self._returning,
             doubtful=self._doubtful(job.new) if self._returning else 0,
         )

@@ -5,31 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from evermat.kb.equality_materialisation import EqualityMaterialisation
+from evermat.kb.equality import EqualityMaterialisation
+from evermat.kb.inputs import read_rules
 from evermat.kb.requests import Request
-from evermat.kb.rule_inputs import read_rules
 from evermat.lake.errors import StateError, StateSettingsError
-from evermat.lake.program import Settings
-from evermat.lake.state import LakeState, open_state
-from evermat.lang.normalise import canonical, rule_key
-from evermat.maintenance.rule_book import single_heads
+from evermat.lake.state import LakeState, Settings, open_state
+from evermat.lang.checks import require_functions
+from evermat.lang.syntax import canonical, rule_key
+from evermat.maintenance.rules import single_heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from evermat.kb.equality_modes import Equality
+    from evermat.algebra import Engine
+    from evermat.kb.equality import Equality
+    from evermat.kb.inputs import RuleInput
     from evermat.kb.materialisation import Materialisation
-    from evermat.kb.rule_inputs import RuleInput
     from evermat.lake.state import Batch
     from evermat.lang.catalogue import Catalogue
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.counting import CountersSetting
 
 
 class StoredSettings(TypedDict):
     """What a knowledge base is made with that goes on from a state."""
 
-    counters: bool
+    counters: CountersSetting
     modules: bool
     equality: Equality
 
@@ -62,7 +64,9 @@ class Persistence:
         else:
             for each in program.predicates:
                 kept.engine.declare(each.name, each.arity)
-            kept.take_up(program.parsed_rules(), program.settings.claimed)
+            rules = program.parsed_rules()
+            require_functions(rules)
+            kept.take_up(rules, program.settings.claimed)
             _require_same_modules(program.settings.claimed, kept.claimed)
             instances = self.state.restore(kept.engine)
             if isinstance(kept, EqualityMaterialisation):
@@ -87,9 +91,9 @@ class Persistence:
             batch=batch,
         )
 
-    def finish(self) -> None:
-        """Say that the update that was announced is done."""
-        self.state.finish()
+    def finish(self, engine: Engine) -> None:
+        """Say that the update that was announced is done, and in an engine."""
+        self.state.finish(engine)
 
     @staticmethod
     def difference(
@@ -118,7 +122,7 @@ class Persistence:
 
 def open_persistence(
     place: str | Path | LakeState,
-    settings: tuple[bool, bool, str],
+    settings: tuple[CountersSetting, bool, str],
     options: Mapping[str, str] | None,
 ) -> Persistence:
     """The state at a place, or one that is open already."""
@@ -136,7 +140,7 @@ def existing_state(
     program = state.program
     if program is None and version is not None:
         raise StateError(f"open the state at `{place}`", "this version is empty")
-    # Somebody may have died right after making the table: the state begins here.
+    # The process may have died right after making the table: the state begins here.
     stored = Settings() if program is None else program.settings
     equality = cast("Equality", stored.equality)
     settings = StoredSettings(
@@ -158,7 +162,7 @@ def _require_same(stored: Settings, asked: Settings) -> None:
 def _require_same_modules(stored: Iterable[str], found: Iterable[Rule]) -> None:
     rules = tuple(found)
     now = {str(canonical(rule)) for rule in rules}
-    # Older states have the rules as somebody spelt them.
+    # Older states have the rules as users spelt them.
     if set(stored) not in (now, {str(rule) for rule in rules}):
         others = ", ".join(
             f"`{rule}`" for rule in sorted(now.symmetric_difference(stored))

@@ -13,7 +13,7 @@ import sys
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
 import pyarrow as pa
 
@@ -32,13 +32,14 @@ from evermat.io.headers import ask_about_header
 from evermat.io.nemo_tables import nemo_cells, read_nemo_table
 from evermat.io.tables import read_table, rows_together
 from evermat.io.writing import require_writable, write_table
-from evermat.lang.atom_names import names_in_atoms
+from evermat.lang.catalogue import names_in_atoms
 from evermat.lang.dialects.dlog import read_dlog
 from evermat.lang.dialects.nemo import read_nemo
 from evermat.lang.dialects.souffle import read_souffle
+from evermat.lang.dialects.sparql_rl import read_sparql_rl
 from evermat.lang.parser import parse_program, program_text, require_moderate
 from evermat.rdf.writing import write_facts
-from evermat.runtime.allowed_paths import is_allowed, require_allowed
+from evermat.runtime.input_limits import is_allowed, require_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,12 +52,12 @@ if TYPE_CHECKING:
         Rule,
     )
 
-Syntax = Literal["auto", "evermat", "souffle", "nemo", "dlog"]
+Syntax = Literal["auto", "evermat", "souffle", "nemo", "dlog", "sparql-rl"]
 
-SYNTAXES: tuple[Syntax, ...] = ("auto", "evermat", "souffle", "nemo", "dlog")
+SYNTAXES: tuple[Syntax, ...] = get_args(Syntax)
 """The names of the languages that can be read; `auto` looks at name and text."""
 
-_BY_SUFFIX: dict[str, Syntax] = {".rls": "nemo", ".dlog": "dlog"}
+_BY_SUFFIX: dict[str, Syntax] = {".rls": "nemo", ".dlog": "dlog", ".srl": "sparql-rl"}
 _SIGNS: tuple[tuple[Syntax, re.Pattern[str]], ...] = (
     (
         "souffle",
@@ -64,6 +65,10 @@ _SIGNS: tuple[tuple[Syntax, re.Pattern[str]], ...] = (
     ),
     ("nemo", re.compile(r"^\s*@(import|export)\s+\S+\s*:-", re.MULTILINE)),
     ("nemo", re.compile(r"^\s*@(source|output|parameter)\s", re.MULTILINE)),
+    (
+        "sparql-rl",
+        re.compile(r"^\s*RULE\b[^{}()]*\{", re.MULTILINE | re.IGNORECASE),
+    ),
     ("dlog", re.compile(r"^\s*PREFIX\s+[\w\-]*:\s*<", re.MULTILINE)),
 )
 _RDF_FORMATS = {
@@ -104,8 +109,8 @@ def read_program(
 
     Args:
         program: the text of a program, or the path of a file, which may end in `.gz`.
-        syntax: `evermat`, `souffle`, `nemo` (also Rulewerk), `dlog` (VLog and RDFox);
-            `auto` goes by suffix and by what is typical for a language.
+        syntax: `evermat`, `souffle`, `nemo` (also Rulewerk), `dlog` (VLog and RDFox),
+            `sparql-rl`; `auto` goes by suffix and by what is typical for a language.
         folder: where `@include` looks for files; by default beside the program.
         parameters: values for the parameters of a Nemo program.
 
@@ -133,6 +138,8 @@ def read_program(
             return read_nemo(text, name=name, parameters=parameters)
         case "dlog":
             return read_dlog(text, name=name)
+        case "sparql-rl":
+            return read_sparql_rl(text, name=name)
         case _:
             return parse_program(text, name=name, folder=folder)
 
@@ -252,7 +259,7 @@ class _Source:
             warning = SkippedRowsWarning(
                 f"{rows} left out of `{self.source.path}`",
                 labels=self._labels(),
-                law="a row has one value of the right type for each column",
+                reason="a row has one value of the right type for each column",
             )
             warnings.warn(warning, stacklevel=4)
         return read.table
@@ -305,7 +312,7 @@ class _Source:
     def _declared_types(self, file: DataFile) -> Sequence[str | None] | None:
         """The declared types, as far as texts can be turned into them."""
         declared = () if self.declaration is None else self.declaration.column_types
-        # Other files have types of their own, and names that nobody declared.
+        # Other files have types of their own, and names that were not declared.
         if file.format not in DIALECTS and not self._declared_names():
             return None
         return [each if each in TYPES else None for each in declared] or None

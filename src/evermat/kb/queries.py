@@ -1,22 +1,61 @@
-"""Questions: a conjunction of atoms, negated atoms and built-ins over what holds now.
+"""Queries, and the readers of a knowledge base.
 
-A question is a rule without a head of its own. It goes the way of every rule (checks,
+Queries: a conjunction of atoms, negated atoms and built-ins over what holds now.
+
+A query is a rule without a head of its own. It goes the way of every rule (checks,
 normal form, query) and is then run once, against the stored facts.
+
+Queries where facts hold representatives: asked about these, answered about all.
+
+Constants of a query are replaced by what stands for them, equalities in it say that
+two terms are the same, and each answer stands for all answers that differ from it in
+equal constants. They are multiplied out by `Result`, when they are read. What built-ins
+read is multiplied out before they read it: these columns of answers are names.
+
+Reading a knowledge base: facts, answers, counts and explanations.
+
+There are two ways to hold facts, and a reader for each: as they are, closures perhaps
+by what they start from; or one fact for all that differ in equal constants only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-from evermat.algebra import Views
-from evermat.algebra.compile import compile_rules
-from evermat.columns import empty_table
+import pyarrow as pa
+
+from evermat.algebra import Aggregate, Column, Pattern, Region, Views
+from evermat.algebra.compile import compile_aggregate, query_of
+from evermat.columns import as_terms, empty_table, joined_tables, term_table
+from evermat.engines import make_engine
+from evermat.errors import EvermatError
+from evermat.explain.explanation import Explanation
+from evermat.kb.equality import with_equality
+from evermat.kb.explanations import explain, explain_rewritten
+from evermat.kb.materialisation import Materialisation
+from evermat.kb.requests import RequestError
+from evermat.lang.aggregates import is_aggregate_rule, unnamed_targets
 from evermat.lang.checks import require_valid
+from evermat.lang.equality import (
+    CONSTANT,
+    answers_with_names,
+    constants_of,
+    refuse_aggregates,
+    replace_constants,
+    rule_constants,
+    without_equality_in,
+)
+from evermat.lang.equality_builtins import NAME, OTHER, reads_other_names
 from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_query
+from evermat.lang.strata import stratify
 from evermat.lang.syntax import (
     ANONYMOUS,
+    SAME_AS,
+    TRIPLE,
+    Aggregation,
     Atom,
     Condition,
     Declaration,
@@ -28,81 +67,98 @@ from evermat.lang.syntax import (
     atom_variables,
     expression_variables,
 )
-from evermat.results.distant_rows import has_distant_answers
+from evermat.maintenance.counting import Kept
+from evermat.maintenance.equality.program import all_names, explicit_among, values_among
+from evermat.maintenance.proof import rows_in
+from evermat.results.change import distant_relation, read_relation, split
+from evermat.results.result import Result
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
-
-    from evermat.algebra import Engine, Facts, Pattern, Query
-    from evermat.lang.catalogue import Catalogue
+    from evermat.algebra import Engine, Facts, Query
+    from evermat.algebra.engine import DistantRows
+    from evermat.kb.equality import EqualityMaterialisation
+    from evermat.lang.catalogue import Catalogue, Predicate
     from evermat.lang.syntax import BodyElement
-    from evermat.results.distant_rows import DistantRows
+    from evermat.maintenance.counting import CountersSetting
+    from evermat.maintenance.proof import Fact
+    from evermat.results.change import Sort
     from evermat.values import Constant
+
 
 ANSWER = "~answer"
 """The predicate of answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    """A question, ready to be asked.
+class PreparedQuery:
+    """A query, ready to be asked.
 
     Attributes:
         columns: the variables, in the order in which they are first mentioned.
-        query: what finds the answers. Without variables it yields one row, `true`.
-            None if a condition, such as `1 > 2`, rules out every answer.
-        body: the question as it was asked.
-        auxiliaries: what must be worked out first: the facts below a `not` that
-            mentions variables of its own.
+        queries: what finds the answers. Without variables each yields one row, `true`.
+            None if a condition, such as `1 > 2`, rules out every answer; several only
+            where groups of aggregates may be empty.
+        body: the query as it was asked.
+        auxiliaries: what must be worked out first, in order: the facts below a `not`
+            that mentions variables of its own, and aggregates with their members.
     """
 
     columns: tuple[str, ...]
-    query: Query | None
-    auxiliaries: tuple[Query, ...]
+    queries: tuple[Query, ...]
+    auxiliaries: tuple[Query | Aggregate, ...]
     body: tuple[BodyElement, ...] = ()
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
         """All patterns that facts are compared with."""
-        queries = self.auxiliaries
-        if self.query is not None:
-            queries = (self.query, *queries)
-        return tuple(
-            pattern
-            for query in queries
-            for pattern in (*query.positive, *query.negative)
+        found: list[Pattern] = []
+        for step in (*self.queries, *self.auxiliaries):
+            if isinstance(step, Aggregate):
+                columns = tuple(map(Column, range(step.arity)))
+                found.append(Pattern(step.members, columns))
+            else:
+                found += [*step.positive, *step.negative]
+        return tuple(found)
+
+
+def require_text(given: object, what: str) -> None:
+    """Refuse what is no string, where a string is needed."""
+    if not isinstance(given, str):
+        raise RequestError(
+            f"{what} must be a string, not `{type(given).__name__}`: {given!r}",
+            help="write it in the language, between quotes",
         )
 
 
-def read_question(
+def prepare_query_text(
     text: str,
     *,
     catalogue: Catalogue,
     prefixes: Mapping[str, str],
     parameters: Mapping[str, Constant] | None = None,
-) -> Question:
-    """Parse and check a question; `parameters` are the values of `$name` in it.
+) -> PreparedQuery:
+    """Parse and check a query; `parameters` are the values of `$name` in it.
 
     Raises:
-        ParseError: the text is no question.
+        ParseError: the text is no query.
         UnknownPredicateError: it asks for a predicate that does not exist.
         ArityClashError: an atom has too few or too many arguments.
         ProgramError: a variable is not bound, or a built-in is misused.
     """
-    return question_of(
+    return prepare_query(
         parse_query(text, prefixes=prefixes, parameters=parameters),
         text=text,
         catalogue=catalogue,
     )
 
 
-def question_of(
+def prepare_query(
     body: tuple[BodyElement, ...], *, text: str, catalogue: Catalogue
-) -> Question:
-    """Check a question; `text` is what it is called in messages."""
+) -> PreparedQuery:
+    """Check a query; `text` is what it is called in messages."""
     for atom in body_atoms(body):
         span = atom.predicate_span or atom.span
         known = catalogue.require(atom.predicate, span=span)
@@ -113,13 +169,25 @@ def question_of(
     require_valid(Program(rules=(Rule((yes,), body),), declarations=declared))
     columns = tuple(dict.fromkeys(_open_variables(body)))
     head = Atom(ANSWER, tuple(Variable(name) for name in columns)) if columns else yes
-    queries = [query_of(rule) for rule in normalise((Rule((head,), body),))]
-    answers = [each for each in queries if each.head.relation == ANSWER]
+    rules = normalise((Rule((head,), body),))
+    answers = [rule for rule in rules if rule.head.predicate == ANSWER]
     if not answers:
-        return Question(columns, None, (), body)
-    (query,) = answers
-    others = tuple(each for each in queries if each is not query)
-    return Question(columns, replace(query, label=text.strip()), others, body)
+        return PreparedQuery(columns, (), (), body)
+    queries = tuple(query_of(rule, text.strip()) for rule in answers)
+    others = [rule for rule in rules if rule not in answers]
+    auxiliaries = tuple(_in_order(others)) if others else ()
+    return PreparedQuery(columns, queries, auxiliaries, body)
+
+
+def _in_order(rules: Sequence[Rule]) -> Iterator[Query | Aggregate]:
+    """What auxiliary rules ask for, each after those that it needs."""
+    if not any(map(is_aggregate_rule, rules)):
+        yield from map(query_of, rules)  # no negated atom needs another
+        return
+    for stratum in stratify(rules).strata:
+        for rule in stratum.aggregate_rules:
+            yield compile_aggregate(rule).aggregate
+        yield from map(query_of, stratum.rules)
 
 
 def _declaration(catalogue: Catalogue, atom: Atom) -> Declaration:
@@ -127,34 +195,41 @@ def _declaration(catalogue: Catalogue, atom: Atom) -> Declaration:
     return Declaration(known.name, known.arity, known.types)
 
 
-def query_of(rule: Rule) -> Query:
-    """The query of a normal rule."""
-    (query,) = compile_rules((rule,), lambda _rule, _atom: False).full.queries
-    return query
-
-
-def ask(engine: Engine, question: Question, facts: Facts) -> pa.Table | DistantRows:
+def ask(
+    engine: Engine, question: PreparedQuery, facts: Facts
+) -> pa.Table | DistantRows:
     """The distinct answers, as term columns; without columns, one empty row or none.
 
     Args:
-        engine: where the facts are. If the question has auxiliaries, a transaction
+        engine: where the facts are. If the query has auxiliaries, a transaction
             must be under way, which is to be rolled back.
-        question: the question.
+        question: the query.
         facts: what it is about.
     """
-    if question.query is None:
+    if not question.queries:
         return empty_table(len(question.columns))
-    negative = facts
-    for query in question.auxiliaries:
-        relation = query.head.relation
-        engine.declare(relation, len(query.head.operands))
-        rows = engine.answer(query, Views(positive=facts, negative=facts))
-        negative = negative | engine.intern(relation, rows)
-    views = Views(positive=facts, negative=negative)
-    if question.columns and has_distant_answers(engine):
-        return engine.answer_distant(question.query, views)
-    table = engine.answer(question.query, views)
-    return table if question.columns else table.select([])
+    found = engine.no_facts()
+    for step in question.auxiliaries:
+        known = facts | found
+        if isinstance(step, Aggregate):
+            engine.declare(step.values, step.result_arity)
+            results = engine.aggregate(step, known)
+        else:
+            relation = step.head.relation
+            engine.declare(relation, len(step.head.operands))
+            rows = engine.answer(step, Views(positive=known, negative=known))
+            results = engine.intern(relation, rows)
+        # Settled here, because an engine sees through a few sets only at a time.
+        found = engine.settle(found | results)
+    known = facts | found if question.auxiliaries else facts
+    views = Views(positive=known, negative=known)
+    if question.columns and len(question.queries) == 1:
+        return engine.answer_distant(question.queries[0], views)
+    first, *others = question.queries
+    table = engine.answer(first, views)
+    if others:
+        table = joined_tables([table, *(engine.answer(q, views) for q in others)])
+    return table if question.columns else table.slice(0, 1).select([])
 
 
 def body_atoms(body: Iterable[BodyElement]) -> Iterator[Atom]:
@@ -165,16 +240,454 @@ def body_atoms(body: Iterable[BodyElement]) -> Iterator[Atom]:
                 yield element
             case Negation(atom=atom):
                 yield atom
+            case Aggregation():
+                yield from element.atoms()
+            case _:
+                pass
 
 
 def _open_variables(body: tuple[BodyElement, ...]) -> Iterator[str]:
     """The variables outside of negations: those that an answer gives values to."""
+    unnamed = {ANONYMOUS}
+    if any(isinstance(element, Aggregation) for element in body):
+        unnamed |= unnamed_targets(body)
     for element in body:
         match element:
             case Atom():
                 found = atom_variables(element)
             case Condition(expression=expression):
                 found = expression_variables(expression)
+            case Aggregation(target=target):
+                found = iter((target,))
             case _:
                 continue
-        yield from (each.name for each in found if each.name != ANONYMOUS)
+        yield from (each.name for each in found if each.name not in unnamed)
+
+
+# --------------------------------------------------------------------- equality queries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Answers in terms of representatives.
+
+    Attributes:
+        rows: term columns.
+        names: the columns of names as they are; the others are of representatives.
+    """
+
+    rows: pa.Table
+    names: frozenset[int] = frozenset()
+
+
+def ask_representatives(
+    materialisation: EqualityMaterialisation,
+    columns: Sequence[str],
+    body: tuple[BodyElement, ...],
+    *,
+    raw: bool,
+) -> Answers:
+    """The answers to a query.
+
+    Args:
+        materialisation: the facts.
+        columns: the variables that are asked for.
+        body: the query.
+        raw: have representatives in all columns.
+    """
+    variables = tuple(Variable(name) for name in columns)
+    terms = variables or (Term(boolean_constant(value=True)),)
+    refuse_aggregates((Rule((Atom(ANSWER, terms),), body),))
+    normal = normalise((Rule((Atom(ANSWER, terms),), body),))
+    representatives = materialisation.representatives
+    names: frozenset[int] = frozenset()
+    if representatives.is_identity():
+        rules = without_equality_in(normal)
+    else:
+        values = values_among(materialisation.engine.relations())
+        rules, names = answers_with_names(normal, ANSWER, values, raw=raw)
+    replaced = representatives.replaced(rule_constants(rules))
+    rules = tuple(replace_constants(rule, replaced) for rule in rules)
+    table = _ask(materialisation, rules, len(terms))
+    return Answers(table, names) if columns else Answers(table.select([]))
+
+
+def _ask(
+    materialisation: EqualityMaterialisation, rules: tuple[Rule, ...], arity: int
+) -> pa.Table:
+    engine = materialisation.engine
+    needs_constants = any(
+        atom.predicate == CONSTANT
+        for rule in rules
+        for atom in (*rule.positive_atoms(), *rule.negated_atoms())
+    )
+    engine.begin()
+    try:
+        everything: Facts = engine.materialised
+        if needs_constants:
+            everything = everything | _constants(materialisation)
+        if any(map(reads_other_names, rules)) and NAME not in engine.relations():
+            names = all_names(engine, materialisation.representatives)
+            everything = everything | names
+        known = everything
+        # Settled here, because an engine sees through a few sets only at a time.
+        others = engine.no_facts()
+        answers: Facts = engine.no_facts()
+        for rule in sorted(rules, key=_turn):
+            query = query_of(rule)
+            rows = engine.answer(query, Views(known, known))
+            facts = engine.intern(rule.head.predicate, rows)
+            if rule.head.predicate == ANSWER:
+                answers = answers | facts
+            else:
+                others = engine.settle(others | facts)
+                known = everything | others
+        snapshot = engine.snapshot(engine.settle(answers))
+        if not snapshot.relations():
+            return empty_table(arity)
+        return snapshot.read(ANSWER)
+    finally:
+        engine.rollback()
+
+
+def _turn(rule: Rule) -> int:
+    """When a rule is applied: all others may refer to `~other`, and none to answers."""
+    return {OTHER: 0, ANSWER: 2}.get(rule.head.predicate, 1)
+
+
+def _constants(materialisation: EqualityMaterialisation) -> Facts:
+    """Every constant that occurs in a fact, or that is equal to another one."""
+    engine = materialisation.engine
+    cliques = materialisation.representatives.cliques()
+    facts: Facts = engine.intern(CONSTANT, cliques.select([1]))
+    everything = engine.materialised
+    for rule in constants_of(engine.relations()):
+        rows = engine.answer(query_of(rule), Views(everything, everything))
+        facts = engine.settle(facts | engine.intern(CONSTANT, rows))
+    return facts
+
+
+def explicit_table(engine: Engine, predicate: str, arity: int) -> pa.Table:
+    """The facts of a predicate that were given, as they were given."""
+    region = Region(frozenset({predicate}))
+    snapshot = engine.snapshot(engine.explicit.within(region))
+    if not snapshot.relations().get(predicate):
+        return empty_table(arity)
+    engine.begin()
+    try:
+        found = explicit_among(engine, engine.find(predicate, snapshot.read(predicate)))
+        explicit = engine.snapshot(found)
+    finally:
+        engine.rollback()
+    if not explicit.relations().get(predicate):
+        return empty_table(arity)
+    return explicit.read(predicate)
+
+
+# ------------------------------------------------------------------------------ reading
+
+
+class NoCountersError(EvermatError, RuntimeError):
+    """Counters were asked for that are not kept."""
+
+    code: ClassVar[str] = "EM556"
+
+
+class NoExplanationError(EvermatError, NotImplementedError):
+    """An explanation that cannot be given."""
+
+    code: ClassVar[str] = "EM562"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRequest:
+    """A fact that is to be explained, and how.
+
+    Attributes:
+        fact: the fact.
+        own: the rules that were written.
+        prefixes: for showing IRIs.
+        derivations: how many rule instances that derive the fact are shown.
+        limit: how many rule instances may be looked at.
+    """
+
+    fact: Fact
+    own: Sequence[Rule]
+    prefixes: Mapping[str, str]
+    derivations: int = 0
+    limit: int | None = None
+
+
+class Reader(ABC):
+    """Reads what holds.
+
+    Attributes:
+        catalogue: the predicates that can be asked for.
+    """
+
+    catalogue: Catalogue
+
+    @abstractmethod
+    def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
+        """The answers to a query; `raw`: about representatives."""
+
+    def match(
+        self, atoms: tuple[Atom, ...], names: Sequence[str], *, explicit: bool = False
+    ) -> pa.Table:
+        """The distinct values of variables for which all atoms hold, as term columns.
+
+        Atoms of unknown predicates do not hold. Without variables there is one empty
+        row for yes, and none for no. `explicit`: only explicit facts count, and equal
+        constants are not the same.
+        """
+        if any(atom.predicate not in self.catalogue for atom in atoms):
+            return empty_table(len(names))
+        question = prepare_query(atoms, text="a pattern", catalogue=self.catalogue)
+        ask_it = self.explicit_answer if explicit else self.answer
+        return ask_it(question).to_terms().select(list(names))
+
+    def explicit_answer(self, question: PreparedQuery) -> Result:
+        """The answers to a query without auxiliaries about explicit facts."""
+        engine = make_engine("embedded")
+        for name in {atom.predicate for atom in body_atoms(question.body)}:
+            known = self.catalogue.require(name)
+            engine.declare(name, known.arity)
+            engine.load([(name, self.facts(known, "explicit").to_terms())])
+        return Result(ask(engine, question, engine.materialised), question.columns)
+
+    @abstractmethod
+    def facts(self, known: Predicate, sort: Sort) -> Result:
+        """The facts of a predicate."""
+
+    @abstractmethod
+    def count(self, known: Predicate) -> int:
+        """How many facts a predicate has."""
+
+    @abstractmethod
+    def contains(self, known: Predicate, row: pa.Table) -> bool:
+        """Whether a fact holds."""
+
+    @abstractmethod
+    def counters(self, known: Predicate) -> Result:
+        """The facts of a predicate with the number of their derivations."""
+
+    @abstractmethod
+    def representatives(self) -> pa.Table:
+        """The constants that are equal to others, each with what stands for it."""
+
+    @abstractmethod
+    def explain(self, asked: ExplainRequest) -> Explanation:
+        """Why a fact holds."""
+
+    @abstractmethod
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """The sizes of predicates, as `Stats` has them."""
+
+
+class PlainReader(Reader):
+    """Reads facts that are stored as they are, or in lazy closures."""
+
+    def __init__(
+        self,
+        kept: Materialisation,
+        catalogue: Catalogue,
+        counters: CountersSetting,
+    ) -> None:
+        self._kept = kept
+        self.catalogue = catalogue
+        self._counters = counters
+
+    def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
+        """The answers to a query; everything represents itself."""
+        del raw
+        kept, is_scratching = self._kept, bool(question.auxiliaries)
+        patterns = question.patterns
+        with kept.reading.facts(patterns, is_scratching=is_scratching) as facts:
+            table = ask(kept.engine, question, facts)
+        return Result(table, question.columns)
+
+    def explicit_answer(self, question: PreparedQuery) -> Result:
+        """The answers to a query without auxiliaries about explicit facts."""
+        engine = self._kept.engine
+        return Result(ask(engine, question, engine.explicit), question.columns)
+
+    def facts(self, known: Predicate, sort: Sort) -> Result:
+        """The facts of a predicate."""
+        name, engine = known.name, self._kept.engine
+        chosen: dict[str, Facts] = {
+            "all": engine.materialised,
+            "explicit": engine.explicit,
+            "derived": engine.materialised - engine.explicit,
+        }
+        region = Region(frozenset({name}))
+        snapshot = engine.snapshot(chosen[sort].within(region))
+        rest = [] if sort == "explicit" else list(self._kept.reading.rest(name))
+        distant = None if rest else distant_relation(snapshot, name)
+        if distant is not None:
+            return Result(distant, known.columns, predicate=name)
+        table = read_relation(snapshot, name, known.arity)
+        parts = [read_relation(each, name, known.arity) for each in rest]
+        return Result(joined_tables([table, *parts]), known.columns, predicate=name)
+
+    def count(self, known: Predicate) -> int:
+        """How many facts a predicate has."""
+        return self._kept.reading.size(known.name)
+
+    def contains(self, known: Predicate, row: pa.Table) -> bool:
+        """Whether a fact holds."""
+        return self._kept.reading.contains(known.name, row)
+
+    def counters(self, known: Predicate) -> Result:
+        """The facts of a predicate with the number of their derivations."""
+        counters = Kept.of(self._counters)
+        if counters is Kept.NONE:
+            raise NoCountersError(
+                "this knowledge base keeps no counters",
+                help="make it with `counters=True`, which is the default",
+            )
+        names = ("c_nr", "c_r") if counters is Kept.BOTH else ("c_nr",)
+        columns = (*known.columns, *names)
+        if not self.count(known):
+            # Engines do not know a predicate of which there was never a fact.
+            return Result(empty_table(len(columns)), columns)
+        table = self._kept.reading.counts(known.name)
+        terms = [as_terms(column) for column in table.columns[: len(columns)]]
+        return Result(pa.table(terms, names=list(columns)), columns)
+
+    def representatives(self) -> pa.Table:
+        """Nothing: everything represents itself."""
+        return empty_table(2)
+
+    def explain(self, asked: ExplainRequest) -> Explanation:
+        """Why a fact holds."""
+        return explain(
+            self._kept,
+            asked.fact,
+            own=asked.own,
+            prefixes=asked.prefixes,
+            derivations=asked.derivations,
+            limit=asked.limit,
+        )
+
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """The sizes of predicates; lazy closures count in full."""
+        kept = self._kept
+        sizes = _stored_sizes(kept, self.catalogue)
+        for name in kept.reading.lazy.intersection(sizes):
+            sizes[name]["facts"] = kept.reading.size(name)
+        return sizes
+
+
+class RewrittenReader(Reader):
+    """Reads facts about representatives, multiplied out."""
+
+    def __init__(self, kept: EqualityMaterialisation, catalogue: Catalogue) -> None:
+        self._kept = kept
+        self._stored = catalogue
+        self.catalogue = with_equality(catalogue)
+
+    def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
+        """The answers to a query; `raw`: about representatives."""
+        found = ask_representatives(
+            self._kept, question.columns, question.body, raw=raw
+        )
+        if raw:
+            return Result(found.rows, question.columns)
+        return Result(
+            found.rows,
+            question.columns,
+            self._kept.representatives,
+            names=found.names,
+        )
+
+    def facts(self, known: Predicate, sort: Sort) -> Result:
+        """The facts of a predicate."""
+        if sort == "all":
+            return self._everything(known)
+        explicit = explicit_table(self._kept.engine, known.name, known.arity)
+        if sort == "explicit":
+            return Result(explicit, known.columns, predicate=known.name)
+        everything = self._everything(known).to_terms()
+        rows = split(everything, explicit, sort)
+        return Result(rows, known.columns, predicate=known.name)
+
+    def _everything(self, known: Predicate) -> Result:
+        names = tuple(Variable(f"x{at}") for at in range(known.arity))
+        return self.answer(self._question(known, names)).facts_of(
+            known.name, known.columns
+        )
+
+    def _question(
+        self, known: Predicate, arguments: tuple[Variable | Term, ...]
+    ) -> PreparedQuery:
+        atom = Atom(known.name, arguments)
+        return prepare_query((atom,), text=known.name, catalogue=self.catalogue)
+
+    def count(self, known: Predicate) -> int:
+        """How many facts a predicate has."""
+        if known.name in {SAME_AS, TRIPLE}:
+            return len(self._everything(known))
+        kept = self._kept
+        return kept.engine.expanded_count(known.name, kept.representatives)
+
+    def contains(self, known: Predicate, row: pa.Table) -> bool:
+        """Whether a fact holds."""
+        (values,) = rows_in(term_table(row), 1)
+        return self._holds(known, values)
+
+    def _holds(self, known: Predicate, row: Sequence[Constant]) -> bool:
+        question = self._question(known, tuple(map(Term, row)))
+        return len(self.answer(question, raw=True)) > 0
+
+    def counters(self, known: Predicate) -> Result:
+        """Not kept."""
+        del known
+        raise NoCountersError(
+            "no counters are kept where equality is rewritten",
+            help='use `equality="axioms"`, or `equality="off"`',
+        )
+
+    def representatives(self) -> pa.Table:
+        """The constants that are equal to others, each with what stands for it."""
+        return self._kept.representatives.cliques()
+
+    def explain(self, asked: ExplainRequest) -> Explanation:
+        """Why a fact holds, from facts as they were inserted."""
+        if asked.derivations:
+            raise NoExplanationError(
+                "derivations are not listed where equality is rewritten",
+                help='leave `derivations` out, or use `equality="axioms"`',
+            )
+        known = self.catalogue.require(asked.fact.relation)
+        if not self._holds(known, asked.fact.row):
+            return Explanation(asked.fact, holds=False, prefixes=asked.prefixes)
+        return explain_rewritten(
+            self._kept,
+            asked.fact,
+            own=asked.own,
+            prefixes=asked.prefixes,
+            limit=asked.limit,
+        )
+
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """The sizes of predicates, in terms of representatives."""
+        return _stored_sizes(self._kept, self._stored)
+
+
+def reader_of(
+    kept: Materialisation | EqualityMaterialisation,
+    catalogue: Catalogue,
+    counters: CountersSetting,
+) -> Reader:
+    """The reader of what is kept."""
+    if isinstance(kept, Materialisation):
+        return PlainReader(kept, catalogue, counters)
+    return RewrittenReader(kept, catalogue)
+
+
+def _stored_sizes(
+    kept: Materialisation | EqualityMaterialisation, catalogue: Catalogue
+) -> dict[str, dict[str, int]]:
+    statistics = kept.engine.statistics()
+    nothing = {"facts": 0, "explicit": 0}
+    return {each.name: dict(statistics.get(each.name, nothing)) for each in catalogue}

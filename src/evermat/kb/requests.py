@@ -11,11 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
-from evermat.kb.fact_tables import fact_tables
-from evermat.kb.rule_inputs import read_rules
-from evermat.lang.catalogue import GivenNames
+from evermat.kb.inputs import fact_tables, read_rules
+from evermat.lang.catalogue import ColumnNames
 from evermat.lang.checks import require_valid
-from evermat.lang.syntax import Atom, Declaration, Negation, Program
+from evermat.lang.syntax import (
+    Aggregation,
+    Atom,
+    Declaration,
+    Negation,
+    Program,
+    is_contradiction,
+)
 from evermat.runtime.garbage import collection_paused
 
 if TYPE_CHECKING:
@@ -23,9 +29,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra.abilities import StagedRows
-    from evermat.kb.fact_tables import Stage
-    from evermat.kb.rule_inputs import RuleInput
+    from evermat.algebra.engine import StagedRows
+    from evermat.kb.inputs import RuleInput, Stage
     from evermat.lang.catalogue import Catalogue
     from evermat.lang.syntax import Rule
 
@@ -34,15 +39,6 @@ class RequestError(EvermatError, TypeError):
     """A call with something that it cannot do anything with."""
 
     code: ClassVar[str] = "EM557"
-
-
-def require_text(given: object, what: str) -> None:
-    """Refuse what is no text, where a text is asked for."""
-    if not isinstance(given, str):
-        raise RequestError(
-            f"{what} is a text, not `{type(given).__name__}`: {given!r}",
-            help="write it in the language, between quotes",
-        )
 
 
 @dataclass(slots=True)
@@ -142,11 +138,14 @@ def _checked(
     stage: Stage | None,
     rules: Callable[[], Iterable[Rule]],
 ) -> CheckedRequest:
-    together = _with_replacements(request, catalogue)
+    together = request.insert
+    if request.replace:
+        together = _with_replacements(request, catalogue)
     coming = _side(together, request.add_rules, prefixes)
     going = _side(request.delete, request.remove_rules, prefixes)
     for name in {*coming.data, *(atom.predicate for atom in coming.atoms)}:
-        catalogue.check_name(name)
+        if not is_contradiction(name):
+            catalogue.check_name(name)
     for name in going.data:
         catalogue.require(name)
     for fact in going.facts:
@@ -156,7 +155,7 @@ def _checked(
             catalogue.check(atom.predicate, atom.arity, span=atom.span)
     _require_valid(coming, catalogue)
     later = catalogue.extended(_mentioned(coming))
-    names = GivenNames(catalogue.given_names, lambda: (*rules(), *coming.rules))
+    names = ColumnNames(catalogue.column_names, lambda: (*rules(), *coming.rules))
     insert = fact_tables(coming.data, coming.facts, later, stage, names)
     later = later.extended(
         Declaration(name, table.num_columns)
@@ -168,7 +167,7 @@ def _checked(
         delete=fact_tables(going.data, going.facts, later, stage, names),
         add_rules=coming.rules,
         remove_rules=going.rules,
-        catalogue=later.with_given_names(names.first),
+        catalogue=later.with_column_names(names.first),
         prefixes={**prefixes, **dict(coming.program.prefixes)},
         replace=frozenset(request.replace),
     )
@@ -178,13 +177,11 @@ def _with_replacements(
     request: Request, catalogue: Catalogue
 ) -> dict[str, list[object]]:
     """Data to insert, and data that replaces what there is."""
-    if not request.replace:
-        return request.insert
     for name in request.replace:
         if name in request.insert or name in request.delete:
             raise RequestError(
                 f"`{name}` is to be replaced, and changed in another way as well",
-                law="a replacement says all that is explicit afterwards",
+                reason="a replacement says all that is explicit afterwards",
                 help="put all rows into the replacement, or make two updates",
             )
         if _is_empty(request.replace[name]):
@@ -236,6 +233,8 @@ def _atoms(program: Program) -> Iterator[Atom]:
                 yield element
             elif isinstance(element, Negation):
                 yield element.atom
+            elif isinstance(element, Aggregation):
+                yield from element.atoms()
 
 
 def _require_valid(side: _Side, catalogue: Catalogue) -> None:
@@ -256,4 +255,5 @@ def _require_valid(side: _Side, catalogue: Catalogue) -> None:
 def _mentioned(side: _Side) -> Iterator[Declaration]:
     yield from side.program.declarations
     for atom in side.atoms:
-        yield Declaration(atom.predicate, atom.arity, span=atom.span)
+        if not is_contradiction(atom.predicate):
+            yield Declaration(atom.predicate, atom.arity, span=atom.span)

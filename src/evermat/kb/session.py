@@ -1,4 +1,12 @@
-"""What a knowledge base keeps, and how requests change it.
+"""Sessions: the rules and facts of a knowledge base, and how requests change them.
+
+Subscribers are called after each commit.
+
+Notifications are delivered in the order of the updates, one after the other, also where
+a callback makes an update itself. A callback that fails is logged and undoes nothing:
+the update has happened.
+
+What a knowledge base keeps, and how requests change it.
 
 A request is checked (`evermat.kb.requests`), carried out by a materialisation
 (`evermat.maintenance`), and written to the state, where there is one
@@ -7,68 +15,205 @@ A request is checked (`evermat.kb.requests`), carried out by a materialisation
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import asyncio
+import logging
+from collections import deque
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from evermat.algebra.abilities import can_stage, with_room
+from evermat.algebra.equality import UnequalValuesError
 from evermat.columns import term_table
-from evermat.kb.contradiction_proofs import contradictions_proved
-from evermat.kb.equality_materialisation import EqualityMaterialisation
-from evermat.kb.equality_modes import (
+from evermat.engines import make_engine
+from evermat.kb.contradictions import (
+    MOST_GIVEN,
+    ContradictionError,
+    Contradictions,
+    Refused,
+    contradiction_sizes,
+    has_contradictions,
+    refusing,
+    warn_of,
+)
+from evermat.kb.equality import (
+    EqualityMaterialisation,
     asks_for_equality,
     missing_axioms,
-    require_rewriting,
     require_usual_arities,
     with_equality,
 )
+from evermat.kb.explanations import with_proof
+from evermat.kb.inputs import listed
 from evermat.kb.materialisation import Materialisation
-from evermat.kb.reading import reader_of
+from evermat.kb.queries import reader_of
 from evermat.kb.requests import Request, RequestError, check_request
-from evermat.kb.rule_inputs import listed
 from evermat.lang.catalogue import Catalogue
-from evermat.lang.normalise import rule_key
+from evermat.lang.syntax import Program, rule_key
 from evermat.maintenance.algorithms import REMATERIALISE
-from evermat.maintenance.rule_book import single_heads
-from evermat.results.change import Change
-from evermat.results.equality_changes import expanded_outcome
+from evermat.maintenance.rules import single_heads
+from evermat.results.change import Change, expanded_outcome
 from evermat.runtime.interrupts import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
+    from types import TracebackType
 
     from evermat.algebra import Engine
     from evermat.algebra.compile import StratumPlan
-    from evermat.kb.equality_modes import Equality
+    from evermat.kb.contradictions import Policy
+    from evermat.kb.equality import Equality
+    from evermat.kb.inputs import RuleInput
     from evermat.kb.persistence import Persistence
-    from evermat.kb.reading import Reader
+    from evermat.kb.queries import Reader
     from evermat.kb.requests import CheckedRequest
-    from evermat.kb.rule_inputs import RuleInput
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.counting import CountersSetting
     from evermat.maintenance.limits import Budget, Progress
     from evermat.maintenance.modules import Module
-    from evermat.maintenance.rule_book import RuleBook
-    from evermat.maintenance.updates import Outcome
+    from evermat.maintenance.update import Outcome
+
+    Callback = Callable[[Change], object]
+
+
+_LOG = logging.getLogger("evermat")
+
+
+class Subscriptions:
+    """The subscriptions to one knowledge base."""
+
+    def __init__(self) -> None:
+        self._all: list[Subscription] = []
+        self._waiting: deque[Change] = deque()
+        self._is_delivering = False
+
+    def add(self, predicate: str | None, callback: Callback | None) -> Subscription:
+        """Subscribe to changes of a predicate, or to all changes."""
+        subscription = Subscription(self, predicate, callback)
+        self._all.append(subscription)
+        return subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        """Notify a subscription no longer."""
+        if subscription in self._all:
+            self._all.remove(subscription)
+
+    def notify(self, change: Change) -> None:
+        """Deliver a change to all who subscribed to one of its predicates."""
+        if not self._all:
+            return
+        self._waiting.append(change)
+        if self._is_delivering:
+            return  # by a callback: its caller delivers what waits
+        self._is_delivering = True
+        try:
+            while self._waiting:
+                waiting = self._waiting.popleft()
+                for subscription in tuple(self._all):
+                    subscription.deliver(waiting)
+        finally:
+            self._is_delivering = False
+
+
+class Subscription:
+    """Changes of a predicate, delivered to a callback or to `async for`.
+
+    Leaving its `with` block, or `cancel()`, ends it.
+
+    Attributes:
+        predicate: the predicate; None stands for all of them.
+    """
+
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        predicate: str | None,
+        callback: Callback | None,
+    ) -> None:
+        self.predicate = predicate
+        self._subscriptions = subscriptions
+        self._callback = callback
+        self._waiting: deque[Change] = deque()
+        self._awaited: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """End the subscription; changes that were not read yet can still be read."""
+        self._is_cancelled = True
+        self._subscriptions.remove(self)
+        self._wake_up()
+
+    def deliver(self, change: Change) -> None:
+        """Pass a change on, if it concerns the predicate."""
+        if self.predicate is None:
+            if change.is_empty():
+                return
+        elif self.predicate not in change.sizes:
+            return
+        if self._callback is None:
+            self._waiting.append(change)
+            self._wake_up()
+            return
+        try:
+            self._callback(change)
+        except Exception:  # noqa: BLE001  of users, and the update has happened
+            _LOG.exception("a subscriber to `%s` failed", self.predicate or "all")
+
+    def _wake_up(self) -> None:
+        if self._awaited is not None:
+            loop, event = self._awaited
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        event = asyncio.Event()
+        self._awaited = (asyncio.get_running_loop(), event)
+        try:
+            while not self._waiting:
+                if self._is_cancelled:
+                    raise StopAsyncIteration
+                event.clear()
+                if not self._waiting and not self._is_cancelled:
+                    await event.wait()
+            return self._waiting.popleft()
+        finally:
+            self._awaited = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cancel()
+
+
+# ------------------------------------------------------------------------------ session
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class Settings:
     """How facts are kept; see `KnowledgeBase` for what each entry means."""
 
     algorithm: str
     equality: Equality
-    counters: bool
+    counters: CountersSetting
     modules: bool
     budget: Budget | None
     progress: Progress | None
+    contradictions: Policy = "report"
 
 
-class Keeper:
-    """Rules, the facts they were given, and what follows, changed by requests.
+class Session:
+    """Rules, explicit facts, and what follows from them, changed by requests.
 
     Attributes:
         catalogue: the predicates, with what is known of their columns.
@@ -79,15 +224,16 @@ class Keeper:
     def __init__(
         self,
         engine: Engine,
-        manner: Manner,
+        manner: Settings,
         persistence: Persistence | None,
         rules: RuleInput | Iterable[RuleInput] | None,
     ) -> None:
         self.persistence = persistence
-        self._manner = manner
+        self._settings = manner
         self._materialisation = _materialisation(engine, manner, persistence)
         self._materialisation.require_algorithm(manner.algorithm)
         self._is_empty = True
+        self._has_contradictions = False
         is_known = manner.equality == "axioms"
         self.catalogue = with_equality(Catalogue()) if is_known else Catalogue()
         self.prefixes: Mapping[str, str] = {}
@@ -108,24 +254,29 @@ class Keeper:
         return self._materialisation.engine
 
     @property
-    def settings(self) -> Manner:
+    def settings(self) -> Settings:
         """How facts are kept."""
-        return self._manner
+        return self._settings
 
     @property
     def reader(self) -> Reader:
         """What reads the facts."""
         kept, catalogue = self._materialisation, self.catalogue
-        return reader_of(kept, catalogue, counters=self._manner.counters)
+        return reader_of(kept, catalogue, self._settings.counters)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules as they were given, one for each head."""
-        rules = self._materialisation.given_rules
-        if self._manner.equality != "axioms":
+        """The rules as they were written, one for each head."""
+        rules = self._materialisation.written_rules
+        if self._settings.equality != "axioms":
             return rules
         added = {rule_key(rule) for rule in missing_axioms(self.catalogue, ())}
         return tuple(rule for rule in rules if rule_key(rule) not in added)
+
+    @property
+    def materialisation(self) -> Materialisation | EqualityMaterialisation:
+        """What carries requests out."""
+        return self._materialisation
 
     @property
     def strata(self) -> tuple[StratumPlan, ...]:
@@ -151,36 +302,92 @@ class Keeper:
         with allowed():
             checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        with (
-            self._announced(kept, checked.catalogue, checked.prefixes, batch),
-            _contradictions_proved(kept, checked),
-        ):
-            update = self._bound(kept.update, checked, algorithm)
-            outcome = with_room(kept.engine, update)
+        policy = self._settings.contradictions
+        try:
+            with (
+                self._announced(kept, checked.catalogue, checked.prefixes, batch),
+                refusing(kept) if policy == "refuse" else nullcontext(),
+            ):
+                update = self._bound(kept.update, checked, algorithm)
+                outcome = kept.engine.with_room(update)
+        except UnequalValuesError as error:
+            raise _with_proof(error, kept, checked) from None
+        except Refused as refused:
+            raise self._refusal(refused, checked) from None
         self._materialisation = kept
         self.catalogue = checked.catalogue
         self.prefixes = checked.prefixes
         self._is_empty = self._is_empty and not outcome.summary.inserted
         self.engine.is_torn = False
-        return _told(outcome, self.catalogue)
+        if checked.add_rules:
+            self._has_contradictions = has_contradictions(kept)
+        if not self._has_contradictions:
+            return _change_of(outcome, self.catalogue)
+        return self._change_with_contradictions(outcome)
+
+    @property
+    def contradictions(self) -> Contradictions:
+        """What rules with the head `false` derive."""
+        return Contradictions(self._materialisation, self.rules, self.prefixes)
+
+    def _change_with_contradictions(self, outcome: Outcome) -> Change:
+        """An outcome, with a warning of the contradictions that it brought."""
+        sizes = contradiction_sizes(outcome)
+        if sizes[0] and self._settings.contradictions == "report":
+            warn_of(self.contradictions.added(outcome), sizes[0])
+        return _change_of(outcome, self.catalogue, contradictions=sizes)
+
+    def _refusal(self, refused: Refused, checked: CheckedRequest) -> ContradictionError:
+        """The error for an update that was refused, with a proof if that is quick.
+
+        The proof is found in another knowledge base, after the same update.
+        """
+        found = [self.contradictions.of(fact) for fact in refused.facts]
+        tables = (*checked.insert.values(), *checked.delete.values())
+        given = sum(each["explicit"] for each in self.reader.sizes().values())
+        explanation = None
+        if given <= MOST_GIVEN and all(isinstance(each, pa.Table) for each in tables):
+            explanation = self._after(checked).explain(refused.facts[0])
+        return ContradictionError(found, refused.count, explanation)
+
+    def _after(self, checked: CheckedRequest) -> Contradictions:
+        """The contradictions that there would be after a request."""
+        manner = replace(self._settings, contradictions="ignore")
+        other = Session(make_engine("embedded"), manner, None, None)
+        reader = self.reader
+        facts: dict[str, list[object]] = {
+            each.name: [reader.facts(each, "explicit")] for each in self.catalogue
+        }
+        declared = tuple(self.catalogue.declarations())
+        program = Program(rules=self.rules, declarations=declared)
+        other.change(Request(insert=facts, add_rules=[program]))
+        kept, algorithm = other._prepared(checked, None)
+        kept.engine.with_room(other._bound(kept.update, checked, algorithm))
+        rules = tuple(kept.written_rules)
+        return Contradictions(kept, rules, checked.prefixes)
 
     def plan(self, request: Request, *, algorithm: str | None = None) -> Change:
         """Carry a request out and undo it."""
         with allowed():
             checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
-        with _contradictions_proved(kept, checked):
+        try:
             plan = self._bound(kept.plan, checked, algorithm)
-            outcome = with_room(kept.engine, plan)
-        return _told(outcome, checked.catalogue, applied=False)
+            outcome = kept.engine.with_room(plan)
+        except UnequalValuesError as error:
+            raise _with_proof(error, kept, checked) from None
+        sizes = contradiction_sizes(outcome)
+        return _change_of(
+            outcome, checked.catalogue, applied=False, contradictions=sizes
+        )
 
     def rematerialise(self) -> Change:
-        """Derive everything again from the given facts."""
+        """Derive everything again from the explicit facts."""
         kept = self._materialisation
         with self._announced(kept, self.catalogue, self.prefixes):
-            outcome = with_room(kept.engine, kept.rematerialise)
+            outcome = kept.engine.with_room(kept.rematerialise)
         self.engine.is_torn = False
-        return _told(outcome, self.catalogue)
+        return _change_of(outcome, self.catalogue)
 
     def _check(self, request: Request) -> CheckedRequest:
         engine = self.engine
@@ -188,7 +395,7 @@ class Keeper:
             request,
             catalogue=self.catalogue,
             prefixes=self.prefixes,
-            stage=engine.stage if can_stage(engine) else None,
+            stage=engine.stage if engine.takes_frames else None,
             rules=lambda: self.rules,
         )
         if not checked.add_rules and not checked.remove_rules:
@@ -199,22 +406,23 @@ class Keeper:
         self, checked: CheckedRequest, algorithm: str | None
     ) -> tuple[Materialisation | EqualityMaterialisation, str]:
         """What carries a request out, and by which algorithm."""
-        kept, manner = self._materialisation, self._manner
+        kept, manner = self._materialisation, self._settings
         usual = algorithm or self._usual_algorithm()
         has_equality = isinstance(kept, EqualityMaterialisation)
         is_new = (
             manner.equality == "auto"
             and not has_equality
+            and bool(checked.insert or checked.add_rules)
             and asks_for_equality(checked)
         )
         if is_new or has_equality or manner.equality == "axioms":
             require_usual_arities(checked.catalogue)
         if not is_new or isinstance(kept, EqualityMaterialisation):
             return kept, usual
-        kept.write_out()  # what changes is told by comparison with what is stored
+        kept.write_out()  # changes are found by comparison with what is stored
         new = EqualityMaterialisation.taking_over(
-            require_rewriting(kept.engine),
-            kept.given_rules,
+            kept.engine,
+            kept.written_rules,
             modules=manner.modules,
             budget=kept.budget,
             progress=kept.progress,
@@ -233,25 +441,25 @@ class Keeper:
         self, work: Callable[..., Outcome], checked: CheckedRequest, algorithm: str
     ) -> Callable[[], Outcome]:
         """`update` or `plan` of a materialisation, with what a request asks for."""
+        unused = checked.delete.keys() - self.engine.relations().keys()
+        declared = self._declared_only(unused) if unused else {}
+        has_axioms = self._settings.equality == "axioms"
         return partial(
             work,
             delete=checked.delete,
-            insert={**self._declared_only(checked), **checked.insert},
+            insert={**declared, **checked.insert},
             remove_rules=checked.remove_rules,
-            add_rules=self._with_axioms(checked),
+            add_rules=self._with_axioms(checked) if has_axioms else checked.add_rules,
             replace=checked.replace,
             algorithm=algorithm,
         )
 
-    def _declared_only(self, checked: CheckedRequest) -> dict[str, pa.Table]:
+    def _declared_only(self, unused: Iterable[str]) -> dict[str, pa.Table]:
         """No rows of predicates to delete from that are declared, and not used yet."""
-        used = self.engine.relations()
-        unused = [
-            self.catalogue.get(name) for name in checked.delete if name not in used
-        ]
+        predicates = (self.catalogue.get(name) for name in unused)
         return {
             each.name: term_table(pa.table({name: [] for name in each.columns}))
-            for each in unused
+            for each in predicates
             if each is not None
         }
 
@@ -261,16 +469,14 @@ class Keeper:
         The first facts are materialised, whatever maintains them later; Counting goes
         all the way itself, because it refuses recursive rules.
         """
-        usual = self._manner.algorithm
+        usual = self._settings.algorithm
         is_first = self._is_empty and usual != "counting"
         return "auto" if is_first else usual
 
     def _with_axioms(self, checked: CheckedRequest) -> tuple[Rule, ...]:
-        if self._manner.equality != "axioms":
-            return checked.add_rules
         removed = set(map(rule_key, single_heads(checked.remove_rules)))
-        given = self._materialisation.given_rules
-        # An axiom stays, though somebody who has written the same rule removes it.
+        given = self._materialisation.written_rules
+        # An axiom stays, even if a user removes a rule that is the same.
         stay = (rule for rule in given if rule_key(rule) not in removed)
         known = (*stay, *checked.add_rules)
         return (*checked.add_rules, *missing_axioms(checked.catalogue, known))
@@ -289,7 +495,7 @@ class Keeper:
         if self.persistence is not None:
             self.persistence.announce(kept, catalogue, prefixes, batch)
             yield
-            self.persistence.finish()
+            self.persistence.finish(kept.engine)
             return
         if batch is not None:
             raise RequestError(
@@ -311,8 +517,9 @@ class Keeper:
         self.catalogue = program.catalogue().named_after(self.rules)
         self.prefixes = program.prefixes
         sizes = self.reader.sizes().values()
-        self._is_empty = not any(each["given"] for each in sizes)
+        self._is_empty = not any(each["explicit"] for each in sizes)
         kept = self._materialisation
+        self._has_contradictions = has_contradictions(kept)
         if isinstance(kept, EqualityMaterialisation) and kept.lacks_names():
             if persistence.state.is_read_only:
                 kept.rematerialise()
@@ -326,12 +533,12 @@ class Keeper:
 
 
 def _materialisation(
-    engine: Engine, manner: Manner, persistence: Persistence | None
+    engine: Engine, manner: Settings, persistence: Persistence | None
 ) -> Materialisation | EqualityMaterialisation:
     is_kept_rewritten = persistence is not None and persistence.rewrites
     if manner.equality == "rewrite" or is_kept_rewritten:
         return EqualityMaterialisation(
-            require_rewriting(engine),
+            engine,
             modules=manner.modules,
             budget=manner.budget,
             progress=manner.progress,
@@ -340,29 +547,41 @@ def _materialisation(
         engine,
         counters=manner.counters,
         modules=manner.modules,
-        holding=persistence is None,
+        lazy=persistence is None,
         budget=manner.budget,
         progress=manner.progress,
     )
 
 
-def _contradictions_proved(
-    kept: Materialisation | EqualityMaterialisation, checked: CheckedRequest
-) -> AbstractContextManager[None]:
-    """Have errors tell why values would be equal by the rules of a request."""
-
-    def rules() -> RuleBook:
-        book, _ = kept.book.change(remove=checked.remove_rules, add=checked.add_rules)
-        return book
-
-    return contradictions_proved(rules, checked.prefixes)
+def _with_proof(
+    error: UnequalValuesError,
+    kept: Materialisation | EqualityMaterialisation,
+    checked: CheckedRequest,
+) -> UnequalValuesError:
+    """An error that tells why values would be equal by the rules of a request."""
+    book, _ = kept.book.change(remove=checked.remove_rules, add=checked.add_rules)
+    return with_proof(error, book, checked.prefixes)
 
 
-def _told(outcome: Outcome, catalogue: Catalogue, *, applied: bool = True) -> Change:
-    """An outcome in the words of users."""
+def _change_of(
+    outcome: Outcome,
+    catalogue: Catalogue,
+    *,
+    applied: bool = True,
+    contradictions: tuple[int, int] = (0, 0),
+) -> Change:
+    """An outcome as a `Change`, which is what users get."""
     if outcome.cliques is None:
-        return Change(outcome, catalogue, applied=applied)
+        return Change(
+            outcome, catalogue, applied=applied, contradictions=contradictions
+        )
     # Equality can be asked about, even if it is only spoken of in triples.
     asked = with_equality(catalogue)
     outcome = expanded_outcome(outcome, asked.arities)
-    return Change(outcome, catalogue, asked=asked, applied=applied)
+    return Change(
+        outcome,
+        catalogue,
+        asked=asked,
+        applied=applied,
+        contradictions=contradictions,
+    )

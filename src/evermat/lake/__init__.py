@@ -6,11 +6,10 @@ outside. See `docs/lake.md`.
 
 from __future__ import annotations
 
-from evermat.lake import library  # noqa: F401  says so where it is missing
+from evermat.lake import errors  # noqa: F401  says so where it is missing
 from evermat.lake.feed import FactChange, change_table, changes, read
-from evermat.lake.restoring import restore
-from evermat.lake.verifying import Problem, Verification, verify
-from evermat.lake.versions import Version, history, vacuum
+from evermat.lake.integrity import Problem, Verification, verify
+from evermat.lake.versions import Version, history, restore, vacuum
 
 __all__ = [
     "FactChange",

@@ -8,9 +8,26 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, gist
 from evermat.redaction import without_secrets
+from evermat.results.result import MissingPackageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+# ------------------------------------------------------------------------- the library
+
+try:
+    import deltalake
+except ImportError as error:
+    raise MissingPackageError(
+        f"states and stores need `{error.name or 'deltalake'}`, which is not installed",
+        help='install it with pip install "evermat[lake]"',
+    ) from error
+
+__all__ = ["deltalake"]
+
+
+# ------------------------------------------------------------------------------ errors
 
 
 class StateError(EvermatError, OSError):
@@ -18,15 +35,15 @@ class StateError(EvermatError, OSError):
 
     Attributes:
         step: what was being done.
-        reason: why that could not be done.
+        cause: why that could not be done.
     """
 
     code: ClassVar[str] = "EM741"
 
-    def __init__(self, step: str, reason: str, *, help: str = "") -> None:  # noqa: A002  as everywhere
+    def __init__(self, step: str, cause: str, *, help: str = "") -> None:  # noqa: A002  as everywhere
         self.step = step
-        self.reason = reason
-        super().__init__(f"cannot {step}: {reason}", help=help)
+        self.cause = cause
+        super().__init__(f"cannot {step}: {cause}", help=help)
 
 
 def no_state(place: str | Path) -> StateError:
@@ -57,7 +74,7 @@ class StateConflictError(EvermatError, RuntimeError):
     def __init__(self, place: str) -> None:
         super().__init__(
             f"another writer has changed the state at `{place}`",
-            law="a state has one writer at a time; nothing of this update was kept",
+            reason="a state has one writer at a time; nothing of this update was kept",
             help="open the state again and repeat the update",
         )
 
@@ -70,7 +87,7 @@ class ReadOnlyStateError(EvermatError, PermissionError):
     def __init__(self, version: int) -> None:
         super().__init__(
             f"version {version} is not the latest one, and cannot be changed",
-            law="versions of a state never change",
+            reason="versions of a state never change",
             help="open the state without a version to go on from the latest one",
         )
 
@@ -124,7 +141,9 @@ class ForeignCommitError(StateError):
             f"open the state at `{place}`",
             f"Evermat did not make version {version}, says `{file}`: {commit}",
         )
-        self.law = "a state has facts with all that follows, so Evermat alone writes it"
+        self.reason = (
+            "a state has facts with all that follows, so Evermat alone writes it"
+        )
 
 
 class RestoringError(EvermatError, ValueError):

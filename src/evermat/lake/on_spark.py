@@ -14,10 +14,20 @@ from typing import TYPE_CHECKING, TypeGuard
 import pyarrow as pa
 
 from evermat.algebra import STORED_NUMBERS
+from evermat.engines.spark.checkpoint_place import STATE
 from evermat.engines.spark.task_files import read_parquet, write_parquet
-from evermat.lake.data_files import DataFile, row_count
 from evermat.lake.errors import step
-from evermat.lake.layout import FACTS, RELATION, TERMS, arguments, schema, width_of
+from evermat.lake.layout import (
+    FACTS,
+    RELATION,
+    TERMS,
+    DataFile,
+    arguments,
+    row_count,
+    schema,
+    width_of,
+)
+from evermat.lake.log import uri_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,6 +63,12 @@ def is_large(change: StoredChange) -> TypeGuard[Difference]:
 def dictionary_of(engine: Engine) -> Dictionary | None:
     """The dictionary of an engine whose ids are those of the lake."""
     return engine.cluster.dictionary if is_spark(engine) else None
+
+
+def offer_place(engine: Engine, place: str) -> None:
+    """Have checkpoints beside the state, unless there is a better place."""
+    if is_spark(engine):
+        engine.cluster.session.conf.set(STATE, uri_of(place))
 
 
 def local_table(change: StoredChange) -> pa.Table | None:
@@ -172,13 +188,19 @@ def _naming_damage(table: StateTable, files: Sequence[DataFile]) -> Iterator[Non
         raise
 
 
+def make_room(engine: Engine, rows: int) -> None:
+    """Have facts distributed if so many do not fit on the driver."""
+    if is_spark(engine):
+        engine.make_room(rows)
+
+
 def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
     """Whether there are too many rows to restore them through the driver."""
     if not is_spark(engine):
         return False
     rows = sum(file.rows for file in files)
-    engine.make_room(rows)
-    return not engine.is_gathered and rows > engine.cluster.small
+    make_room(engine, rows)
+    return not engine.is_on_driver and rows > engine.cluster.small
 
 
 def restore(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> int:

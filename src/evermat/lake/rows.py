@@ -9,14 +9,102 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
-from evermat.columns import TERM
-from evermat.lake.layout import RELATION, arguments
-from evermat.lake.merging import stacked_facts
+from evermat.columns import TERM, as_terms
+from evermat.lake.layout import NARROWEST, RELATION, arguments, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from evermat.engines.spark.dictionary import Dictionary
+    from evermat.lake.layout import DataFile
+    from evermat.maintenance.driver import NewCliques
+
+
+# ----------------------------------------------------------------------------- merging
+
+# Which files are merged, and what merging means.
+#
+# Small files pile up: one or two with every update. Once there are several of about the
+# same size they become one, so there are never many, and a row is rewritten only as
+# often as the number of files grows by a factor: the work of updates follows what they
+# change.
+
+SEVERAL = 8
+"""So many files of about the same size are merged; also the factor between sizes."""
+
+
+def files_to_merge(files: Sequence[DataFile]) -> list[DataFile]:
+    """The files that should become one; none if all is well.
+
+    Files are on levels, each for files up to `SEVERAL` times as large as the one below.
+    If a level has several files, they are merged, with all that is smaller.
+    """
+    levels: dict[int, list[DataFile]] = {}
+    for file in files:
+        levels.setdefault(_level(file.rows), []).append(file)
+    for level in sorted(levels):
+        if len(levels[level]) >= SEVERAL:
+            return [file for at in levels if at <= level for file in levels[at]]
+    return []
+
+
+def _level(rows: int) -> int:
+    level = 0
+    while rows >= SEVERAL:
+        rows //= SEVERAL
+        level += 1
+    return level
+
+
+def stacked_facts(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all tables, as wide as the widest."""
+    width = max((width_of(table.column_names) for table in tables), default=1)
+    keys = [RELATION, *arguments(width)]
+    if not tables:
+        return _NOTHING.empty_table()
+    return pa.concat_tables([_filled(table, keys) for table in tables])
+
+
+def summed_facts(tables: Sequence[pa.Table]) -> pa.Table:
+    """Each fact once, with the sums of its numbers; what sums to nothing is left out.
+
+    A single table is taken to be summed already.
+    """
+    together = stacked_facts(tables)
+    if len(tables) <= 1:
+        return together
+    keys = [RELATION, *arguments(width_of(together.column_names))]
+    totals = together.group_by(keys).aggregate(
+        [(name, "sum") for name in STORED_NUMBERS]
+    )
+    totals = totals.rename_columns([*keys, *STORED_NUMBERS])
+    changed = pc.not_equal(totals[STORED_NUMBERS[0]], 0)
+    for name in STORED_NUMBERS[1:]:
+        changed = pc.or_(changed, pc.not_equal(totals[name], 0))
+    return totals.filter(changed).sort_by(RELATION)
+
+
+_NOTHING = pa.schema(
+    [
+        (RELATION, pa.string()),
+        *((name, pa.int64()) for name in (*arguments(NARROWEST), *STORED_NUMBERS)),
+    ]
+)
+
+
+def _filled(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The facts with all columns for arguments; those that are not used are 0."""
+    zeros = pa.array([0], pa.int64()).take(pa.array([0] * table.num_rows, pa.int8()))
+    columns = [
+        table[name].fill_null(0) if name in table.column_names else zeros
+        for name in keys[1:]
+    ]
+    relation = table[RELATION].cast(pa.string())
+    numbers = [table[name] for name in STORED_NUMBERS]
+    return pa.table([relation, *columns, *numbers], names=[*keys, *STORED_NUMBERS])
+
+
+# ---------------------------------------------------------------------- rows and terms
 
 
 def encoded(facts: Mapping[str, pa.Table], dictionary: Dictionary) -> pa.Table:
@@ -72,3 +160,38 @@ def stored_terms(table: pa.Table) -> pa.StructArray:
     kinds = table["kind"].combine_chunks().cast(pa.uint8())
     texts = table["text"].combine_chunks()
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+
+
+# --------------------------------------------------------------------- equal constants
+
+
+def clique_changes(cliques: NewCliques) -> pa.Table:
+    """Pairs of a constant and what stands for it: those that leave, those that come.
+
+    A constant that stands for itself is in no pair.
+    """
+    members = as_terms(cliques.members.column(0))
+    return pa.concat_tables(
+        [
+            _pairs(members, as_terms(cliques.before.column(0)), -1),
+            _pairs(members, as_terms(cliques.after.column(0)), 1),
+        ]
+    )
+
+
+def _pairs(members: pa.StructArray, ones: pa.StructArray, holds: int) -> pa.Table:
+    """Rows like those of facts, which begin or cease to hold."""
+    is_other = pc.or_(
+        *(
+            pc.not_equal(pc.struct_field(members, [at]), pc.struct_field(ones, [at]))
+            for at in (0, 1)
+        )
+    )
+    pairs = pa.table([members, ones], names=["0", "1"]).filter(is_other)
+    nothing = pa.array(np.zeros(pairs.num_rows, np.int64))
+    pairs = pairs.append_column(
+        STORED_NUMBERS[0], pa.array(np.full(pairs.num_rows, holds, np.int64))
+    )
+    for name in STORED_NUMBERS[1:]:
+        pairs = pairs.append_column(name, nothing)
+    return pairs

@@ -7,18 +7,17 @@ is on the lake is what is in memory, or the update failed and neither has change
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.task_files import counted
-from evermat.lake import on_spark
-from evermat.lake.cliques import clique_changes
-from evermat.lake.entries import WRITER
+from evermat.lake import on_spark, snapshots
 from evermat.lake.errors import (
     BatchError,
     ReadOnlyStateError,
@@ -29,30 +28,127 @@ from evermat.lake.errors import (
 from evermat.lake.layout import (
     CLIQUES,
     FACTS,
+    LEDGER,
     PROGRAM,
     RELATION,
     STANDS_FOR,
     TERMS,
     width_of,
 )
-from evermat.lake.merging import files_to_merge, summed_facts
-from evermat.lake.program import (
-    StoredProgram,
-    read_program,
+from evermat.lake.log import WRITER
+from evermat.lake.rows import (
+    clique_changes,
+    decoded,
+    encoded,
+    files_to_merge,
+    split_by_relation,
+    stored_terms,
+    summed_facts,
 )
-from evermat.lake.rows import decoded, encoded, split_by_relation, stored_terms
 from evermat.lake.table import StateTable
-from evermat.lang.normalise import canonical, is_auxiliary
+from evermat.lang.catalogue import Catalogue, Predicate
+from evermat.lang.parser import parse_rules
+from evermat.lang.syntax import canonical, is_auxiliary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from evermat.algebra import Engine, StoredChange
-    from evermat.lake.data_files import DataFile
-    from evermat.lake.program import Settings
-    from evermat.lang.catalogue import Catalogue
+    from evermat.lake.layout import DataFile
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.counting import CountersSetting
     from evermat.maintenance.driver import Entry, NewCliques, NewRules
+
+
+# ------------------------------------------------------------------------- the program
+
+FORMAT = 1
+"""Goes up when states are written that older versions cannot read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the facts of a state are kept, which cannot change from one day to the next.
+
+    Attributes:
+        claimed: the rules whose instances are not counted, because modules take care
+            of them; in canonical form, since rules can be spelt in several ways.
+        rewrites: whether facts hold constants that stand for all that are equal; with
+            `equality="auto"` from the first equality on.
+    """
+
+    counters: CountersSetting = True
+    modules: bool = True
+    equality: str = "auto"
+    claimed: tuple[str, ...] = ()
+    rewrites: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgram:
+    """What is known about the facts of a version."""
+
+    rules: tuple[str, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = Settings()
+
+    def parsed_rules(self) -> tuple[Rule, ...]:
+        """The rules, as they were given.
+
+        They have no places: nobody has a file in which they stand one after the other.
+        """
+        rules = parse_rules("\n".join(self.rules))
+        return tuple(replace(rule, span=None) for rule in rules)
+
+    def catalogue(self) -> Catalogue:
+        """The predicates."""
+        return Catalogue({each.name: each for each in self.predicates})
+
+    def arities(self) -> dict[str, int]:
+        """How many arguments each predicate has."""
+        return {each.name: each.arity for each in self.predicates}
+
+    def text(self) -> str:
+        """As JSON."""
+        return json.dumps({"format": FORMAT, **asdict(self)})
+
+
+def read_program(text: str, place: str) -> StoredProgram:
+    """A program from its JSON."""
+    doing = f"read the program of the state at `{place}`"
+    try:
+        data: dict[str, Any] = json.loads(text)
+        found = data["format"]
+        if found != FORMAT:
+            raise StateError(
+                doing,
+                f"it has format {found}, and this is evermat for format {FORMAT}",
+                help="use the version of evermat that wrote it, or a newer one",
+            )
+        return StoredProgram(
+            rules=tuple(data["rules"]),
+            predicates=tuple(
+                Predicate(
+                    each["name"],
+                    each["arity"],
+                    tuple(each["columns"]),
+                    tuple(each["types"]),
+                    each["has_names"],
+                )
+                for each in data["predicates"]
+            ),
+            prefixes=data["prefixes"],
+            settings=Settings(
+                **{**data["settings"], "claimed": tuple(data["settings"]["claimed"])}
+            ),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateError(doing, f"it is damaged ({error})") from error
+
+
+# --------------------------------------------------------------------------- the state
 
 Batch = tuple[str, int]
 """The name of an application, and the number of one of its batches."""
@@ -76,6 +172,10 @@ class LakeState:
         self.program: StoredProgram | None = None
         self._expected: tuple[Catalogue, Mapping[str, str], Settings] | None = None
         self._batch: Batch | None = None
+        self._entries: dict[str, list[str]] = {}
+        self._is_new_ledger = False
+        self._changed = self._saved = 0
+        """Rows that changed since the last snapshot, and the version that it is of."""
         files = table.files(PROGRAM)
         if files:
             self._program_file = files[0]
@@ -97,9 +197,42 @@ class LakeState:
         """Whether there may be a version that is not in memory."""
         return self._table.is_ahead
 
+    @property
+    def rows(self) -> int:
+        """How many rows of facts there are: not fewer than facts."""
+        return sum(file.rows for file in self._table.files(FACTS))
+
     def last_batch(self, application: str) -> int | None:
         """The last batch of an application that this version knows of."""
         return self._table.last_batch(application)
+
+    # ----------------------------------------------------------------------- ledger
+
+    def ledger(self, name: str) -> list[str]:
+        """What was entered in a ledger, up to this version."""
+        entries: list[str] = []
+        for file in self._table.files(LEDGER):
+            rows = self._table.read(file)
+            entries += rows.filter(pc.equal(rows[RELATION], name))["text"].to_pylist()
+        return entries
+
+    def enter(self, entries: Mapping[str, list[str]], *, anew: bool = False) -> None:
+        """Have the next commit enter texts in ledgers.
+
+        Args:
+            entries: by ledger; nothing to take back what was asked for.
+            anew: empty all ledgers first.
+        """
+        self._entries = {name: texts for name, texts in entries.items() if texts}
+        self._is_new_ledger = anew and bool(self._table.files(LEDGER))
+
+    def _written_ledger(self) -> list[DataFile]:
+        texts = [(name, text) for name, some in self._entries.items() for text in some]
+        if not texts:
+            return []
+        names, entries = zip(*texts, strict=True)
+        rows = pa.table({RELATION: list(names), "text": list(entries)})
+        return [self._table.write(LEDGER, rows)]
 
     # -------------------------------------------------------------------- restoring
 
@@ -112,9 +245,40 @@ class LakeState:
         Returns:
             How many rule instances the counts stand for.
         """
+        on_spark.offer_place(engine, self.place)
         own = on_spark.dictionary_of(engine)
         if own is not None:
             self._dictionary = own
+        files = self._table.files(FACTS)
+        instances = self._mapped(engine)
+        if instances is None:
+            instances = self._read(engine, files)
+            self._changed = sum(file.rows for file in files)
+        self._dictionary.unsaved = []
+        return instances
+
+    def _mapped(self, engine: Engine) -> int | None:
+        """Have an engine hold the newest snapshot, and what changed since."""
+        if self.rows < snapshots.LEAST_ROWS:
+            return None
+        on_spark.make_room(engine, self.rows)
+        if not snapshots.can_map(engine):
+            return None
+        snapshot = snapshots.newest(self._table)
+        if snapshot is None or snapshot.rows * snapshots.WORTH > self.rows:
+            return None
+        self._dictionary.take_up(*snapshots.stored_terms(snapshot.arrays))
+        instances = engine.map_arrays(snapshot.arrays)
+        for rows in snapshot.terms:
+            self._dictionary.add(rows["id"].to_numpy(), stored_terms(rows))
+        facts = summed_facts(snapshot.facts)
+        for name, table in self._by_relation(facts, engine.relations()):
+            engine.apply_numbers(name, table)
+        self._changed, self._saved = snapshot.rows, snapshot.version
+        return max(instances + _instances(facts), 0)
+
+    def _read(self, engine: Engine, files: Sequence[DataFile]) -> int:
+        """Have an engine read all facts."""
         terms = self._table.files(TERMS)
         if on_spark.should_read_terms(engine, terms):
             on_spark.restore_terms(engine, self._table, terms)
@@ -122,15 +286,29 @@ class LakeState:
             for file in terms:
                 rows = self._table.read(file)
                 self._dictionary.add(rows["id"].to_numpy(), stored_terms(rows))
-        files = self._table.files(FACTS)
         if on_spark.should_read(engine, files):
-            instances = on_spark.restore(engine, self._table, files)
-        else:
-            facts = summed_facts([self._table.read(file) for file in files])
-            engine.reinstate(self._by_relation(facts, engine.relations()))
-            instances = _instances(facts)
-        self._dictionary.unsaved = []
-        return instances
+            return on_spark.restore(engine, self._table, files)
+        facts = summed_facts([self._table.read(file) for file in files])
+        engine.reinstate(self._by_relation(facts, engine.relations()))
+        return max(_instances(facts), 0)
+
+    def save(self, engine: Engine, *, is_last: bool = False) -> None:
+        """Write a snapshot, if an engine can and it is worth it.
+
+        Args:
+            engine: has the facts of this version.
+            is_last: whether the state will be opened again before it changes, so that
+                several versions are worth it, however little they changed.
+        """
+        rows, versions = self.rows, self.version - self._saved
+        is_worth_it = self._changed * snapshots.WORTH > rows
+        is_worth_it |= is_last and versions >= snapshots.WORTH
+        if rows < snapshots.LEAST_ROWS or not is_worth_it or self._is_old:
+            return
+        if snapshots.can_map(engine) and snapshots.save(
+            self._table, engine, self._dictionary
+        ):
+            self._changed, self._saved = 0, self.version
 
     def restore_cliques(self) -> pa.Table:
         """Constants that do not stand for themselves, and what does.
@@ -153,6 +331,7 @@ class LakeState:
 
     def start(self, engine: Engine) -> None:
         """Begin with an engine without facts, as there is no version so far."""
+        on_spark.offer_place(engine, self.place)
         own = on_spark.dictionary_of(engine)
         if own is not None:
             self._dictionary = own
@@ -227,10 +406,14 @@ class LakeState:
             new = [table.write(FACTS, facts)] if facts.num_rows else []
         new += self._written_cliques(entry.cliques)
         program = self._next_program(entry.rules)
-        if not new and program == self.program and self._batch is None:
+        ledger = self._written_ledger()
+        is_noted = bool(ledger) or self._is_new_ledger or self._batch is not None
+        if not new and program == self.program and not is_noted:
             table.require_unchanged()
             return  # new constants wait for facts that mention them
-        add += new
+        add += [*new, *ledger]
+        if self._is_new_ledger:
+            remove += table.files(LEDGER)
         terms = self._dictionary.unsaved_terms()
         if terms.num_rows:
             add.append(table.write(TERMS, terms))
@@ -241,7 +424,8 @@ class LakeState:
             program_file = table.write(PROGRAM, text)
             add.append(program_file)
             remove += table.files(PROGRAM)
-        for part in (FACTS, CLIQUES, TERMS):
+        parts = [FACTS, CLIQUES, TERMS, *([] if self._is_new_ledger else [LEDGER])]
+        for part in parts:
             merged, old = self._merged(part, change)
             add += merged
             remove += old
@@ -251,8 +435,10 @@ class LakeState:
             "batch": list(self._batch) if self._batch else None,
         }
         table.commit(add, remove, info=info, batch=self._batch)
+        self._changed += sum(file.rows for file in new)
         self._dictionary.unsaved = []
         on_spark.terms_are_saved(self._dictionary)
+        self.enter({})
         self.program, self._program_file = program, program_file
 
     def _written_cliques(self, cliques: NewCliques | None) -> list[DataFile]:
@@ -262,9 +448,10 @@ class LakeState:
         changes = {STANDS_FOR: clique_changes(cliques)}
         return [self._table.write(CLIQUES, encoded(changes, self._dictionary))]
 
-    def finish(self) -> None:
-        """Take note that what was committed is now in memory as well."""
+    def finish(self, engine: Engine) -> None:
+        """Take note that what was committed is now in an engine as well."""
         self._table.finish()
+        self.save(engine)
 
     def _next_program(self, rules: NewRules | None) -> StoredProgram:
         known = self.program or StoredProgram()
@@ -273,7 +460,7 @@ class LakeState:
         catalogue, prefixes, settings = self._expected
         texts, claimed = known.rules, known.settings.claimed
         if rules is not None:
-            texts = tuple(str(rule) for rule in rules.given)
+            texts = tuple(str(rule) for rule in rules.written)
             claimed = tuple(sorted(str(canonical(rule)) for rule in rules.claimed))
         return StoredProgram(
             rules=texts,
@@ -299,10 +486,11 @@ class LakeState:
         old = files_to_merge(table.files(part))
         if not old:
             return [], []
-        if on_spark.should_merge(change, old):
+        is_summed = part in {FACTS, CLIQUES}
+        if part != LEDGER and on_spark.should_merge(change, old):
             return on_spark.merge(change, table, part, old), old
         tables = [table.read(file) for file in old]
-        rows = pa.concat_tables(tables) if part == TERMS else summed_facts(tables)
+        rows = summed_facts(tables) if is_summed else pa.concat_tables(tables)
         return [table.write(part, rows, is_change=False)], old
 
 
@@ -336,7 +524,7 @@ def _instances(facts: pa.Table) -> int:
     total = {
         name: pc.sum(facts[name]).as_py() or 0 for name in ("c_nr", "c_r", "given")
     }
-    return max(total["c_nr"] + total["c_r"] - total["given"], 0)
+    return int(total["c_nr"] + total["c_r"] - total["given"])
 
 
 def _came_and_left(

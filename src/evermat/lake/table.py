@@ -19,14 +19,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import PostCommitHookProperties
 
 from evermat.io.digested_parquet import DigestedWriter, digest_of_file
-from evermat.lake.data_files import DataFile, delta_actions, statistics
-from evermat.lake.entries import (
-    WRITER,
-    Contents,
-    Origin,
-    as_logged,
-    digest_of_actions,
-)
 from evermat.lake.errors import (
     DamagedStateError,
     MissingVersionError,
@@ -43,9 +35,25 @@ from evermat.lake.integrity import (
     verify_file,
     with_advice,
 )
-from evermat.lake.layout import NARROWEST, PART, schema
-from evermat.lake.log import FOLDER, Log
-from evermat.lake.storage import open_folder, uri_of
+from evermat.lake.layout import (
+    NARROWEST,
+    PART,
+    DataFile,
+    delta_actions,
+    schema,
+    statistics,
+)
+from evermat.lake.log import (
+    FOLDER,
+    WRITER,
+    Contents,
+    Log,
+    Origin,
+    as_logged,
+    digest_of_actions,
+    open_folder,
+    uri_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,11 +9,11 @@ objects: `evermat.lang.syntax`. Then `check_program` or `require_valid`, `normal
 from __future__ import annotations
 
 from evermat.lang.checks import CheckReport, check_program, require_valid
-from evermat.lang.formatter import format_source
-from evermat.lang.normalise import canonical, is_auxiliary, normalise
+from evermat.lang.normalise import normalise
 from evermat.lang.parser import parse_file, parse_program, parse_query, parse_rules
-from evermat.lang.printer import program_text, rule_text
+from evermat.lang.printer import format_source, program_text, rule_text
 from evermat.lang.strata import Stratification, Stratum, stratify
+from evermat.lang.syntax import canonical, is_auxiliary
 
 __all__ = [
     "CheckReport",

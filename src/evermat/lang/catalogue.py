@@ -19,16 +19,52 @@ from evermat.columns import (
     warn,
 )
 from evermat.errors import EvermatError, Label
-from evermat.lang.atom_names import names_in_atoms, variable_names
-from evermat.lang.normalise import is_auxiliary
-from evermat.lang.syntax import TRIPLE, Declaration
+from evermat.lang.syntax import (
+    ANONYMOUS,
+    AUXILIARY_MARK,
+    TRIPLE,
+    Declaration,
+    Variable,
+    is_auxiliary,
+)
 from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from evermat.errors import Span
-    from evermat.lang.syntax import Rule
+    from evermat.lang.syntax import Atom, Rule
+
+
+# ---------------------------------- names of columns, taken from the variables of rules
+
+
+def names_in_atoms(rules: Iterable[Rule], predicate: str) -> set[tuple[str, ...]]:
+    """The variables of each atom of a predicate that has nothing but variables.
+
+    >>> from evermat.lang.parser import parse_rules
+    >>> rules = parse_rules("adult(?n) :- person(?n, ?age), not person(?n, 7) .")
+    >>> names_in_atoms(rules, "person")
+    {('n', 'age')}
+    """
+    found = set()
+    for rule in rules:
+        for atom in rule.atoms():
+            if atom.predicate == predicate:
+                names = variable_names(atom)
+                if len(set(names)) == len(atom.arguments):
+                    found.add(names)
+    return found
+
+
+def variable_names(atom: Atom) -> tuple[str, ...]:
+    """The names of the variables among the arguments of an atom, in order."""
+    return tuple(
+        each.name
+        for each in atom.arguments
+        if isinstance(each, Variable) and each.name != ANONYMOUS
+    )
+
 
 _SHOWN_NAMES = 8
 
@@ -82,7 +118,7 @@ class ArityClashError(EvermatError, ValueError):
         super().__init__(
             f"`{name}` has {counted(known, 'argument')}, {where} it is given {found}",
             labels=() if span is None else (Label(span),),
-            law="a predicate has the same number of arguments everywhere",
+            reason="a predicate has the same number of arguments everywhere",
             help="correct the arguments, or use another predicate name",
         )
 
@@ -128,17 +164,17 @@ class Catalogue:
     """Predicates by name.
 
     Attributes:
-        given_names: the names that columns of predicates without declared ones came
+        column_names: the names that columns of predicates without declared ones came
             with first. They are not kept with a state.
     """
 
     def __init__(
         self,
         predicates: Mapping[str, Predicate] | None = None,
-        given_names: Mapping[str, tuple[str, ...]] | None = None,
+        column_names: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self._predicates = dict(predicates or {})
-        self.given_names = dict(given_names or {})
+        self.column_names = dict(column_names or {})
 
     def __repr__(self) -> str:
         names = ", ".join(f"{name}/{arity}" for name, arity in self.arities.items())
@@ -172,7 +208,7 @@ class Catalogue:
         if not isinstance(name, str):
             raise PredicateNameError(name)
         found = self._predicates.get(name)
-        if found is None or is_auxiliary(name):
+        if found is None or name[0] == AUXILIARY_MARK:
             raise UnknownPredicateError(name, self._predicates, span=span)
         return found
 
@@ -210,7 +246,7 @@ class Catalogue:
             if grown is None:
                 grown = dict(self._predicates)
             grown[each.predicate] = _predicate(each)
-        return self if grown is None else Catalogue(grown, self.given_names)
+        return self if grown is None else Catalogue(grown, self.column_names)
 
     def declarations(self) -> Iterator[Declaration]:
         """What is known of each predicate, as a program declares it."""
@@ -235,17 +271,17 @@ class Catalogue:
             name: replace(each, columns=_columns_of(each, heads.get(name)))
             for name, each in self._predicates.items()
         }
-        return Catalogue(named, self.given_names)
+        return Catalogue(named, self.column_names)
 
-    def with_given_names(self, names: Mapping[str, tuple[str, ...]]) -> Catalogue:
-        """The catalogue with the names that columns came with."""
-        if names == self.given_names:
+    def with_column_names(self, names: Mapping[str, tuple[str, ...]]) -> Catalogue:
+        """The catalogue with the names of columns in the data."""
+        if names == self.column_names:
             return self
         return Catalogue(self._predicates, names)
 
 
-class GivenNames:
-    """Names of columns that nobody declared, to notice columns that are swapped.
+class ColumnNames:
+    """Names of columns that were not declared, to notice columns that are swapped.
 
     Attributes:
         first: the names with which data of a predicate came first.

@@ -20,16 +20,23 @@ from evermat.errors import (
     ProgramWarning,
     StratificationError,
     UnknownFunctionError,
+    UnsafeRuleError,
     raise_all,
 )
 from evermat.functions import FUNCTIONS
-from evermat.lang import other_notations
+from evermat.lang.aggregates import (
+    MOST_EMPTY,
+    Value,
+    members_rule,
+    names_outside,
+)
+from evermat.lang.lint import remarks
 from evermat.lang.normalise import normalise
-from evermat.lang.remarks import remarks
-from evermat.lang.safety import unsafe_fact, unsafe_variables
+from evermat.lang.reader import FOREIGN_AGGREGATES, FOREIGN_FUNCTIONS
 from evermat.lang.strata import stratify
-from evermat.lang.suggestions import did_you_mean
 from evermat.lang.syntax import (
+    ANONYMOUS,
+    Aggregation,
     Assignment,
     Atom,
     Call,
@@ -38,17 +45,169 @@ from evermat.lang.syntax import (
     Negation,
     Program,
     Rule,
+    Variable,
+    atom_variables,
+    bound_by,
+    element_variables,
+    expression_variables,
 )
-from evermat.lang.type_checks import TypeCheck
+from evermat.lang.types import TypeCheck
+from evermat.python_functions import MissingFunctionError
 from evermat.runtime.garbage import collection_paused
-from evermat.wording import counted
+from evermat.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from evermat.errors import EvermatError, Span
     from evermat.functions import Function
     from evermat.lang.syntax import Declaration
+
+
+# ------------------------------------------------------------------------------- safety
+#
+# A variable is *bound* by a positive body atom that has it as an argument, or by an
+# equation `?z = expression` whose other side is bound. Variables of heads and of
+# expressions must be bound. A variable that occurs in one negated atom only need not
+# be: `not p(?x, ?y)` then means that there is no such `?y`.
+
+
+_LAW = "every variable must occur in a positive body atom"
+
+
+def unsafe_variables(rule: Rule) -> Iterator[UnsafeRuleError]:
+    """An error for each variable of a rule that is not bound but must be."""
+    bound = bound_by(rule.body)
+    reported: set[str] = set()
+    for variable, need in _needed_variables(rule):
+        name = variable.name
+        if name == ANONYMOUS:
+            yield _anonymous(variable, need)
+        elif name not in bound and name not in reported:
+            reported.add(name)
+            yield _unbound(rule, variable, need)
+
+
+def unsafe_fact(fact: Atom) -> UnsafeRuleError | None:
+    """An error if a fact has a variable."""
+    variable = next(atom_variables(fact), None)
+    if variable is None:
+        return None
+    shown = _shown(variable)
+    return UnsafeRuleError(
+        f"the fact has a variable, `{shown}`",
+        labels=_labels((variable.span, "needs a value here")),
+        reason="facts have constants only",
+        help=f"write a constant, or a rule with a body that gives `{shown}` a value"
+        if variable.name != ANONYMOUS
+        else "write a constant",
+    )
+
+
+def unsafe_inside(rule: Rule) -> Iterator[ProgramError]:
+    """An error for each variable of an aggregate that its own body does not bind."""
+    outside = names_outside(rule)
+    for element in rule.aggregations():
+        inner = members_rule(rule, element, outside)
+        found = [*unsafe_variables(inner), *unsafe_inside(inner)]
+        for problem in found:
+            problem.message = problem.message.replace("head variable", "variable")
+            problem.help = "bind it behind the colon, as in `sum{ ?q : needs(_, ?q) }`"
+        yield from found
+    empty = {
+        value.group_key
+        for number, element in enumerate(rule.aggregations())
+        if (value := Value(rule, element, outside, number)).may_be_empty
+    }
+    if len(empty) > MOST_EMPTY:
+        yield BodyLengthError(
+            f"a rule has counts or sums over {len(empty)} different groups",
+            labels=() if rule.span is None else (Label(rule.span),),
+            reason=f"{MOST_EMPTY} are the most, as each of them may be empty or not",
+            help="divide the rule: give some of the counts and sums one of their own",
+        )
+
+
+def _needed_variables(rule: Rule) -> Iterator[tuple[Variable, str]]:
+    """The variables that must be bound, and what the place of each is called."""
+    for head in rule.heads:
+        for variable in atom_variables(head):
+            yield variable, "head variable"
+    for element in rule.body:
+        match element:
+            case Atom():
+                yield from _in_calls(element.arguments)
+            case Negation(atom=atom):
+                yield from _in_calls(atom.arguments)
+            case Aggregation():
+                pass  # its variables are looked at by `unsafe_inside`
+            case _:
+                for variable in element_variables(element):
+                    yield variable, "variable"
+    yield from _shared_by_negations(rule)
+
+
+def _in_calls(arguments: Iterable[Expression]) -> Iterator[tuple[Variable, str]]:
+    for argument in arguments:
+        if isinstance(argument, Call):
+            for variable in expression_variables(argument):
+                yield variable, "variable"
+
+
+def _shared_by_negations(rule: Rule) -> Iterator[tuple[Variable, str]]:
+    negations = [set(_names(atom)) for atom in rule.negated_atoms()]
+    seen: set[str] = set()
+    for atom, names in zip(rule.negated_atoms(), negations, strict=True):
+        for variable in atom_variables(atom):
+            if variable.name in seen and variable.name != ANONYMOUS:
+                yield variable, "variable"
+        seen |= names
+
+
+def _names(atom: Atom) -> Iterator[str]:
+    return (variable.name for variable in atom_variables(atom))
+
+
+def _unbound(rule: Rule, variable: Variable, need: str) -> UnsafeRuleError:
+    places: list[tuple[Span | None, str]] = [(variable.span, "needs a value here")]
+    places += [
+        (other.span, "a negated atom cannot give it one")
+        for atom in rule.negated_atoms()
+        for other in atom_variables(atom)
+        if other.name == variable.name and other.span != variable.span
+    ]
+    places += [
+        (other.span, "an expression cannot give it one")
+        for atom in rule.positive_atoms()
+        for other in atom_variables(atom)
+        if other.name == variable.name and other.span != variable.span
+    ]
+    return UnsafeRuleError(
+        f"{need} `?{variable.name}` is not bound by the body",
+        labels=_labels(*places),
+        reason=_LAW,
+        help=f"add a positive atom that mentions `?{variable.name}`"
+        + (f", or drop `?{variable.name}` from the head" if "head" in need else ""),
+    )
+
+
+def _anonymous(variable: Variable, need: str) -> UnsafeRuleError:
+    where = "a head" if "head" in need else "an expression"
+    return UnsafeRuleError(
+        f"`_` cannot stand in {where}",
+        labels=_labels((variable.span, "needs a value here")),
+        reason="every `_` is a variable of its own, which nothing else can bind",
+        help="give the variable a name",
+    )
+
+
+def _shown(variable: Variable) -> str:
+    return ANONYMOUS if variable.name == ANONYMOUS else f"?{variable.name}"
+
+
+def _labels(*places: tuple[Span | None, str]) -> tuple[Label, ...]:
+    return tuple(Label(span, text) for span, text in places if span is not None)
+
 
 MOST_ATOMS = 300
 """A body has no more, two conditions counting as one: its parts are run inside each
@@ -113,6 +272,8 @@ def _find_problems(
     sound: list[Rule] = []
     for rule in program.rules:
         found: list[ProgramError] = [*unsafe_variables(rule), *_misused_functions(rule)]
+        if rule.has_aggregates:
+            found += unsafe_inside(rule)
         found += _too_long(rule)
         if not rule.heads:
             found.append(ProgramError(f"a rule has no head: {rule}"))
@@ -137,7 +298,7 @@ def _too_long(rule: Rule) -> Iterator[BodyLengthError]:
         yield BodyLengthError(
             f"a body has {counted(atoms, 'atom')} and {counted(others, 'other part')}",
             labels=() if rule.span is None else (Label(rule.span),),
-            law=f"{MOST_ATOMS} atoms, or twice as many conditions, are the most",
+            reason=f"{MOST_ATOMS} atoms, or twice as many conditions, are the most",
             help="divide the rule, or put constants into facts and join with them",
         )
 
@@ -152,7 +313,7 @@ def _place(problem: EvermatError) -> tuple[str, int]:
 
 
 def _recursion_through_negation(rules: Sequence[Rule]) -> tuple[ProgramError, ...]:
-    if not any(any(rule.negated_atoms()) for rule in rules):
+    if not any(any(r.negated_atoms()) or r.has_aggregates for r in rules):
         return ()
     try:
         stratify(normalise(rules))
@@ -175,7 +336,7 @@ def _contradicting_declarations(program: Program) -> Iterator[DeclarationError]:
             yield DeclarationError(
                 f"`{each.predicate}` is declared in two ways",
                 labels=tuple(Label(at, text) for at, text in places if at is not None),
-                law="a predicate has the same columns everywhere",
+                reason="a predicate has the same columns everywhere",
                 help="leave one of the two out",
             )
 
@@ -207,7 +368,7 @@ def _arity_clash(
     return ArityError(
         f"`{name}` has {here} here, but {there} elsewhere",
         labels=tuple(Label(at, text) for at, text in places if at is not None),
-        law="a predicate has the same number of arguments everywhere",
+        reason="a predicate has the same number of arguments everywhere",
         help="add or remove arguments, or use another name",
     )
 
@@ -220,12 +381,7 @@ def _arguments(count: int) -> str:
 
 def _atoms(program: Program) -> Iterator[Atom]:
     for rule in program.rules:
-        yield from rule.heads
-        for element in rule.body:
-            if isinstance(element, Atom):
-                yield element
-            elif isinstance(element, Negation):
-                yield element.atom
+        yield from rule.atoms()
     yield from program.facts
 
 
@@ -243,6 +399,10 @@ def _misused_functions(rule: Rule) -> Iterator[ProgramError]:
                 yield from _misused_in_atom(atom)
             case Condition(expression=expression) | Assignment(expression=expression):
                 yield from _misused_in(expression)
+            case Aggregation(values=values, body=body):
+                for value in values:
+                    yield from _misused_in(value)
+                yield from _misused_functions(Rule((), body))
 
 
 def _misused_in_atom(atom: Atom) -> Iterator[ProgramError]:
@@ -260,27 +420,72 @@ def _misused_in(expression: Expression) -> Iterator[ProgramError]:
     if function is None:
         yield _unknown_function(expression.function, labels)
     elif not function.takes(count):
+        name = function.name
         yield ArgumentCountError(
-            f"`{function.name}` takes {_arity_text(function)}, not {count}",
+            f"`{name}` takes {_arity_text(function)}, not {count}",
             labels=labels,
+            reason="a function sees the values of one row; aggregates are in braces"
+            if name in FOREIGN_AGGREGATES
+            else None,
+            help=f"the {'least' if name == 'min' else 'greatest'} value of several "
+            f"rows is `?m = {name}{{ ?n : cost(?x, ?n) }}`"
+            if name in FOREIGN_AGGREGATES
+            else None,
         )
     for argument in expression.arguments:
         yield from _misused_in(argument)
 
 
+def require_functions(rules: Iterable[Rule]) -> None:
+    """Refuse rules that call functions which are not there.
+
+    Raises:
+        MissingFunctionError: with the names of the functions.
+    """
+    missing = {
+        name
+        for rule in rules
+        for name in called_functions(rule)
+        if name not in FUNCTIONS
+    }
+    if missing:
+        raise MissingFunctionError(missing)
+
+
+def called_functions(rule: Rule) -> Iterator[str]:
+    """The functions that a rule calls, with repetitions."""
+    for head in rule.heads:
+        yield from _called_by(head.arguments)
+    for element in rule.body:
+        match element:
+            case Atom(arguments=arguments) | Negation(atom=Atom(arguments=arguments)):
+                yield from _called_by(arguments)
+            case Condition(expression=expression) | Assignment(expression=expression):
+                yield from _called_by((expression,))
+            case Aggregation(values=values, body=body):
+                yield from _called_by(values)
+                yield from called_functions(Rule((), body))
+
+
+def _called_by(expressions: Iterable[Expression]) -> Iterator[str]:
+    for expression in expressions:
+        if isinstance(expression, Call):
+            yield expression.function
+            yield from _called_by(expression.arguments)
+
+
 def _unknown_function(name: str, labels: tuple[Label, ...]) -> UnknownFunctionError:
     message = f"there is no function `{name}`"
     word = name.lower()
-    if word in other_notations.AGGREGATES:
+    if word in FOREIGN_AGGREGATES:
         return UnknownFunctionError(
             message,
             labels=labels,
-            law="rules have no aggregates yet: a function sees the values of one row",
-            help='work on the answers of a query instead: `len(kb.query("…"))` counts '
-            'them, and `kb.query("…").to_pandas()` can be grouped and summed up',
+            reason="a function sees the values of one row; aggregates are in braces",
+            help=f"as in `?n = {FOREIGN_AGGREGATES[word]}{{ ?y : knows(?x, ?y) }}`",
         )
     names = sorted(name for name in FUNCTIONS if name.isidentifier())
-    same = other_notations.FUNCTIONS.get(word, word)
+    same = FOREIGN_FUNCTIONS.get(word, word)
     question = f"did you mean `{same}`?" if same in FUNCTIONS else None
     return UnknownFunctionError(
         message,

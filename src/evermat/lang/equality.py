@@ -25,7 +25,7 @@ from itertools import chain, product
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, Label
-from evermat.lang.names import (
+from evermat.lang.equality_builtins import (
     COMPUTED,
     NAME,
     Written,
@@ -39,12 +39,11 @@ from evermat.lang.names import (
     reads_other_names,
     with_names,
 )
-from evermat.lang.normalise import canonical, is_auxiliary
-from evermat.lang.renaming import substitute_rule
-from evermat.lang.strata import rules_behind
+from evermat.lang.strata import rules_needed_for
 from evermat.lang.syntax import (
     SAME_AS,
     TRIPLE,
+    Aggregation,
     Assignment,
     Atom,
     BodyElement,
@@ -56,7 +55,10 @@ from evermat.lang.syntax import (
     Term,
     Variable,
     atom_variables,
+    canonical,
     element_variables,
+    is_auxiliary,
+    substitute_rule,
 )
 from evermat.values import Constant, Kind
 
@@ -86,7 +88,7 @@ class EqualityError(EvermatError, ValueError):
     code: ClassVar[str] = "EM305"
 
 
-def _error(rule: Rule, message: str, law: str, advice: str) -> EqualityError:
+def _error(rule: Rule, message: str, reason: str, advice: str) -> EqualityError:
     labels = () if rule.span is None else (Label(rule.span),)
     # As it is written, not as it is called here.
     heads = (
@@ -94,17 +96,33 @@ def _error(rule: Rule, message: str, law: str, advice: str) -> EqualityError:
         for head in rule.heads
     )
     shown = replace(rule, heads=tuple(heads)) if rule.origin is None else rule.origin
-    return EqualityError(f"{message}: {shown}", labels=labels, law=law, help=advice)
+    return EqualityError(
+        f"{message}: {shown}", labels=labels, reason=reason, help=advice
+    )
 
 
 def another_name() -> EqualityError:
     """The error for `owl:sameAs` being equal to something."""
     return EqualityError(
         "`owl:sameAs` would be equal to another name",
-        law="equality is part of the language, and cannot itself be replaced",
+        reason="equality is part of the language, and cannot itself be replaced",
         help="derive equality from the other predicate by a rule: "
         "`[?x, owl:sameAs, ?y] :- [?x, :other, ?y] .`",
     )
+
+
+def refuse_aggregates(rules: Iterable[Rule]) -> None:
+    """Refuse aggregates, whose members one fact for all equal constants hides."""
+    for rule in rules:
+        for element in rule.aggregations():
+            raise EqualityError(
+                f"`{element.function}{{…}}` together with equality by rewriting",
+                labels=() if element.span is None else (Label(element.span),),
+                reason="an aggregate counts facts, and rewriting holds one fact for "
+                "all that differ in equal constants only",
+                help='use `equality="off"`, under which equality is a predicate like '
+                "others, or aggregate the answers of a query",
+            )
 
 
 def is_equality(atom: Atom) -> bool:
@@ -120,11 +138,7 @@ def is_equality(atom: Atom) -> bool:
 
 def mentions_equality(rules: Iterable[Rule]) -> bool:
     """Whether rules derive equality, or ask for it."""
-    return any(
-        is_equality(atom)
-        for rule in rules
-        for atom in (*rule.heads, *rule.positive_atoms(), *rule.negated_atoms())
-    )
+    return any(is_equality(atom) for rule in rules for atom in rule.atoms())
 
 
 # ------------------------------------------------------------------ the axioms ≈1–≈4
@@ -198,7 +212,7 @@ def without_equality(
     ]
     if reading:
         every = (*chain.from_iterable(own.values()), *bridges(arities))
-        together = frozenset(rules_behind(every, SAME)[0])
+        together = frozenset(rules_needed_for(every, SAME)[0])
         for rule in reading:
             if together.isdisjoint(own[rule]):
                 own[rule] = tuple(_with_names(rule, values))
@@ -261,7 +275,7 @@ def _without_idle_condition(rule: Rule) -> Rule:
 
 
 def _with_names(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
-    """The same for one rule, whose built-ins read names; see `evermat.lang.names`."""
+    """The same for one rule with built-ins; see `evermat.lang.equality_builtins`."""
     named = with_names(rule, _few(rule, names_read(rule, values)), frozenset())
     for plain in without_equality_in(divided(named, values)):
         yield from cases(plain)
@@ -592,6 +606,8 @@ def replace_constants(  # noqa: C901  one case for each sort of element
                 return replace(element, expression=replace(call, arguments=arguments))
             case Assignment(expression=value):
                 return replace(element, expression=new(value))
+            case Aggregation():
+                return element  # refused before any constant is replaced
 
     heads = tuple(map(atom, rule.heads))
     return replace(rule, heads=heads, body=tuple(map(part, rule.body)))

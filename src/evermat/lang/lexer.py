@@ -1,20 +1,32 @@
-"""From text to tokens.
+"""From text to tokens, and from tokens to names and constants.
 
 One regular expression finds the tokens; two signs need a look at the token before:
 
 - `<` begins an IRI, but is a comparison after an operand: in `?x<?y, ?z>1` there is no
   IRI `<?y, ?z>`, while in `p(<a>)` there is one;
 - `%` begins a comment, but is the remainder where an operand ends before it and
-  another one begins behind it on the same line, as in `?n % 2`.
+  another one begins after it on the same line, as in `?n % 2`.
+
+Names and constants are read with their escapes, prefixes and relative IRIs.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import NamedTuple
 
 from evermat.functions import FUNCTIONS
-from evermat.values import LABEL_SIGNS
+from evermat.values import (
+    LABEL_SIGNS,
+    XSD,
+    Constant,
+    Kind,
+    boolean_constant,
+    decimal_constant,
+    double_constant,
+)
 
 _HEX = "[0-9A-Fa-f]"
 _IN_LABEL = rf"[\w\-{LABEL_SIGNS}]"
@@ -104,7 +116,7 @@ def _scan(text: str, position: int, tokens: list[Token], comments: list[Token]) 
         tokens.append(Token(kind, word, start, end))
         if kind == "end":
             break
-        previous = "" if word == "not" else kind
+        previous = "" if word in {"not", ":"} else kind
     return len(text)
 
 
@@ -137,3 +149,176 @@ def _closes_expression(tokens: list[Token]) -> bool:
             function = FUNCTIONS.get(before.text)
             return function is not None and not function.is_condition
     return False
+
+
+# -------------------------------------------------------------------------------- terms
+
+
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDF_TYPE = Constant(Kind.IRI, RDF + "type")
+
+STANDARD_PREFIXES = {
+    "rdf": RDF,
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "xsd": XSD,
+}
+"""Prefixes that every program knows; a program may declare them anew."""
+
+KEYWORDS = frozenset({"not", "true", "false"})
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_SIMPLE_ESCAPES = {
+    "t": "\t",
+    "b": "\b",
+    "n": "\n",
+    "r": "\r",
+    "f": "\f",
+    '"': '"',
+    "'": "'",
+    "\\": "\\",
+}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_REFERENCE = re.compile(
+    r"(?://(?P<place>[^/?#]*))?(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<fragment>\#.*)?",
+    re.DOTALL,
+)
+_LONG_QUOTE = 3
+
+
+class EscapeError(ValueError):
+    """An escape that means nothing, at an offset of the token."""
+
+    def __init__(self, escape: str, offset: int) -> None:
+        self.escape = escape
+        self.offset = offset
+        super().__init__(escape)
+
+
+def unescape(text: str, offset: int) -> str:
+    """Replace the escapes of Turtle; `offset` is where the text begins."""
+    if "\\" not in text:
+        return text
+
+    def character(match: re.Match[str]) -> str:
+        digits = match[1] or match[2]
+        if digits is None:
+            char = _SIMPLE_ESCAPES.get(match[3])
+        else:
+            code = int(digits, 16)
+            is_character = code < 0x110000 and not 0xD800 <= code < 0xE000  # noqa: PLR2004  the range of Unicode
+            char = chr(code) if is_character else None
+        if char is None:
+            raise EscapeError(match[0], offset + match.start())
+        return char
+
+    return _ESCAPE.sub(character, text)
+
+
+def string_content(token: Token) -> str:
+    """What a string token says; raises `EscapeError`."""
+    text = token.text
+    is_long = len(text) >= 2 * _LONG_QUOTE and text[0] == text[1] == text[2]
+    quotes = _LONG_QUOTE if is_long else 1
+    return unescape(text[quotes:-quotes], quotes)
+
+
+def number(token: Token) -> Constant:
+    """The constant that a number token stands for."""
+    match token.kind:
+        case "integer":
+            # Not through `int`, which refuses very long numbers.
+            return Constant(Kind.INTEGER, token.text.lstrip("0") or "0")
+        case "decimal":
+            return decimal_constant(Decimal(token.text))
+        case _:
+            return double_constant(float(token.text))
+
+
+def negated(constant: Constant) -> Constant:
+    """The number with the opposite sign."""
+    if constant.kind is Kind.DOUBLE:
+        return double_constant(-float(constant.text))
+    if constant.text in {"0", "0.0"}:
+        return constant
+    is_negative = constant.text.startswith("-")
+    text = constant.text[1:] if is_negative else f"-{constant.text}"
+    return Constant(constant.kind, text)
+
+
+def bare_constant(name: str) -> Constant | None:
+    """The constant that a bare name stands for; None if it must not be one."""
+    if name in {"true", "false"}:
+        return boolean_constant(value=name == "true")
+    if name == "not" or name[0].isupper() or not name[0].isalpha():
+        return None
+    return Constant(Kind.STRING, name)
+
+
+@dataclass
+class Namespace:
+    """The prefixes and the base in force at a place of a program."""
+
+    prefixes: dict[str, str] = field(default_factory=dict)
+    base: str | None = None
+
+    def expand(self, name: str) -> str | None:
+        """The IRI of a prefixed name, None if the prefix is unknown."""
+        prefix, _, local = name.partition(":")
+        start = self.prefixes.get(prefix, STANDARD_PREFIXES.get(prefix))
+        return None if start is None else start + local
+
+    def known_prefixes(self) -> list[str]:
+        """The prefixes one can use here."""
+        return [*self.prefixes, *STANDARD_PREFIXES]
+
+    def resolve(self, iri: str) -> str:
+        """A relative IRI against the base; an absolute one as it is."""
+        if self.base is None or is_absolute(iri):
+            return iri
+        return _joined(self.base, iri)
+
+
+def is_absolute(iri: str) -> bool:
+    """Whether an IRI begins with a scheme such as `http:`."""
+    return _SCHEME.match(iri) is not None
+
+
+def _joined(base: str, iri: str) -> str:
+    """A relative IRI against a base, as RFC 3986 has it.
+
+    `urljoin` will not do: it drops the `#` of `<#>`, and knows some schemes only. What
+    has no folders, such as `urn:x:`, is simply put in front.
+    """
+    scheme = _SCHEME.match(base)
+    start = scheme.end() if scheme else 0
+    old, new = _REFERENCE.fullmatch(base, start), _REFERENCE.fullmatch(iri)
+    assert old is not None and new is not None  # noqa: S101, PT018  all of it is optional
+    place, path, query = old["place"], old["path"], new["query"]
+    if new["place"] is not None:
+        place, path = new["place"], _without_dots(new["path"])
+    elif not new["path"]:
+        query = old["query"] if query is None else query
+    elif scheme is None or (place is None and "/" not in path):
+        return base + iri
+    elif new["path"].startswith("/"):
+        path = _without_dots(new["path"])
+    else:
+        path = _without_dots(f"{path.rpartition('/')[0]}/{new['path']}")
+    authority = "" if place is None else f"//{place}"
+    ends = (query or "") + (new["fragment"] or "")
+    return f"{base[:start]}{authority}{path}{ends}"
+
+
+def _without_dots(path: str) -> str:
+    """A path without the segments `.` and `..`."""
+    segments = path.split("/")
+    kept: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            del kept[max(1, len(kept) - 1) :]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in {".", ".."}:
+        kept.append("")
+    return "/".join(kept)

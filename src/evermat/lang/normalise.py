@@ -8,7 +8,8 @@ A normal rule has
   variables bound, then negated atoms;
 - no equation that merely renames a variable or names a constant: it is substituted;
 - no variable that occurs only in one negated atom: `not p(?x, _)` becomes
-  `not ~p(?x)` with a rule that defines the auxiliary predicate `~p(?x)`.
+  `not ~p(?x)` with a rule that defines the auxiliary predicate `~p(?x)`;
+- no aggregate, unless it is an aggregate rule (`evermat.lang.aggregates`).
 
 The name of an auxiliary predicate is made from the negated atom, so that the same
 negation gives the same predicate in whatever program it stands.
@@ -20,10 +21,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evermat.errors import Label, UnsafeRuleError
-from evermat.lang.expressions import fold_if_possible, substitute_atom
-from evermat.lang.renaming import canonical, rule_key, substitute_condition
+from evermat.lang.aggregates import is_aggregate_rule, without_aggregates
 from evermat.lang.syntax import (
     ANONYMOUS,
+    AUXILIARY_MARK,
     Assignment,
     Atom,
     BodyElement,
@@ -35,25 +36,24 @@ from evermat.lang.syntax import (
     Term,
     Variable,
     atom_variables,
+    element_variables,
     expression_variables,
+    fold_if_possible,
+    rule_key,
     rule_variables,
+    substitute,
+    substitute_atom,
+    substitute_condition,
 )
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
-__all__ = ["canonical", "is_auxiliary", "normal_rules", "normalise", "rule_key"]
+    from evermat.values import Constant
 
-AUXILIARY_MARK = "~"
-"""The first character of auxiliary predicates; users cannot write it."""
 
 _TRUE = boolean_constant(value=True)
-
-
-def is_auxiliary(predicate: str) -> bool:
-    """Whether a predicate was made by `normalise` and should be hidden."""
-    return predicate.startswith(AUXILIARY_MARK)
 
 
 def normalise(rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -64,23 +64,39 @@ def normalise(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     Raises:
         UnsafeRuleError: if a variable gets no value (see `checks`, which says more).
     """
-    return tuple(normal_rules(rules).values())
+    found = tuple(_all_normal_rules(rules))
+    return found if len(found) == 1 else tuple(_by_key(found).values())
 
 
 def normal_rules(rules: Iterable[Rule]) -> dict[Hashable, Rule]:
     """The rules in normal form, by their keys (`rule_key`)."""
+    return _by_key(_all_normal_rules(rules))
+
+
+def _by_key(rules: Iterable[Rule]) -> dict[Hashable, Rule]:
     found: dict[Hashable, Rule] = {}
     for rule in rules:
-        for head in rule.heads:
-            for normal in _normal_rules(head, rule):
-                found.setdefault(rule_key(normal), normal)
+        found.setdefault(rule_key(rule), rule)
     return found
+
+
+def _all_normal_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
+    for rule in rules:
+        for head in rule.heads:
+            yield from _normal_rules(head, rule)
 
 
 # ------------------------------------------------------------------- one rule
 
 
 def _normal_rules(head: Atom, rule: Rule) -> Iterator[Rule]:
+    if rule.has_aggregates:
+        for part in without_aggregates(replace(rule, heads=(head,))):
+            if is_aggregate_rule(part):
+                yield part
+            else:
+                yield from _normal_rules(part.head, part)
+        return
     if _is_normal(head, rule):
         yield rule if len(rule.heads) == 1 else replace(rule, heads=(head,))
         return
@@ -295,7 +311,7 @@ def _unbound(rule: Rule, expression: Expression, bound: set[str]) -> UnsafeRuleE
     return UnsafeRuleError(
         f"variable `?{variable.name}` is not bound by the body",
         labels=() if span is None else (Label(span, "needs a value here"),),
-        law="every variable must occur in a positive body atom",
+        reason="every variable must occur in a positive body atom",
     )
 
 
@@ -339,3 +355,117 @@ def _is_plain(argument: Expression) -> bool:
     if isinstance(argument, Variable):
         return argument.name != ANONYMOUS
     return isinstance(argument, Term)
+
+
+# -------------------------------------------------------- instances of rules as written
+#
+# Rules are matched in normal form, in which expressions have moved, equations are
+# substituted and some negated atoms are projected. Explanations show the rule as
+# written, with the values of its own variables, what was computed, and which facts were
+# absent.
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """An expression of a rule, with values in place of its variables.
+
+    Attributes:
+        expression: as written.
+        filled: with values.
+        result: what it comes to; `true` for conditions.
+    """
+
+    expression: Call
+    filled: Call
+    result: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenInstance:
+    """What an instance says about the parts of a rule.
+
+    Attributes:
+        binding: the variables and their values, those of the body first.
+        absent: the negated atoms, with values; variables that are left stand for any.
+        computations: conditions, and expressions inside of atoms.
+    """
+
+    binding: dict[str, Constant]
+    absent: tuple[Atom, ...]
+    computations: tuple[Computation, ...]
+
+
+def written_instance(rule: Rule, normal: Mapping[str, Constant]) -> WrittenInstance:
+    """The instance of a rule that has one head.
+
+    Args:
+        rule: as written.
+        normal: values of the variables of its normal form, which has some of the
+            variables of the rule and some of its own.
+    """
+    known = written_values(rule, normal)
+    calls = [call for element in (*rule.body, rule.head) for call in _calls(element)]
+    filled = [(call, substitute(call, known)) for call in calls]
+    results = [(call, full, fold_if_possible(full)) for call, full in filled]
+    return WrittenInstance(
+        binding=written_binding(rule, known),
+        absent=tuple(filled_atom(atom, known) for atom in rule.negated_atoms()),
+        computations=tuple(
+            Computation(call, full, result.constant)
+            for call, full, result in results
+            if isinstance(full, Call) and isinstance(result, Term)
+        ),
+    )
+
+
+def written_values(rule: Rule, normal: Mapping[str, Constant]) -> dict[str, Expression]:
+    """The values of all variables that have one, by the equations of a rule."""
+    known: dict[str, Expression] = {name: Term(value) for name, value in normal.items()}
+    calls = (call for element in rule.body for call in _calls(element))
+    equations = [call for call in calls if call.function == "="]
+    while any(_solve(equation, known) for equation in equations):
+        pass
+    return known
+
+
+def written_binding(rule: Rule, known: Mapping[str, Expression]) -> dict[str, Constant]:
+    """The values of the variables of a rule, those of the body first."""
+    variables = [v for element in rule.body for v in element_variables(element)]
+    found = {}
+    for variable in (*variables, *atom_variables(rule.head)):
+        value = known.get(variable.name)
+        if isinstance(value, Term) and variable.name != ANONYMOUS:
+            found[variable.name] = value.constant
+    return found
+
+
+def _calls(element: object) -> Iterator[Call]:
+    """The conditions of a body, and the expressions in its atoms."""
+    match element:
+        case Condition(expression=expression):
+            yield expression
+        case Assignment(variable=variable, expression=value):
+            yield Call("=", (variable, value))
+        case Atom(arguments=arguments) | Negation(atom=Atom(arguments=arguments)):
+            yield from (each for each in arguments if isinstance(each, Call))
+        case _:
+            return
+
+
+def _solve(equation: Call, known: dict[str, Expression]) -> bool:
+    """Give a variable the value that an equation says it has, if that is news."""
+    left, right = (
+        fold_if_possible(substitute(each, known)) for each in equation.arguments
+    )
+    if not isinstance(left, Variable):
+        left, right = right, left
+    if isinstance(left, Variable) and isinstance(right, Term):
+        known[left.name] = right
+        return True
+    return False
+
+
+def filled_atom(atom: Atom, known: Mapping[str, Expression]) -> Atom:
+    """An atom with values for its variables, and expressions worked out."""
+    arguments = substitute_atom(atom, known).arguments
+    return Atom(atom.predicate, tuple(map(fold_if_possible, arguments)))

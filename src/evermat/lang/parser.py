@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import (
+    ConstantExpressionError,
+    DeclarationError,
     EvermatError,
     IncludeError,
     Label,
@@ -20,27 +22,582 @@ from evermat.errors import (
     Source,
     raise_all,
 )
+from evermat.functions import FUNCTIONS, FunctionError, own_functions
 from evermat.lang.checks import find_errors
-from evermat.lang.directives import DIRECTIVES, Directives
-from evermat.lang.other_notations import query_of_another_language
-from evermat.lang.statements import StatementReader
-from evermat.lang.suggestions import did_you_mean
-from evermat.lang.syntax import Program, Rule
-from evermat.lang.terms import Namespace
-from evermat.runtime.allowed_paths import PathNotAllowedError, require_allowed
+from evermat.lang.lexer import RDF_TYPE, Namespace, Token
+from evermat.lang.reader import (
+    COMPARISON_LEVEL,
+    FOREIGN_AGGREGATES,
+    FOREIGN_ARROWS,
+    FOREIGN_WORDS,
+    NAME_KINDS,
+    OPERATORS,
+    ExpressionReader,
+    query_of_another_language,
+)
+from evermat.lang.syntax import (
+    AGGREGATE_FUNCTIONS,
+    ANONYMOUS,
+    FALSE,
+    QUAD,
+    SAME_AS,
+    TRIPLE,
+    TRIPLE_ARITY,
+    Aggregation,
+    Atom,
+    BodyElement,
+    Call,
+    Condition,
+    DataSink,
+    DataSource,
+    Declaration,
+    Expression,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Variable,
+    contradiction,
+    expression_variables,
+    fold,
+    is_contradiction,
+)
+from evermat.lang.types import COLUMN_TYPES, TYPE_ALIASES
 from evermat.runtime.garbage import collection_paused
 from evermat.runtime.input_limits import (
+    PathNotAllowedError,
     ProgramSizeError,
     input_limits,
+    require_allowed,
     require_unpacked,
 )
+from evermat.values import boolean_constant
+from evermat.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from evermat.errors import ProgramError
-    from evermat.lang.syntax import Atom, BodyElement
+    from evermat.errors import ProgramError, Span
     from evermat.values import Constant
+
+
+# --------------------------------------------------------------------------- directives
+
+
+@dataclass
+class Directives:
+    """What the directives of a program have said so far."""
+
+    namespace: Namespace
+    declarations: list[Declaration] = field(default_factory=list)
+    sources: list[DataSource] = field(default_factory=list)
+    sinks: list[DataSink] = field(default_factory=list)
+
+    def prefix(self, reader: StatementReader, _: Token) -> None:
+        """`@prefix ex: <http://example.org/> .`."""
+        advice = "as in `@prefix ex: <http://example.org/> .`"
+        token = reader.expect("prefixed", "a prefix with a colon", help=advice)
+        if not token.text.endswith(":"):
+            raise reader.error(
+                f"`{token.text}` is not a prefix: nothing may follow its colon",
+                token,
+                help=advice,
+            )
+        iri = reader.expect("iri", "an IRI in angle brackets", help=advice)
+        self.namespace.prefixes[token.text[:-1]] = reader.iri_text(iri)
+        self._end(reader)
+
+    def base(self, reader: StatementReader, _: Token) -> None:
+        """`@base <http://example.org/> .`."""
+        advice = "as in `@base <http://example.org/> .`"
+        iri = reader.expect("iri", "an IRI in angle brackets", help=advice)
+        self.namespace.base = reader.iri_text(iri)
+        self._end(reader)
+
+    def _end(self, reader: StatementReader) -> None:
+        reader.forget_names()
+        reader.expect(".", "`.` after the directive")
+
+    def declare(self, reader: StatementReader, start: Token) -> None:
+        """`@declare age(string, integer) .`, with or without column names."""
+        predicate = _predicate(reader)
+        columns: list[tuple[str, str]] = []
+        if reader.kind == "(":
+            reader.advance()
+            while reader.kind != ")":
+                if columns:
+                    reader.expect(",", "`,` or `)` in the declaration")
+                columns.append(_column(reader))
+            reader.advance()
+        reader.expect(".", "`.` after the declaration")
+        names = tuple(name for name, _ in columns)
+        types = tuple(type_name for _, type_name in columns)
+        self.declarations.append(
+            Declaration(
+                predicate,
+                len(columns),
+                types,
+                names if any(names) else (),
+                reader.span_since(start.start),
+            )
+        )
+
+    def read_from(self, reader: StatementReader, start: Token) -> None:
+        """`@import edge "edges.csv" {delimiter = ";"} .`."""
+        self.sources.append(DataSource(*_file(reader, start)))
+
+    def write_to(self, reader: StatementReader, start: Token) -> None:
+        """`@export reach "reach.csv" .`."""
+        self.sinks.append(DataSink(*_file(reader, start)))
+
+
+DIRECTIVES: dict[str, Callable[[Directives, StatementReader, Token], None]] = {
+    "prefix": Directives.prefix,
+    "base": Directives.base,
+    "declare": Directives.declare,
+    "import": Directives.read_from,
+    "export": Directives.write_to,
+}
+
+
+def _predicate(reader: StatementReader) -> str:
+    if reader.kind not in {"name", "prefixed", "iri"}:
+        raise reader.unexpected("the name of a predicate")
+    return reader.predicate_name()
+
+
+def _column(reader: StatementReader) -> tuple[str, str]:
+    """A column's name (or nothing) and its type; `n : int` is one to three tokens."""
+    token = reader.advance()
+    before = ""
+    if token.kind == "name" and reader.token.text.startswith(":"):
+        before = token.text
+        token = reader.advance()
+    if token.kind == "prefixed":
+        name, _, type_name = (before + token.text).partition(":")
+        if not type_name:
+            token = reader.expect("name", "a type")
+            type_name = token.text
+    elif token.kind == "name":
+        name, type_name = "", token.text
+    else:
+        reader.go_to(reader.position - 1)
+        raise reader.unexpected("a type", help=_listed_types())
+    type_name = TYPE_ALIASES.get(type_name, type_name)
+    if type_name not in COLUMN_TYPES:
+        reader.problems.append(
+            DeclarationError(
+                f"unknown type `{type_name}`",
+                labels=(Label(reader.span_of(token)),),
+                help=did_you_mean(type_name, [*COLUMN_TYPES, *TYPE_ALIASES])
+                or _listed_types(),
+            )
+        )
+    return name, type_name
+
+
+def _listed_types() -> str:
+    return "the types are " + ", ".join(f"`{name}`" for name in COLUMN_TYPES)
+
+
+def _file(
+    reader: StatementReader, start: Token
+) -> tuple[str, str, tuple[tuple[str, str], ...], Span]:
+    predicate = _predicate(reader)
+    path = reader.string_text(reader.expect("string", "a file name in quotes"))
+    options: list[tuple[str, str]] = []
+    if reader.kind == "{":
+        reader.advance()
+        while reader.kind != "}":
+            if options:
+                reader.expect(",", "`,` or `}` in the options")
+            name = reader.expect("name", "the name of an option").text
+            reader.expect("=", "`=` after the name of an option")
+            value = reader.expect("string", "the value of the option in quotes")
+            options.append((name, reader.string_text(value)))
+        reader.advance()
+    reader.expect(".", "`.` after the directive")
+    return predicate, path, tuple(options), reader.span_since(start.start)
+
+
+# ---------------------------------------------------------------------- facts and rules
+
+
+def _with_target(found: Aggregation, element: Condition) -> Aggregation | None:
+    """The aggregate that an equation with nothing but a variable asks for."""
+    call = element.expression
+    if call.function != "=" or found.target not in call.arguments:
+        return None
+    left, right = call.arguments
+    other = right if left == found.target else left
+    if not isinstance(other, Variable) or other.name in {ANONYMOUS, found.target.name}:
+        return None
+    return replace(found, target=other, span=element.span)
+
+
+def _without_true(call: Call) -> Call:
+    """A condition in Python as itself, where it is written `condition(?x) = true`."""
+    if call.function != "=" or call.arguments[1] != Term(boolean_constant(value=True)):
+        return call
+    inner = call.arguments[0]
+    if not isinstance(inner, Call) or inner.function not in own_functions():
+        return call
+    return inner if FUNCTIONS[inner.function].is_condition else call
+
+
+EQUAL = "≈"
+"""The sign of equality between constants that stand for the same thing."""
+
+
+class StatementReader(ExpressionReader):
+    """Reads statements one after the other."""
+
+    _resume: int | None = None
+    _aggregations: list[Aggregation] | None = None
+    _inner = 0
+
+    def begin_statement(self) -> None:
+        """Forget what the last statement left."""
+        self._resume = None
+        self._aggregations = None
+        self._inner = 0
+
+    def recover(self) -> bool:
+        """After a mistake, go where the next statement begins; whether that is sure."""
+        if self._resume is not None:
+            self.go_to(self._resume)
+            return True
+        while not (self._at_final_dot() or self.at_open_string()):
+            self.advance()
+        is_sure = self._at_final_dot()
+        self.advance()
+        return is_sure
+
+    def at_new_line(self) -> bool:
+        """Whether a line begins here, or the text ends."""
+        if self.kind == "end" or not self.position:
+            return True
+        previous = self.tokens[self.position - 1]
+        return "\n" in self.source.text[previous.end : self.token.start]
+
+    def _at_final_dot(self) -> bool:
+        """Whether a dot is at hand that ends a statement, not one of `example.org`."""
+        if self.kind == "end":
+            return True
+        following = self.source.text[self.token.end : self.token.end + 1]
+        return self.kind == "." and (not following or following.isspace())
+
+    def statement(self, rules: list[Rule], facts: list[Atom]) -> None:
+        """Read a rule, or one or several facts."""
+        start = self.token.start
+        self._aggregations = []
+        heads = self._heads()
+        in_heads, self._aggregations = self._aggregations, None
+        if self.kind == "." and in_heads:
+            raise self._no_fact(in_heads[0])
+        if self.kind == ".":
+            for head in heads:
+                if is_contradiction(head.predicate):
+                    raise self._false_fact(head)
+            self.advance()
+            facts.extend(self._fact(head) for head in heads)
+            return
+        if self.kind != ":-":
+            raise self._bad_separator("a head", "`:-`, `,` or `.`")
+        self.advance()
+        body = self._body("`,` or `.`", last=(".",))
+        self.advance()
+        rules.append(Rule(heads, (*body, *in_heads), self.span_since(start)))
+
+    def query(self) -> tuple[BodyElement, ...]:
+        """Read a whole text that is a conjunction."""
+        body = self._body("`,` or the end", last=(".", "end"))
+        if self.kind == ".":
+            self.advance()
+        self.expect("end", "the end of the query")
+        return body
+
+    # -- heads
+
+    def _heads(self) -> tuple[Atom, ...]:
+        heads = [self._head()]
+        while self.kind == ",":
+            self.advance()
+            heads.append(self._head())
+        return tuple(heads)
+
+    def _head(self) -> Atom:
+        self.begin_element()
+        if self.kind == "[":
+            return self._triple()
+        token = self.token
+        if self.next_kind() == EQUAL and self.at_operand():
+            return self._equality()
+        if token.kind == "name" and token.text == FALSE:
+            return self._contradiction()
+        if token.kind in NAME_KINDS and token.text != "not":
+            return self._atom()
+        raise self._no_head(token)
+
+    def _contradiction(self) -> Atom:
+        """`false`, with arguments that say what a contradiction is about."""
+        start = self.advance().start
+        arguments = self.arguments(f"`{FALSE}`") if self.kind == "(" else ()
+        return contradiction(*arguments, span=self.span_since(start))
+
+    def _false_fact(self, head: Atom) -> ParseError:
+        return ParseError(
+            f"`{FALSE}` is no fact",
+            labels=() if head.span is None else (Label(head.span),),
+            reason=f"`{FALSE}` is the head of a rule whose body must never hold",
+            help=f"write `{FALSE} :- ...`",
+        )
+
+    def _no_head(self, token: Token) -> ParseError:
+        if token.text in {"not", "~"}:
+            return self.error("a head cannot be negated", token)
+        following = self.tokens[min(self.position + 1, len(self.tokens) - 1)]
+        if token.kind == "." and following.text in {"decl", "input", "output", "type"}:
+            advice = "this looks like a Soufflé program; read it as one"
+            return self.unexpected("a rule or a fact", help=advice)
+        return self.unexpected("a rule or a fact")
+
+    def _fact(self, atom: Atom) -> Atom:
+        """The fact with its expressions worked out, so far as they have a value."""
+        if not any(isinstance(argument, Call) for argument in atom.arguments):
+            return atom
+        arguments = tuple(self._worked_out(argument) for argument in atom.arguments)
+        return Atom(atom.predicate, arguments, atom.span, atom.predicate_span)
+
+    def _worked_out(self, expression: Expression) -> Expression:
+        if any(expression_variables(expression)):
+            return expression
+        try:
+            return fold(expression)
+        except FunctionError as problem:
+            span = expression.span
+            labels = () if span is None else (Label(span),)
+            self.problems.append(
+                ConstantExpressionError(problem.message, labels=labels)
+            )
+            return expression
+
+    # -- bodies
+
+    def _body(self, expected: str, last: tuple[str, ...]) -> tuple[BodyElement, ...]:
+        elements = [*self._elements()]
+        while self.kind == ",":
+            self.advance()
+            elements += self._elements()
+        if self.kind not in last:
+            raise self._bad_separator("a body atom", expected)
+        return tuple(elements)
+
+    def _elements(self) -> Iterator[BodyElement]:
+        """An element of a body, with the aggregates in it as elements of their own."""
+        outer, self._aggregations = self._aggregations, []
+        element = self._element()
+        found, self._aggregations = self._aggregations, outer
+        if len(found) == 1 and isinstance(element, Condition):
+            only = _with_target(found[0], element)
+            if only is not None:
+                yield only
+                return
+        yield from found
+        yield element
+
+    def aggregate(self, token: Token) -> Expression:
+        """`count{ ?y : knows(?x, ?y) }`: a variable, whose value an element gives."""
+        if token.text not in AGGREGATE_FUNCTIONS:
+            raise self._no_aggregate(token)
+        outer = self._aggregations
+        if outer is None:
+            return super().aggregate(token)
+        self.advance()
+        self.advance()
+        values = [self.argument()]
+        while self.kind == ",":
+            self.advance()
+            values.append(self.argument())
+        self._colon()
+        body = self._body(f"`,` or `}}` in `{token.text}{{…}}`", last=("}",))
+        self.advance()
+        span = self.span_since(token.start)
+        target = Variable(self._new_name(token.text), span)
+        outer.append(Aggregation(target, token.text, tuple(values), body, span))
+        return target
+
+    def _colon(self) -> None:
+        """Go past `:`, which may be glued to the name after it."""
+        token = self.token
+        if token.kind != "prefixed" or not token.text.startswith(":"):
+            advice = "as in `?n = count{ ?y : knows(?x, ?y) }`"
+            raise self.unexpected("`,` or `:` after the values", help=advice)
+        if token.text == ":":
+            self.advance()
+            return
+        self.tokens[self.position] = Token(
+            "name", token.text[1:], token.start + 1, token.end
+        )
+        self.go_to(self.position)
+
+    def _new_name(self, function: str) -> str:
+        while True:
+            self._inner += 1
+            name = f"_{function}{self._inner}"
+            if f"?{name}" not in self.source.text:
+                return name
+
+    def _no_aggregate(self, token: Token) -> ParseError:
+        listed = ", ".join(f"`{name}`" for name in AGGREGATE_FUNCTIONS)
+        known = FOREIGN_AGGREGATES.get(token.text.lower())
+        return self.error(
+            f"there is no aggregate `{token.text}`",
+            token,
+            help=f"did you mean `{known}`?"
+            if known
+            else f"the aggregates are {listed}",
+        )
+
+    def _no_fact(self, found: Aggregation) -> ParseError:
+        return ParseError(
+            "a fact cannot have an aggregate",
+            labels=() if found.span is None else (Label(found.span),),
+            help=f"write a rule: `total(?n) :- ?n = {found.function}{{ … }} .`",
+        )
+
+    def _element(self) -> BodyElement:
+        self.begin_element()
+        token = self.token
+        if token.kind != "~" and token.text != "not":
+            return self._positive()
+        self.advance()
+        if self.kind == "~" or self.token.text == "not":
+            raise self.error("a negation cannot be negated", self.token)
+        element = self._positive()
+        span = self.span_since(token.start)
+        if isinstance(element, Atom):
+            return Negation(element, span)
+        false = Term(boolean_constant(value=False))
+        return Condition(Call("=", (element.expression, false), span), span)
+
+    def _positive(self) -> Atom | Condition:
+        if self.kind == "[":
+            return self._triple()
+        token = self.token
+        if self.next_kind() == EQUAL and self.at_operand():
+            return self._equality()
+        if token.kind not in NAME_KINDS or self._begins_expression(token):
+            if not self.at_operand():
+                raise self.unexpected("an atom or a condition")
+            return self._condition(token, None)
+        atom = self._atom()
+        if self.kind not in OPERATORS:
+            return atom
+        call = Call(token.text, atom.arguments, atom.span)
+        return self._condition(token, call)
+
+    def _begins_expression(self, token: Token) -> bool:
+        following = self.next_kind()
+        if following in OPERATORS or following == "{":
+            return True
+        function = FUNCTIONS.get(token.text)
+        return following == "(" and function is not None and function.is_condition
+
+    def _condition(self, first: Token, left: Expression | None) -> Condition:
+        expression = self.expression(COMPARISON_LEVEL, left)
+        if isinstance(expression, Call):
+            expression = _without_true(expression)
+            function = FUNCTIONS.get(expression.function)
+            if function is not None and function.is_condition:
+                return Condition(expression, expression.span)
+        foreign = self._foreign_condition()
+        if foreign is not None:
+            raise foreign
+        text = self.source.text[first.start : self.tokens[self.position - 1].end]
+        raise self.error(
+            f"`{text}` is not a condition",
+            first,
+            help="a body has atoms, comparisons such as `?x < 3`, and `?z = ...`",
+        )
+
+    def _foreign_condition(self) -> ParseError | None:
+        """The mistake of `?x in (1, 2)`, `?x ≠ 2` and the like."""
+        token = self.token
+        advice = FOREIGN_WORDS.get(token.text.lower())
+        if advice is not None and token.kind == "name":
+            return self.error(f"there is no `{token.text}`", token, help=advice)
+        return self.foreign_operator()
+
+    # -- atoms
+
+    def _atom(self) -> Atom:
+        token = self.token
+        name = self.predicate_name()
+        arguments: tuple[Expression, ...] = ()
+        if self.kind == "(":
+            arguments = self.arguments(f"`{token.text}`")
+        span = self.span_since(token.start)
+        return Atom(name, arguments, span, self.span_of(token))
+
+    def _triple(self) -> Atom:
+        opening = self.advance()
+        subject = self.argument()
+        self.expect(",", "`,` after the subject of a triple")
+        token = self.token
+        if token.text == "a" and self.next_kind() == ",":
+            self.advance()
+            predicate: Expression = Term(RDF_TYPE, self.span_of(token))
+        else:
+            predicate = self.argument()
+        self.expect(",", "`,` after the predicate of a triple")
+        parts = [subject, predicate, self.argument()]
+        if self.kind == ",":
+            self.advance()
+            parts.append(self.argument())
+        self.expect("]", "`]` after the object of a triple")
+        span = self.span_since(opening.start)
+        name = TRIPLE if len(parts) == TRIPLE_ARITY else QUAD
+        return Atom(name, tuple(parts), span, span)
+
+    def _equality(self) -> Atom:
+        """`?x ≈ ?y`, which is short for `same_as(?x, ?y)`."""
+        start = self.token.start
+        left = self.operand()
+        sign = self.expect(EQUAL, f"`{EQUAL}`")
+        right = self.operand()
+        span = self.span_since(start)
+        return Atom(SAME_AS, (left, right), span, self.span_of(sign))
+
+    # -- mistakes
+
+    def _bad_separator(self, what: str, expected: str) -> ParseError:
+        token = self.token
+        previous = self.tokens[self.position - 1]
+        begins_statement = token.kind in NAME_KINDS or token.kind in {"[", "at"}
+        if token.kind == "end" or (self.at_new_line() and begins_statement):
+            # A forgotten dot: what follows is a statement of its own.
+            self._resume = self.position
+            at_end = token.kind == "end"
+            found = "the end of the text" if at_end else f"`{token.text}` on a new line"
+            end = self.span(previous.end - 1, previous.end)
+            return ParseError(
+                f"expected {expected} after {what}, found {found}",
+                labels=(Label(end, "after this"),),
+                help="end a statement with a dot, separate body atoms with a comma",
+            )
+        advice = FOREIGN_ARROWS.get(token.text.lower())
+        if what != "a head":
+            word = FOREIGN_WORDS.get(token.text.lower(), _COMMA)
+            advice = _SECOND_BODY if token.kind == ":-" else word
+        if token.kind == "unknown":
+            advice = _NO_QUESTION_MARK if token.text == "?" else None
+        return self.unexpected(f"{expected} after {what}", help=advice)
+
+
+_COMMA = "separate body atoms with a comma"
+_NO_QUESTION_MARK = "a query ends without a question mark"
+_SECOND_BODY = "end the statement before with a dot; a query has no head and no `:-`"
 
 
 class UnusedParameterError(EvermatError, TypeError):
@@ -105,7 +662,7 @@ def parse_rules(
     prefixes: Mapping[str, str] | None = None,
     base: str | None = None,
 ) -> tuple[Rule, ...]:
-    """Read rules; facts come out as rules with an empty body, behind the others.
+    """Read rules; facts come out as rules with an empty body, after the others.
 
     Raises:
         ParseError: if the text is not a program.
@@ -225,7 +782,7 @@ class _Parts:
 
 
 _MOST_PROBLEMS = 10_000
-"""A text with so many mistakes is no program, and is not read to its end."""
+"""The number of mistakes after which a text is not read further."""
 
 
 @collection_paused()

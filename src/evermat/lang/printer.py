@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from evermat.functions import FUNCTIONS
-from evermat.lang.lexer import LOCAL_NAME, PREFIX_NAME
-from evermat.lang.normalise import is_auxiliary
+from evermat.errors import Source, UnknownPrefixError, raise_all
+from evermat.functions import FUNCTIONS, own_functions
+from evermat.lang.lexer import KEYWORDS, LOCAL_NAME, PREFIX_NAME, RDF_TYPE, tokenise
+from evermat.lang.parser import check_syntax
 from evermat.lang.reader import COMPARISON_LEVEL, LEVELS
 from evermat.lang.syntax import (
     ANONYMOUS,
+    CONTRADICTION,
+    FALSE,
+    QUAD,
     TRIPLE,
+    TRIPLE_ARITY,
+    Aggregation,
     Assignment,
     Atom,
     BodyElement,
@@ -23,20 +29,23 @@ from evermat.lang.syntax import (
     Rule,
     Term,
     Variable,
+    is_auxiliary,
 )
-from evermat.lang.terms import KEYWORDS, RDF_TYPE
 from evermat.values import Constant, Kind, iri_text, quote, term_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from evermat.lang.lexer import Token
     from evermat.lang.syntax import DataSink, DataSource, Declaration
+
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 _LOCAL = re.compile(LOCAL_NAME)
 _PREFIX = re.compile(PREFIX_NAME)
 _PLAIN_OPERAND = re.compile(r"\?\w+|-?[0-9][0-9.eE+\-]*")
-_TRIPLE_ARITY = 3
+_BRACKETED = {TRIPLE: TRIPLE_ARITY, QUAD: TRIPLE_ARITY + 1}
+"""Predicates that are written in brackets, with so many arguments."""
 
 
 def rule_text(rule: Rule, prefixes: Mapping[str, str] | None = None) -> str:
@@ -109,7 +118,7 @@ class Printer:
         if _PLAIN_NAME.fullmatch(name) and not _is_reserved(name):
             return name
         if is_auxiliary(name):
-            return name
+            return FALSE if CONTRADICTION.fullmatch(name) else name
         return self.shortened(name) or iri_text(name)
 
     def constant(self, constant: Constant) -> str:
@@ -156,11 +165,11 @@ class Printer:
 
     def atom(self, atom: Atom) -> str:
         """An atom; triples in square brackets."""
-        if atom.predicate == TRIPLE and len(atom.arguments) == _TRIPLE_ARITY:
-            subject, relation, value = map(self.expression, atom.arguments)
+        if len(atom.arguments) == _BRACKETED.get(atom.predicate):
+            parts = [*map(self.expression, atom.arguments)]
             if atom.arguments[1] == Term(RDF_TYPE):
-                relation = "a"
-            return f"[{subject}, {relation}, {value}]"
+                parts[1] = "a"
+            return f"[{', '.join(parts)}]"
         name = self.predicate(atom.predicate)
         if not atom.arguments:
             return name
@@ -174,10 +183,21 @@ class Printer:
             case Negation(atom=atom):
                 return f"not {self.atom(atom)}"
             case Condition(expression=expression):
-                return self.expression(expression)
+                text = self.expression(expression)
+                # Without the function, the text would read as an atom.
+                is_own = expression.function in own_functions()
+                return f"{text} = true" if is_own else text
             case Assignment(variable=variable, expression=expression):
                 value = self.expression(expression, COMPARISON_LEVEL + 1)
                 return f"?{variable.name} = {value}"
+            case Aggregation(target=target):
+                return f"?{target.name} = {self.aggregate(element)}"
+
+    def aggregate(self, element: Aggregation) -> str:
+        """An aggregate without its target."""
+        values = ", ".join(map(self.expression, element.values))
+        body = ", ".join(map(self.element, element.body))
+        return f"{element.function}{{ {values} : {body} }}"
 
     def rule(self, rule: Rule) -> str:
         """A rule with its final dot; without a body, a fact."""
@@ -221,3 +241,136 @@ def _is_reserved(name: str) -> bool:
     function = FUNCTIONS.get(name)
     is_condition = function is not None and function.is_condition
     return name in KEYWORDS or name == ANONYMOUS or is_condition
+
+
+# ------------------------------------------------------------ formatting of source text
+#
+# Same tokens, same comments, regular spaces and lines. A statement goes on one line if
+# it fits and has no comment inside; otherwise each body element has its own line.
+# Constants stay as written, and a run of blank lines becomes one.
+
+
+LINE_LENGTH = 88
+_INDENT = "    "
+_OPENING = frozenset({"(", "[", "{"})
+_CLOSING = frozenset({")", "]", "}"})
+_GLUED_BEFORE = _CLOSING | {",", "^^"}
+_GLUED_AFTER = frozenset({"(", "[", "{", "^^", "~"})
+_NAMES = frozenset({"name", "prefixed", "iri"})
+_OPERANDS = _NAMES | _CLOSING | {"variable", "blank", "string"}
+_OPERANDS |= {"integer", "decimal", "double", "at"}
+
+
+def format_source(text: str, *, name: str = "<rules>") -> str:
+    """A program text in the layout of the house.
+
+    Files that the text includes are not read.
+
+    Raises:
+        ParseError: if the text is not a program.
+    """
+    source = Source(name, text)
+    problems = [
+        problem
+        for problem in check_syntax(source)
+        # An included file may declare the prefix.
+        if not isinstance(problem, UnknownPrefixError)
+    ]
+    raise_all(problems)
+    tokens, comments = tokenise(text)
+    return _Layout(text, tokens, comments).text()
+
+
+class _Layout:
+    """Statements and comments, laid out one after the other."""
+
+    def __init__(self, text: str, tokens: list[Token], comments: list[Token]) -> None:
+        self._text = text
+        self._pieces = sorted([*tokens[:-1], *comments], key=lambda piece: piece.start)
+        self._lines: list[str] = []
+
+    def text(self) -> str:
+        """The whole layout."""
+        end = 0
+        for group in self._groups():
+            gap = self._text.count("\n", end, group[0].start)
+            if group[0].kind == "comment" and not gap and self._lines:
+                self._lines[-1] += f"  {group[0].text.rstrip()}"
+            else:
+                if gap > 1 and self._lines:
+                    self._lines.append("")
+                self._lines += _statement_lines(group, self._text)
+            end = group[-1].end
+        return "\n".join(self._lines) + "\n" if self._lines else ""
+
+    def _groups(self) -> Iterator[list[Token]]:
+        """Whole statements, and single comments between them."""
+        group: list[Token] = []
+        for piece in self._pieces:
+            group.append(piece)
+            is_comment_between = piece.kind == "comment" and len(group) == 1
+            if piece.kind == "." or is_comment_between:
+                yield group
+                group = []
+
+
+def _statement_lines(group: list[Token], text: str) -> list[str]:
+    if all(piece.kind != "comment" for piece in group):
+        line = "".join(space + piece.text for space, piece in _spaced(group))
+        if len(line) <= LINE_LENGTH or group[0].kind == "at":
+            return [line]
+    if len(group) == 1:
+        return [group[0].text.rstrip()]
+    return _broken(group, text)
+
+
+def _spaced(group: list[Token]) -> Iterator[tuple[str, Token]]:
+    """Each token with the space before it."""
+    previous: Token | None = None
+    is_sign = False
+    for token in group:
+        glued = previous is None or is_sign or _is_glued(previous, token)
+        if previous is not None and group[0].kind != "at":  # the braces of aggregates
+            braces = token.kind == "}" or previous.kind == "{"
+            glued = (glued and not braces) or token.kind == "{"
+        yield "" if glued else " ", token
+        if token.kind != "comment":
+            after_operand = previous is not None and _ends_operand(previous)
+            is_sign = token.kind in {"-", "+"} and not after_operand
+            previous = token
+
+
+def _is_glued(previous: Token, token: Token) -> bool:
+    if token.kind in _GLUED_BEFORE or previous.kind in _GLUED_AFTER:
+        return True
+    if token.kind == "(":
+        return previous.kind in _NAMES and previous.text != "not"
+    return token.kind == "at" and previous.kind == "string"
+
+
+def _ends_operand(token: Token) -> bool:
+    return token.kind in _OPERANDS and token.text != "not"
+
+
+def _broken(group: list[Token], text: str) -> list[str]:
+    """A line for each element of the body; comments end the line they are on."""
+    lines = [""]
+    depth = 0
+    end = group[0].start
+    for space, piece in _spaced(group):
+        if piece.kind == "comment":
+            on_own_line = "\n" in text[end : piece.start]
+            if on_own_line and lines[-1].strip():
+                lines.append(_INDENT)
+            elif not on_own_line and not lines[-1].strip() and len(lines) > 1:
+                lines.pop()
+            gap = "  " if lines[-1].strip() else ""
+            lines[-1] += gap + piece.text.rstrip()
+            lines.append(_INDENT)
+        else:
+            lines[-1] += piece.text if not lines[-1].strip() else space + piece.text
+            depth += (piece.kind in _OPENING) - (piece.kind in _CLOSING)
+            if depth == 0 and piece.kind in {":-", ","}:
+                lines.append(_INDENT)
+        end = piece.end
+    return [line.rstrip() for line in lines if line.strip()]

@@ -15,25 +15,162 @@ from evermat.errors import (
     UnknownPrefixError,
 )
 from evermat.functions import ARITHMETIC, COMPARISONS, FUNCTIONS
-from evermat.lang import other_notations
-from evermat.lang.lexer import Token, tokenise
-from evermat.lang.suggestions import did_you_mean
-from evermat.lang.syntax import Call, Expression, Term, Variable
-from evermat.lang.terms import (
+from evermat.lang.lexer import (
     KEYWORDS,
     EscapeError,
     Namespace,
+    Token,
     bare_constant,
     negated,
     number,
     string_content,
+    tokenise,
     unescape,
+)
+from evermat.lang.syntax import (
+    AGGREGATE_FUNCTIONS,
+    Call,
+    Expression,
+    Term,
+    Variable,
 )
 from evermat.runtime.input_limits import ProgramSizeError, input_limits
 from evermat.values import Constant, Kind, language_string, literal
+from evermat.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+
+# ----------------------------------------- notations of other languages, for help texts
+
+
+FOREIGN_SIGNS = {
+    "!": "negation is written `not`, and inequality `!=`",
+    ";": "separate body atoms with a comma; write one rule for each alternative",
+    "|": "write one rule for each alternative",
+    "&": "separate body atoms with a comma",
+    "?": "a variable needs a name, such as `?x`; an anonymous one is written `_`",
+    "$": "variables are written `?x`",
+}
+"""Single signs of other languages."""
+
+_EQUAL = "equality is written `=`"
+_UNEQUAL = "inequality is written `!=`"
+_NOT = "negation is written `not`"
+_AND = "separate body atoms with a comma"
+_OR = "write one rule for each alternative"
+_IMPLIES = "the sign between head and body is `:-`"
+
+FOREIGN_OPERATORS = {
+    "==": _EQUAL,
+    "===": _EQUAL,
+    "=:=": _EQUAL,
+    ":=": "a variable gets its value with `=`, as in `?z = ?x + 1`",
+    "<>": _UNEQUAL,
+    "!==": _UNEQUAL,
+    "=!": _UNEQUAL,
+    "=!=": _UNEQUAL,
+    "\\=": _UNEQUAL,
+    "\\==": _UNEQUAL,
+    "=\\=": _UNEQUAL,
+    "≠": _UNEQUAL,
+    "=<": "less or equal is written `<=`",
+    "≤": "less or equal is written `<=`",
+    "=>": "greater or equal is written `>=`",
+    "≥": "greater or equal is written `>=`",
+    "=~": 'use `regex(?text, "pattern")`',
+    "\\+": _NOT,
+    "¬": _NOT,
+    "&&": _AND,
+    "/\\": _AND,
+    "||": _OR,
+    "\\/": _OR,
+    "**": "there is no power; multiply",
+    "?-": "a query is a body by itself: leave `?-` out",
+}
+"""Operators of other languages, of one or several signs."""
+
+FOREIGN_WORDS = {
+    "in": "write one rule for each value; or make the values facts, as in "
+    "`wanted(1) . wanted(2) .`, and add `wanted(?x)` to the body",
+    "is": "a variable gets its value with `=`, as in `?z = ?x + 1`",
+    "and": _AND,
+    "or": _OR,
+    "xor": _OR,
+    "mod": "the remainder is written `%`",
+    "div": "a quotient is written `/`",
+    "like": "use `contains`, `starts_with`, `ends_with` or `regex`",
+    "between": "write two comparisons, as in `?x >= 1, ?x <= 9`",
+}
+"""Words that stand between two expressions elsewhere."""
+
+FOREIGN_ARROWS = dict.fromkeys(
+    ("<", "<=", "-", "=", ":", "←", "⇐", "if", "where"), _IMPLIES
+)
+"""With what other languages begin to separate a head from its body."""
+
+FOREIGN_FUNCTIONS = {
+    "cat": "concat",
+    "float": "double",
+    "integer": "int",
+    "lang": "language",
+    "lcase": "lower",
+    "len": "length",
+    "match": "regex",
+    "string": "str",
+    "strends": "ends_with",
+    "strlen": "length",
+    "strstarts": "starts_with",
+    "substring": "substr",
+    "to_lower": "lower",
+    "to_number": "int",
+    "to_string": "str",
+    "to_upper": "upper",
+    "ucase": "upper",
+}
+"""What functions of other languages are called here."""
+
+FOREIGN_AGGREGATES = {
+    "average": "avg",
+    "collect": "list",
+    "group_concat": "list",
+    "mean": "avg",
+    "sample": "any",
+    "total": "sum",
+    **{name: name for name in AGGREGATE_FUNCTIONS},
+}
+"""What aggregates of other languages are called here."""
+
+_COMMENTS = r"(?:\s|\#[^\n]*\n)*"
+_SPARQL = re.compile(
+    rf"{_COMMENTS}(?:(?:PREFIX\s+[\w\-.]*:|BASE)\s*<[^>]*>{_COMMENTS})*"
+    r"(?P<word>SELECT|ASK|CONSTRUCT|DESCRIBE|INSERT|DELETE|WITH)"
+    r"\s*(?:[{*?$<]|\(\s*\w+\s*\(|(?:DISTINCT|REDUCED|WHERE|DATA|FROM)\b)",
+    re.IGNORECASE,
+)
+_SQL = re.compile(
+    r"(?:\s|--[^\n]*\n)*(?P<word>SELECT\s[\w\s.,*\"]+?\sFROM|INSERT\s+INTO|CREATE\s+TABLE)"
+    r"\s+\w",
+    re.IGNORECASE,
+)
+
+
+def query_of_another_language(source: Source) -> ParseError | None:
+    """The mistake of a text that is a query of SPARQL or SQL, if it is one."""
+    for language, pattern in (("SQL", _SQL), ("SPARQL", _SPARQL)):
+        found = pattern.match(source.text)
+        if found is not None:
+            place = Span(source, found.start("word"), found.end("word"))
+            return ParseError(
+                f"the text is a query in {language}, which is not understood here",
+                labels=(Label(place),),
+                help="a query is a conjunction of atoms, such as "
+                "`[?x, a, :Person], [?x, :age, ?n], ?n > 17` or `edge(?x, ?y)`; "
+                "a rule is `adult(?x) :- [?x, :age, ?n], ?n > 17 .`",
+            )
+    return None
+
 
 COMPARISON_LEVEL = 1
 LEVELS = {
@@ -54,7 +191,7 @@ _MAXIMUM_OPERATIONS = 150
 """Operations in one body element or head; deeper trees would exhaust the stack."""
 
 _MANY = 1000
-"""Arguments below which nobody need look up the limit."""
+"""The number of arguments below which the limit is not looked up."""
 
 _ENDS = frozenset({",", ")", "]"})
 """What follows an argument."""
@@ -67,7 +204,7 @@ class TokenReader:
 
     Attributes:
         kind: the kind of the token at hand.
-        problems: receives mistakes after which reading simply goes on.
+        problems: receives mistakes after which reading continues.
         parameters: the values of `$name`; None where there cannot be any.
         used_parameters: the names among them that were read.
     """
@@ -159,7 +296,7 @@ class TokenReader:
         if foreign is not None:
             return foreign
         found = "the end of the text" if token.kind == "end" else f"`{token.text}`"
-        advice = help or other_notations.SIGNS.get(token.text)
+        advice = help or FOREIGN_SIGNS.get(token.text)
         return self.error(f"expected {expected}, found {found}", token, help=advice)
 
     def foreign_operator(self) -> ParseError | None:
@@ -176,7 +313,7 @@ class TokenReader:
             last += 1
         start, end = self.tokens[first].start, self.tokens[last].end
         text = self.source.text[start:end]
-        advice = other_notations.OPERATORS.get(text)
+        advice = FOREIGN_OPERATORS.get(text)
         if advice is None:
             return None
         return ParseError(
@@ -321,8 +458,11 @@ class ExpressionReader(TokenReader):
 
     def named(self, token: Token) -> Expression:
         """A bare or prefixed name: `_`, a call or a constant."""
-        if self.tokens[self.position + 1].kind == "(":
+        following = self.tokens[self.position + 1].kind
+        if following == "(":
             return self.call(token)
+        if following == "{":
+            return self.aggregate(token)
         self.advance()
         span = self.span_of(token)
         if token.text == "_":
@@ -417,6 +557,10 @@ class ExpressionReader(TokenReader):
         arguments = self.arguments(f"`{token.text}`")
         return Call(token.text, arguments, self.span_since(token.start))
 
+    def aggregate(self, token: Token) -> Expression:
+        """`count{ … }`, which stands in rules and queries only."""
+        raise self.error(f"an aggregate `{token.text}{{…}}` cannot stand here", token)
+
     # -- names
 
     def predicate_name(self) -> str:
@@ -461,7 +605,7 @@ class ExpressionReader(TokenReader):
             UnknownPrefixError(
                 f"unknown prefix `{prefix}:`",
                 labels=(Label(self.span_of(token)),),
-                law="a prefix must be declared before it is used",
+                reason="a prefix must be declared before it is used",
                 help=did_you_mean(prefix, known, after=":")
                 or f"add `@prefix {prefix}: <http://example.org/> .` above, with the "
                 f"IRI that `{prefix}:` stands for",

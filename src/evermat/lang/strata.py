@@ -14,22 +14,387 @@ depend on each other, so that 20,000 independent rules give one stratum.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from evermat.errors import raise_all
-from evermat.lang.components import strong_components
-from evermat.lang.cycles import recursion_through_negation
-from evermat.lang.shapes import Overlaps, Shape, ShapeTable, shape_of
+from evermat.errors import Label, StratificationError, raise_all
+from evermat.lang.aggregates import is_aggregate_rule
+from evermat.lang.lexer import RDF_TYPE
+from evermat.lang.monotone import why_not_monotone
+from evermat.lang.syntax import TRIPLE, Atom, Term, is_auxiliary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from evermat.errors import ProgramError
-    from evermat.lang.syntax import Atom, Rule
+    from evermat.errors import ProgramError, Span
+    from evermat.lang.syntax import Rule
+    from evermat.values import Constant
 
-__all__ = ["Shape", "Stratification", "Stratum", "shape_of", "stratify"]
+
+# -------------------------------------------------------- strongly connected components
+
+
+def strong_components(edges: list[list[int]]) -> list[int]:  # noqa: C901  one loop, as published
+    """The strongly connected component of each node, by Tarjan's algorithm.
+
+    Components are numbered so that edges lead to the same or a lower number.
+    Recursion is kept on a list, for chains may be long.
+    """
+    unseen = -1
+    order = [unseen] * len(edges)
+    low = [0] * len(edges)
+    component = [unseen] * len(edges)
+    stack: list[int] = []
+    count = component_count = 0
+    for root in range(len(edges)):
+        if order[root] != unseen:
+            continue
+        work = [(root, iter(edges[root]))]
+        order[root] = low[root] = count
+        count += 1
+        stack.append(root)
+        while work:
+            node, targets = work[-1]
+            for target in targets:
+                if order[target] == unseen:
+                    order[target] = low[target] = count
+                    count += 1
+                    stack.append(target)
+                    work.append((target, iter(edges[target])))
+                    break
+                if component[target] == unseen:
+                    low[node] = min(low[node], order[target])
+            else:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+                if low[node] == order[node]:
+                    member = unseen
+                    while member != node:
+                        member = stack.pop()
+                        component[member] = component_count
+                    component_count += 1
+    return component
+
+
+# ---------------------------------------------------------------------- shapes of atoms
+#
+# A triple atom with a constant predicate or class has a shape of its own.
+
+
+_TRIPLE_ARITY = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A predicate, and for triples the constants that tell what they are about.
+
+    Attributes:
+        constants: positions and constants, for triples only: the predicate (position
+            1) if it is constant, and the class (position 2) if it is constant too and
+            the predicate is `rdf:type`.
+    """
+
+    predicate: str
+    arity: int
+    constants: tuple[tuple[int, Constant], ...] = ()
+
+    def __str__(self) -> str:
+        if self.predicate != TRIPLE or not self.constants:
+            return self.predicate
+        parts = ["?s", "?p", "?o"]
+        for position, constant in self.constants:
+            parts[position] = "a" if constant == RDF_TYPE else str(constant)
+        return f"[{', '.join(parts)}]"
+
+
+def shape_of(atom: Atom) -> Shape:
+    """The shape of an atom."""
+    arguments = atom.arguments
+    if atom.predicate != TRIPLE or len(arguments) != _TRIPLE_ARITY:
+        return Shape(atom.predicate, len(arguments))
+    _, relation, value = arguments
+    if not isinstance(relation, Term):
+        return Shape(TRIPLE, _TRIPLE_ARITY)
+    constants = ((1, relation.constant),)
+    if relation.constant == RDF_TYPE and isinstance(value, Term):
+        return Shape(TRIPLE, _TRIPLE_ARITY, (*constants, (2, value.constant)))
+    return Shape(TRIPLE, _TRIPLE_ARITY, constants)
+
+
+class ShapeTable:
+    """Numbers the shapes of many atoms, making few objects on the way."""
+
+    def __init__(self) -> None:
+        self.shapes: list[Shape] = []
+        self._numbers: dict[object, int] = {}
+
+    def number(self, atom: Atom) -> int:
+        """The number of an atom's shape, from 0 in order of appearance."""
+        key = _quick_key(atom)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.shapes)
+            self.shapes.append(shape_of(atom))
+        return number
+
+    def find(self, atom: Atom) -> int | None:
+        """The number of an atom's shape, None if it has none yet."""
+        return self._numbers.get(_quick_key(atom))
+
+
+def _quick_key(atom: Atom) -> object:
+    """Equal for two atoms exactly when their shapes are; quicker than a shape."""
+    arguments = atom.arguments
+    if atom.predicate != TRIPLE or len(arguments) != _TRIPLE_ARITY:
+        return atom.predicate, len(arguments)
+    _, relation, value = arguments
+    if not isinstance(relation, Term):
+        return None
+    name, kind = relation.constant.text, relation.constant.kind
+    if name == RDF_TYPE.text and kind is RDF_TYPE.kind and isinstance(value, Term):
+        return value.constant.kind, value.constant.text, "class"
+    return kind, name
+
+
+class Overlaps:
+    """Finds the head shapes that a shape overlaps, without comparing all pairs.
+
+    Args:
+        shapes: all shapes, heads first.
+        head_count: how many of them are shapes of heads.
+    """
+
+    def __init__(self, shapes: Sequence[Shape], head_count: int) -> None:
+        self._shapes = shapes
+        self._triples: list[int] = []
+        self._everything: list[int] = []
+        self._by_relation: dict[Constant, list[int]] = {}
+        self._any_class: list[int] = []
+        for number, shape in enumerate(shapes[:head_count]):
+            if is_triple(shape):
+                self._add(number, shape)
+
+    def _add(self, number: int, shape: Shape) -> None:
+        self._triples.append(number)
+        if not shape.constants:
+            self._everything.append(number)
+            return
+        relation = shape.constants[0][1]
+        self._by_relation.setdefault(relation, []).append(number)
+        if len(shape.constants) == 1 and relation == RDF_TYPE:
+            self._any_class.append(number)
+
+    def of(self, number: int) -> list[int]:
+        """The *other* head shapes that share a possible fact with a shape."""
+        shape = self._shapes[number]
+        if not is_triple(shape):
+            return []
+        if not shape.constants:
+            found = self._triples
+        elif len(shape.constants) == 1:
+            same_relation = self._by_relation.get(shape.constants[0][1], [])
+            found = same_relation + self._everything
+        else:
+            found = self._any_class + self._everything
+        return [head for head in found if head != number]
+
+
+def share_facts(one: Shape, other: Shape) -> bool:
+    """Whether a fact can have both shapes."""
+    if (one.predicate, one.arity) != (other.predicate, other.arity):
+        return False
+    fixed = dict(other.constants)
+    return all(fixed.get(at, value) == value for at, value in one.constants)
+
+
+def is_triple(shape: Shape) -> bool:
+    """Whether a shape is one of triples: only those overlap with others."""
+    return shape.predicate == TRIPLE and shape.arity == _TRIPLE_ARITY
+
+
+# ----------------------------------------------------------- recursion through negation
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One shape needs another: because of an atom, or because they overlap."""
+
+    source: Shape
+    target: Shape
+    is_negative: bool = False
+    span: Span | None = None
+    function: str = ""
+
+
+def recursion_through_negation(
+    rules: Sequence[Rule], components: Mapping[Shape, int]
+) -> list[StratificationError]:
+    """An error for each component in which a shape depends on its own negation.
+
+    Or on an aggregate of itself, unless the component is monotone.
+    """
+    offending: dict[int, _Step] = {}
+    for rule in rules:
+        source = shape_of(rule.head)
+        for step in _negative_steps(rule, source):
+            if components[step.target] == components[source]:
+                known = offending.setdefault(components[source], step)
+                if known.function and not step.function:
+                    offending[components[source]] = step
+    reasons: dict[int, str] = {}
+    for component in [at for at, step in offending.items() if step.function]:
+        reason = _why_not_monotone(rules, components, component)
+        if reason is None:
+            del offending[component]
+        else:
+            reasons[component] = reason
+    names = _names_in_text(rules) if offending else {}
+    return [
+        _error(
+            _cycle(step, _steps(rules, components, component)),
+            names,
+            reasons.get(component),
+        )
+        for component, step in offending.items()
+    ]
+
+
+def _why_not_monotone(
+    rules: Sequence[Rule], components: Mapping[Shape, int], component: int
+) -> str | None:
+    """Why a component with aggregates of itself has no certain meaning."""
+
+    def is_local(atom: Atom) -> bool:
+        return components.get(shape_of(atom)) == component
+
+    own = [rule for rule in rules if is_local(rule.head)]
+    return why_not_monotone(own, is_local)
+
+
+def _names_in_text(rules: Sequence[Rule]) -> dict[Shape, str]:
+    """The words with which the program itself speaks of a shape."""
+    names: dict[Shape, str] = {}
+    for rule in rules:
+        for atom in rule.atoms():
+            shape, span = shape_of(atom), atom.predicate_span
+            if span is None or is_auxiliary(atom.predicate):
+                names.setdefault(shape, str(shape))
+            else:
+                names.setdefault(shape, span.source.text[span.start : span.end])
+    return names
+
+
+def _negative_steps(rule: Rule, source: Shape) -> Iterator[_Step]:
+    for atom in rule.negated_atoms():
+        yield _Step(source, shape_of(atom), is_negative=True, span=atom.span)
+    for each in rule.aggregations():
+        for atom in each.atoms():
+            target = shape_of(atom)
+            yield _Step(source, target, span=each.span, function=each.function)
+
+
+def _steps(
+    rules: Sequence[Rule], components: Mapping[Shape, int], component: int
+) -> dict[Shape, list[_Step]]:
+    """All steps within a component, by their source."""
+    heads = dict.fromkeys(shape_of(rule.head) for rule in rules)
+    shapes = [*heads, *(shape for shape in components if shape not in heads)]
+    overlaps = Overlaps(shapes, len(heads))
+    steps: dict[Shape, list[_Step]] = {
+        shape: [
+            _Step(shape, shapes[other])
+            for other in overlaps.of(number)
+            if components[shapes[other]] == component
+        ]
+        for number, shape in enumerate(shapes)
+        if components[shape] == component
+    }
+    for rule in rules:
+        source = shape_of(rule.head)
+        if components[source] != component:
+            continue
+        found = [
+            _Step(source, shape_of(atom), span=atom.span)
+            for atom in rule.positive_atoms()
+        ]
+        found += _negative_steps(rule, source)
+        steps[source] += [step for step in found if step.target in steps]
+    return steps
+
+
+def _cycle(first: _Step, steps: Mapping[Shape, list[_Step]]) -> list[_Step]:
+    """A shortest way from the end of the first step back to its beginning."""
+    came_by: dict[Shape, _Step | None] = {first.target: None}
+    queue = deque([first.target])
+    while first.source not in came_by:
+        for step in steps[queue.popleft()]:
+            if step.target not in came_by:
+                came_by[step.target] = step
+                queue.append(step.target)
+    way: list[_Step] = []
+    last = came_by[first.source]
+    while last is not None:
+        way.append(last)
+        last = came_by[last.source]
+    return _without_auxiliaries([first, *reversed(way)])
+
+
+def _without_auxiliaries(cycle: list[_Step]) -> list[_Step]:
+    """Join the step to an auxiliary predicate with the step that leaves it."""
+    shown: list[_Step] = []
+    while is_auxiliary(cycle[0].source.predicate):
+        cycle = [cycle[-1], *cycle[:-1]]
+    for step in cycle:
+        if is_auxiliary(step.source.predicate):
+            before = shown.pop()
+            step = _Step(  # noqa: PLW2901  the joined step takes its place
+                before.source,
+                step.target,
+                before.is_negative or step.is_negative,
+                before.span or step.span,
+                before.function or step.function,
+            )
+        shown.append(step)
+    return shown
+
+
+def _error(
+    cycle: list[_Step], names: Mapping[Shape, str], reason: str | None
+) -> StratificationError:
+    first = cycle[0]
+    way = [names[first.source]]
+    labels: list[Label] = []
+    for step in cycle:
+        source, target = names[step.source], names[step.target]
+        inside = f"{step.function}{{{target}}}" if step.function else f"not {target}"
+        needs_all = step.is_negative or bool(step.function)
+        way.append(inside if needs_all else target)
+        if step.span is not None and needs_all:
+            remark = f"`{source}` needs `{target}` to be complete"
+            labels.append(Label(step.span, remark))
+        elif step.span is not None:
+            labels.append(Label(step.span, f"`{source}` grows with `{target}`"))
+    if reason is not None:
+        return StratificationError(
+            f"recursion through an aggregate: {' -> '.join(way)}",
+            labels=tuple(labels),
+            reason=f"an aggregate of itself must be monotone; {reason}",
+            help="use `min` or `max` of what only decreases or increases, or compare a "
+            "`sum` or `count` with `>` or `>=`; or break the cycle, for example by "
+            f"deriving `{names[first.target]}` from facts that do not use "
+            f"`{names[first.source]}`",
+        )
+    return StratificationError(
+        f"recursion through negation: {' -> '.join(way)}",
+        labels=tuple(labels),
+        reason="a predicate may not depend on its own negation",
+        help=f"break the cycle, for example by deriving `{names[first.target]}` from "
+        f"facts that do not use `{names[first.source]}`",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +419,8 @@ class Stratum:
         recursive_rules: rules with a positive body atom in their head's component.
         nonrecursive_rules: the others.
         shapes: the shapes of the facts that the rules derive.
+        aggregate_rules: rules that are nothing but an aggregate; none of the others.
+        monotone_rules: the same, where the aggregate is over facts that depend on it.
         components: the components of the whole program.
     """
 
@@ -62,10 +429,12 @@ class Stratum:
     nonrecursive_rules: tuple[Rule, ...]
     shapes: tuple[Shape, ...]
     components: Components
+    aggregate_rules: tuple[Rule, ...] = ()
+    monotone_rules: tuple[Rule, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All rules of the stratum."""
+        """All rules of the stratum but those that are aggregates."""
         return self.nonrecursive_rules + self.recursive_rules
 
     def is_local(self, rule: Rule, atom: Atom) -> bool:
@@ -102,13 +471,18 @@ def stratify(rules: Sequence[Rule]) -> Stratification:
         components = dict(zip(graph.shapes, component, strict=True))
         problems: list[ProgramError] = []
         problems += recursion_through_negation(rules, components)
-        raise_all(problems)
+        if problems:
+            raise_all(problems)
     levels = graph.levels(component)
     depth = max(levels, default=-1) + 1
     drafts = [_Draft() for _ in range(depth)]
     for rule, edges in zip(rules, graph.rules, strict=True):
         home = component[edges.head]
         draft = drafts[levels[home]]
+        if is_aggregate_rule(rule):
+            is_recursive = any(component[atom] == home for atom in edges.negative)
+            (draft.monotone if is_recursive else draft.aggregates).append(rule)
+            continue
         draft.shapes.setdefault(edges.head, graph.shapes[edges.head])
         is_recursive = any(component[atom] == home for atom in edges.positive)
         (draft.recursive if is_recursive else draft.nonrecursive).append(rule)
@@ -120,6 +494,8 @@ def stratify(rules: Sequence[Rule]) -> Stratification:
                 tuple(draft.nonrecursive),
                 tuple(draft.shapes.values()),
                 Components(graph.table, component),
+                tuple(draft.aggregates),
+                tuple(draft.monotone),
             )
             for index, draft in enumerate(drafts)
         )
@@ -132,6 +508,8 @@ class _Draft:
 
     recursive: list[Rule] = field(default_factory=list)
     nonrecursive: list[Rule] = field(default_factory=list)
+    aggregates: list[Rule] = field(default_factory=list)
+    monotone: list[Rule] = field(default_factory=list)
     shapes: dict[int, Shape] = field(default_factory=dict)
 
 
@@ -154,7 +532,10 @@ class _Graph:
             _RuleEdges(
                 head,
                 [table.number(atom) for atom in rule.positive_atoms()],
-                [table.number(atom) for atom in rule.negated_atoms()],
+                [
+                    table.number(atom)
+                    for atom in (*rule.negated_atoms(), *rule.aggregated_atoms())
+                ],
             )
             for head, rule in zip(heads, rules, strict=True)
         ]
@@ -197,7 +578,7 @@ class _Graph:
         return levels
 
 
-def rules_behind(
+def rules_needed_for(
     rules: Sequence[Rule], predicate: str
 ) -> tuple[tuple[Rule, ...], tuple[Shape, ...]]:
     """The rules that a predicate depends on, and the shapes that these speak of.
@@ -214,9 +595,9 @@ def rules_behind(
             if target not in reached:
                 reached.add(target)
                 waiting.append(target)
-    behind = tuple(
+    needed = tuple(
         rule
         for rule, edges in zip(rules, graph.rules, strict=True)
         if edges.head in reached
     )
-    return behind, tuple(graph.shapes[number] for number in sorted(reached))
+    return needed, tuple(graph.shapes[number] for number in sorted(reached))

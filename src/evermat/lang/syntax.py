@@ -12,21 +12,46 @@ reach(?x, ?z) :- reach(?x, ?y), edge(?y, ?z) .
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from evermat.functions import FUNCTIONS, FunctionError
 from evermat.values import Constant, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from evermat.errors import Span
+
+AUXILIARY_MARK = "~"
+"""The first character of auxiliary predicates; users cannot write it."""
+
+
+def is_auxiliary(predicate: str) -> bool:
+    """Whether a predicate was made by `normalise` and should be hidden."""
+    return predicate.startswith(AUXILIARY_MARK)
+
 
 TRIPLE = "triple"
 """The predicate of triple atoms: `[?s, :p, ?o]` is short for `triple(?s, :p, ?o)`."""
 
+TRIPLE_ARITY = 3
+
+QUAD = "quad"
+"""The predicate of triples in named graphs: `[?s, :p, ?o, ?g]` is short for
+`quad(?s, :p, ?o, ?g)`."""
+
 SAME_AS = "same_as"
 """The predicate of equality: `?x ≈ ?y` is short for `same_as(?x, ?y)`."""
+
+FALSE = "false"
+"""The word at the head of a rule whose body must never hold."""
+
+CONTRADICTION = re.compile(rf"~{FALSE}[0-9]+")
+"""The names of predicates whose facts are contradictions."""
+AUXILIARY_MARK = "~"
+"""The first character of auxiliary predicates; users cannot write it."""
 
 ANONYMOUS = "_"
 """The name of the anonymous variable; every occurrence is a variable of its own."""
@@ -112,7 +137,44 @@ class Assignment:
     span: Span | None = _span()
 
 
-BodyElement = Atom | Negation | Condition | Assignment
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """`?t = sum{ ?q, ?w : needs(?x, ?w, ?q) }`, a value of all tuples of a body.
+
+    The tuples are distinct, and the first of their values is what is summed up.
+    Variables that also occur outside group.
+
+    Attributes:
+        target: what gets the value.
+        function: one of `AGGREGATE_FUNCTIONS`.
+        values: the tuple, before the colon.
+        body: what stands after the colon.
+    """
+
+    target: Variable
+    function: str
+    values: tuple[Expression, ...]
+    body: tuple[BodyElement, ...]
+    span: Span | None = _span()
+
+    def atoms(self) -> Iterator[Atom]:
+        """The atoms of the body, negated ones and those of inner aggregates, too."""
+        for element in self.body:
+            match element:
+                case Atom():
+                    yield element
+                case Negation(atom=atom):
+                    yield atom
+                case Aggregation():
+                    yield from element.atoms()
+                case _:
+                    pass
+
+
+AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg", "list", "any")
+"""The functions of aggregates."""
+
+BodyElement = Atom | Negation | Condition | Assignment | Aggregation
 
 
 class _HashedOnce:
@@ -171,6 +233,33 @@ class Rule(_HashedOnce):
     def negated_atoms(self) -> Iterator[Atom]:
         """The atoms below `not`, in order."""
         return (element.atom for element in self.body if isinstance(element, Negation))
+
+    @property
+    def has_aggregates(self) -> bool:
+        """Whether there is an aggregate in the body."""
+        return Aggregation in map(type, self.body)
+
+    def aggregations(self) -> Iterator[Aggregation]:
+        """The aggregates of the body, in order."""
+        return (element for element in self.body if isinstance(element, Aggregation))
+
+    def aggregated_atoms(self) -> Iterator[Atom]:
+        """The atoms inside of aggregates, in order."""
+        return (atom for each in self.aggregations() for atom in each.atoms())
+
+    def atoms(self) -> Iterator[Atom]:
+        """All atoms, heads first, with those that are negated or in aggregates."""
+        yield from self.heads
+        for element in self.body:
+            match element:
+                case Atom():
+                    yield element
+                case Negation(atom=atom):
+                    yield atom
+                case Aggregation():
+                    yield from element.atoms()
+                case _:
+                    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +330,19 @@ class Program:
         )
 
 
+def contradiction(*arguments: Expression, span: Span | None = None) -> Atom:
+    """The head `false(...)`: each fact that a rule derives for it is a contradiction.
+
+    The predicate is an auxiliary one for each number of arguments.
+    """
+    return Atom(f"~{FALSE}{len(arguments)}", arguments, span, span)
+
+
+def is_contradiction(predicate: object) -> bool:
+    """Whether the facts of a predicate are contradictions."""
+    return isinstance(predicate, str) and bool(CONTRADICTION.fullmatch(predicate))
+
+
 def variables(names: str) -> tuple[Variable, ...]:
     """Variables by name: `x, y = variables("x y")`."""
     return tuple(Variable(name) for name in names.split())
@@ -306,6 +408,17 @@ def element_variables(element: BodyElement) -> Iterator[Variable]:
         case Assignment(variable=variable, expression=expression):
             yield variable
             yield from expression_variables(expression)
+        case Aggregation(target=target):
+            yield target
+            yield from aggregated_variables(element)
+
+
+def aggregated_variables(element: Aggregation) -> Iterator[Variable]:
+    """The variables of an aggregate but for its target, with repetitions."""
+    for value in element.values:
+        yield from expression_variables(value)
+    for inner in element.body:
+        yield from element_variables(inner)
 
 
 def rule_variables(rule: Rule) -> Iterator[Variable]:
@@ -314,3 +427,201 @@ def rule_variables(rule: Rule) -> Iterator[Variable]:
         yield from atom_variables(head)
     for element in rule.body:
         yield from element_variables(element)
+
+
+def bound_by(  # noqa: C901  one case for each sort of element
+    body: Iterable[BodyElement], known: Iterable[str] = (), *, as_groups: bool = True
+) -> set[str]:
+    """The variables that the elements of a body bind, with some known before.
+
+    Args:
+        body: the elements.
+        known: the names of further variables.
+        as_groups: whether aggregates bind the variables that their atoms bind.
+    """
+    bound = set(known)
+    equations: list[tuple[Expression, Expression]] = []
+    for element in body:
+        match element:
+            case Atom(arguments=arguments):
+                bound |= {a.name for a in arguments if isinstance(a, Variable)}
+            case Condition(expression=Call(function="=", arguments=(left, right))):
+                equations += [(left, right), (right, left)]
+            case Assignment(variable=variable, expression=value):
+                equations.append((variable, value))
+            case Aggregation(target=target, body=inner):
+                bound.add(target.name)
+                if as_groups:
+                    bound |= bound_by(inner)
+            case _:
+                pass
+    size = -1
+    while size < len(bound):
+        size = len(bound)
+        for side, value in equations:
+            if isinstance(side, Variable) and all(
+                each.name in bound for each in expression_variables(value)
+            ):
+                bound.add(side.name)
+    return bound - {ANONYMOUS}
+
+
+# ---------------------------------------------------- substitution and constant folding
+
+
+def fold(expression: Expression) -> Expression:
+    """An expression with every call that has only constants replaced by its value.
+
+    Raises:
+        FunctionError: if such a call has no value.
+    """
+    if not isinstance(expression, Call):
+        return expression
+    arguments = tuple(fold(argument) for argument in expression.arguments)
+    constants = [
+        argument.constant for argument in arguments if isinstance(argument, Term)
+    ]
+    function = FUNCTIONS.get(expression.function)
+    if len(constants) == len(arguments) and function and function.takes(len(arguments)):
+        return Term(function.evaluate(*constants), expression.span)
+    return Call(expression.function, arguments, expression.span)
+
+
+def fold_if_possible(expression: Expression) -> Expression:
+    """As `fold`, but an expression that has no value stays as it is."""
+    try:
+        return fold(expression)
+    except FunctionError:
+        return expression
+
+
+def substitute(
+    expression: Expression, substitution: Mapping[str, Expression]
+) -> Expression:
+    """The expression with other expressions in place of variables."""
+    match expression:
+        case Variable(name=name):
+            return substitution.get(name, expression)
+        case Call(arguments=arguments):
+            changed = tuple(
+                substitute(argument, substitution) for argument in arguments
+            )
+            return replace(expression, arguments=changed)
+        case Term():
+            return expression
+
+
+def substitute_atom(atom: Atom, substitution: Mapping[str, Expression]) -> Atom:
+    """The atom with expressions in place of variables."""
+    arguments = tuple(substitute(argument, substitution) for argument in atom.arguments)
+    return replace(atom, arguments=arguments)
+
+
+# ------------------------------------------------- equality up to renaming of variables
+
+
+def canonical(rule: Rule) -> Rule:
+    """The rule with its variables renamed in order of first occurrence.
+
+    Two rules that differ only in the names of variables have equal canonical forms.
+    """
+    names: dict[str, Expression] = {}
+    for variable in rule_variables(rule):
+        if variable.name != ANONYMOUS:
+            names.setdefault(variable.name, Variable(f"x{len(names) + 1}"))
+    return substitute_rule(rule, names)
+
+
+def rule_key(rule: Rule) -> Hashable:
+    """A key that is equal for rules that differ only in names of variables."""
+    numbers: dict[str, int] = {}
+    heads = tuple(_atom_key(head, numbers) for head in rule.heads)
+    return heads, tuple(_element_key(element, numbers) for element in rule.body)
+
+
+def substitute_condition(
+    condition: Condition, substitution: Mapping[str, Expression]
+) -> Condition:
+    """The condition with expressions in place of variables."""
+    call = condition.expression
+    arguments = tuple(substitute(argument, substitution) for argument in call.arguments)
+    return replace(condition, expression=replace(call, arguments=arguments))
+
+
+def _substitute_element(
+    element: BodyElement, substitution: Mapping[str, Expression]
+) -> BodyElement:
+    match element:
+        case Atom():
+            return substitute_atom(element, substitution)
+        case Negation(atom=atom):
+            return replace(element, atom=substitute_atom(atom, substitution))
+        case Condition():
+            return substitute_condition(element, substitution)
+        case Assignment(variable=variable, expression=expression):
+            target = substitution.get(variable.name, variable)
+            value = substitute(expression, substitution)
+            if not isinstance(target, Variable):
+                return Condition(Call("=", (target, value)), element.span)
+            return replace(element, variable=target, expression=value)
+        case Aggregation():
+            return substitute_aggregation(element, substitution)
+
+
+def substitute_aggregation(
+    element: Aggregation, substitution: Mapping[str, Expression]
+) -> Aggregation:
+    """The aggregate with expressions in place of variables, but for its target."""
+    target = substitution.get(element.target.name, element.target)
+    if not isinstance(target, Variable):
+        message = "the target of an aggregate can only be renamed"
+        raise TypeError(message)
+    return replace(
+        element,
+        target=target,
+        values=tuple(substitute(value, substitution) for value in element.values),
+        body=tuple(_substitute_element(each, substitution) for each in element.body),
+    )
+
+
+def substitute_rule(rule: Rule, substitution: Mapping[str, Expression]) -> Rule:
+    """The rule with expressions in place of variables."""
+    return replace(
+        rule,
+        heads=tuple(substitute_atom(head, substitution) for head in rule.heads),
+        body=tuple(_substitute_element(element, substitution) for element in rule.body),
+    )
+
+
+def _expression_key(expression: Expression, numbers: dict[str, int]) -> Hashable:
+    match expression:
+        case Variable(name=name) if name == ANONYMOUS:
+            return name
+        case Variable(name=name):
+            return numbers.setdefault(name, len(numbers))
+        case Term(constant=constant):
+            return constant.kind, constant.text  # quicker to hash than the constant
+        case Call(function=function, arguments=arguments):
+            return function, *(_expression_key(part, numbers) for part in arguments)
+
+
+def _atom_key(atom: Atom, numbers: dict[str, int]) -> Hashable:
+    keys = (_expression_key(argument, numbers) for argument in atom.arguments)
+    return atom.predicate, *keys
+
+
+def _element_key(element: BodyElement, numbers: dict[str, int]) -> Hashable:
+    match element:
+        case Atom():
+            return _atom_key(element, numbers)
+        case Negation(atom=atom):
+            return "not", _atom_key(atom, numbers)
+        case Condition(expression=expression):
+            return "if", _expression_key(expression, numbers)
+        case Assignment(variable=variable, expression=expression):
+            value = _expression_key(expression, numbers)
+            return "let", _expression_key(variable, numbers), value
+        case Aggregation(target=target, function=function):
+            values = tuple(_expression_key(each, numbers) for each in element.values)
+            body = tuple(_element_key(each, numbers) for each in element.body)
+            return function, _expression_key(target, numbers), values, body

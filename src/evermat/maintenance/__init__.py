@@ -3,34 +3,29 @@
 Each algorithm is a file that reads like its paper, with a table of notation at its
 head, and a function `maintain` that fills the two sets of a `Run`:
 
-| algorithm                    | file                                                  |
-| ---------------------------- | ----------------------------------------------------- |
-| seminaïve evaluation, INSERT | `seminaive`                                           |
-| Counting                     | `counting`                                            |
-| DRed; DRed^c                 | `dred`; `dred_counting`                               |
-| B/F; B/F^c                   | `backward_forward`; `backward_forward_counting`       |
-| FP-update                    | `fixpoint_update`                                     |
-| starting again               | `rematerialise`                                       |
-| MAT-MOD                      | `modular_materialise`                                 |
-| DRed^c-MOD, B/F^c-MOD        | `modular`; what a module is: `modules`, `closures`,   |
-|                              | `lazy_closures`                                       |
-| B/F^≈, r-materialisation     | `equality.deletion`, `equality.explicit`;             |
-|                              | `equality.insertion`                                  |
-| proofs                       | `proof`, `equality.proofs`, `equality.contradictions` |
+| algorithm                    | file                                            |
+| ---------------------------- | ----------------------------------------------- |
+| seminaïve evaluation, INSERT | `seminaive`; starting again is there, too       |
+| Counting                     | `counting`                                      |
+| DRed; DRed^c                 | `dred`; `dred_counting`                         |
+| B/F, B/F^c                   | `backward_forward`                              |
+| FP-update                    | `fixpoint_update`                               |
+| MAT-MOD, DRed^c-MOD,         | `modular`; what a module is: `modules`;         |
+| B/F^c-MOD                    | `lazy_closures`                                 |
+| B/F^≈                        | `equality.deletion`                             |
+| r-materialisation            | `equality.update`                               |
+| results of aggregates        | `aggregates`; in recursion: `monotone`          |
+| proofs                       | `proof`, `equality.proofs`                      |
 
 Around them:
 
-| what                       | file                                             |
-| -------------------------- | ------------------------------------------------ |
-| what algorithms run in     | `context`, `strata`, `updates`                   |
-| what they have in common   | `affected`, `derivations`, `counters`            |
-| the algorithms by name     | `algorithms`; `auto`: `cost_model`, `statistics` |
-| a whole update             | `driver`, `attempt`, `bookkeeping`, `requests`,  |
-|                            | `limits`                                         |
-| the same with equality     | `equality.update`, `equality.attempt`,           |
-|                            | `equality.rules`, `equality.state`,              |
-|                            | `equality.names`                                 |
-| the rules of a program     | `rule_book`, `compiled_rules`, `rule_changes`    |
+| what                         | file                                            |
+| ---------------------------- | ----------------------------------------------- |
+| what algorithms run in       | `context`; what goes in and out: `update`       |
+| the algorithms by name       | `algorithms`; `auto`: `cost_model`              |
+| a whole update               | `driver`; its limits: `limits`                  |
+| the same with equality       | `equality.update`, `equality.program`           |
+| the rules of a program       | `rules`                                         |
 
 The search for proofs is in `evermat.explain`. The two drivers, for programs without
 equality and with it, are in `evermat.kb`.

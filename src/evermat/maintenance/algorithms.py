@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from evermat.errors import EvermatError
 from evermat.maintenance import (
     backward_forward,
-    backward_forward_counting,
-    counters,
     counting,
     dred,
     dred_counting,
@@ -17,11 +15,13 @@ from evermat.maintenance import (
     modular,
 )
 from evermat.maintenance.context import Modular
+from evermat.maintenance.counting import Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from evermat.maintenance.context import Algorithm, Run
+    from evermat.algebra.compile import StratumPlan
+    from evermat.maintenance.context import Algorithm
 
 AUTO = "auto"
 REMATERIALISE = "remat"
@@ -57,52 +57,35 @@ class Incremental:
     Attributes:
         name: what users write.
         maintain: the algorithm.
-        needs_counters: whether it reads counts.
-        finish: brings the counts in line that the algorithm does not keep itself.
+        needs: the counters that it reads.
+        keeps: the counters that it leaves exact; without recursive rules both are.
         modular: how strata with modules are brought up to date.
     """
 
     name: str
 
     maintain: Algorithm
-    needs_counters: bool
-    finish: Callable[[Run], None]
+    needs: Kept = Kept.NONE
+    keeps: Kept = Kept.NONE
     modular: Modular = _OVERDELETING
 
 
 INCREMENTAL: Mapping[str, Incremental] = {
-    "counting": Incremental(
-        "counting", counting.maintain, needs_counters=True, finish=counters.leave_alone
-    ),
-    "dred": Incremental(
-        "dred", dred.maintain, needs_counters=False, finish=counters.bring_in_line
-    ),
-    "dred-c": Incremental(
-        "dred-c",
-        dred_counting.maintain,
-        needs_counters=True,
-        finish=counters.leave_alone,
-    ),
-    "bf": Incremental(
-        "bf",
-        backward_forward.maintain,
-        needs_counters=False,
-        finish=counters.bring_in_line,
-        modular=_SEARCHING,
-    ),
-    "bf-c": Incremental(
-        "bf-c",
-        backward_forward_counting.maintain,
-        needs_counters=True,
-        finish=counters.bring_recursive_in_line,
-        modular=_SEARCHING,
-    ),
-    "fp": Incremental(
-        "fp",
-        fixpoint_update.maintain,
-        needs_counters=False,
-        finish=counters.bring_in_line,
-    ),
+    each.name: each
+    for each in (
+        Incremental("counting", counting.maintain, Kept.NONRECURSIVE, Kept.BOTH),
+        Incremental("dred", dred.maintain),
+        Incremental("dred-c", dred_counting.maintain, Kept.BOTH, Kept.BOTH),
+        Incremental("bf", backward_forward.maintain, modular=_SEARCHING),
+        Incremental(
+            "bf-c",
+            backward_forward.maintain_counting,
+            Kept.NONRECURSIVE,
+            Kept.NONRECURSIVE,
+            modular=_SEARCHING,
+        ),
+        Incremental("fp", fixpoint_update.maintain),
+    )
 }
 
 DESCRIPTIONS: tuple[Description, ...] = (
@@ -173,21 +156,46 @@ class AlgorithmError(EvermatError, ValueError):
     code: ClassVar[str] = "EM511"
 
 
-def require_algorithm(name: str, *, counters: bool) -> None:
+def require_algorithm(name: str, kept: Kept) -> None:
     """Refuse an algorithm that does not exist, or that lacks the counts it reads."""
     if name not in NAMES:
         raise AlgorithmError(
             f"there is no algorithm `{name}`", help=f"choose from {', '.join(NAMES)}"
         )
     chosen = INCREMENTAL.get(name)
-    if chosen is not None and chosen.needs_counters and not counters:
+    if chosen is not None and chosen.needs > kept:
+        reads, there = _WORDS[chosen.needs][0], _WORDS[kept][1]
+        settings = (each.setting for each in Kept if each >= chosen.needs)
+        wanted = " or ".join(f"`counters={setting!r}`" for setting in settings)
         others = [
             other
             for other in NAMES
-            if other not in INCREMENTAL or not INCREMENTAL[other].needs_counters
+            if other not in INCREMENTAL or INCREMENTAL[other].needs <= kept
         ]
         raise AlgorithmError(
-            f"`{name}` reads counters, and none are kept",
-            law="counters are kept from the first fact on, or not at all",
-            help=f"keep counters, or choose from {', '.join(others)}",
+            f"`{name}` reads {reads}, and {there}",
+            reason="counters are kept from the first fact on, or not at all",
+            help=f"keep counters with {wanted}, or choose from {', '.join(others)}",
         )
+
+
+_WORDS = {
+    Kept.NONE: ("no counters", "none are kept"),
+    Kept.NONRECURSIVE: (
+        "counters of nonrecursive derivations",
+        "only those of nonrecursive derivations are kept",
+    ),
+    Kept.BOTH: ("counters of all derivations", ""),
+}
+"""What an algorithm reads, and what is maintained, as tables show it."""
+
+
+def require_no_monotone(strata: Iterable[StratumPlan]) -> None:
+    """Refuse programs with recursion through aggregates: there are no counters."""
+    for stratum in strata:
+        for each in stratum.monotone:
+            raise AlgorithmError(
+                f"recursion through an aggregate needs counters: {each.rule.written}",
+                reason="deletion is exact there by counting derivations",
+                help="make the knowledge base with `counters=True`, the default",
+            )

@@ -1,4 +1,4 @@
-"""B/F: the Backward/Forward algorithm.
+"""B/F and B/F^c: the Backward/Forward algorithm, without and with counters.
 
 Source: [motik2015], as Algorithm 3 of [hu2018] without its counters. CHECK is recursive
 there; here it is `Engine.prove`, which may work on one fact after the other, or on sets
@@ -14,6 +14,23 @@ Notation (left: the paper; right: this file)
 Unlike DRed, nothing is deleted that still holds: before a fact goes, B/F looks
 backwards for facts it could follow from, and forwards from those of them that certainly
 hold. A search costs more for each fact, and pays where overdeletion would run far.
+
+B/F^c: the Backward/Forward algorithm with a count of nonrecursive derivations.
+
+Source: [hu2018], Algorithm 3, with its misprints put right: the operator in lines 59
+and 61 is Π⟦I : D∖A, A∖D⟧ and line 59 is a multiset sum, line 83 returns *true*, and
+line 91 is about the recursive rules.
+
+Notation (left: the paper; right: this file)
+
+    E⁻ ∩ O^s; E⁺ ∩ O^s   `run.deletions_in(stratum)`; `run.insertions_in(stratum)`
+    N_D                  `candidates`
+    C_nr                 `engine.nonrecursive_counts`
+    CHECK, SATURATE      `Search`
+
+Unlike B/F, whether a fact follows from lower strata is read off its count, so that only
+recursive rules are evaluated from head to body. Unlike DRed^c, no recursive derivations
+are counted: `counting` brings that count in line afterwards where it is kept.
 """
 
 from __future__ import annotations
@@ -24,16 +41,16 @@ from typing import TYPE_CHECKING
 
 from evermat.algebra import OwnSupport, ProofSearch
 from evermat.algebra.compile import derive
-from evermat.maintenance.affected import lost
-from evermat.maintenance.derivations import holding
+from evermat.maintenance.context import gaining, holding, lost, lost_counts
 from evermat.maintenance.dred import gains
 from evermat.maintenance.modules import Stage
 
 if TYPE_CHECKING:
-    from evermat.algebra import Facts, SettledFacts
-    from evermat.maintenance.context import Run
+    from collections.abc import Iterator
+
+    from evermat.algebra import Application, Facts, SettledFacts
+    from evermat.maintenance.context import Changes, Run, Stratum
     from evermat.maintenance.modules import Module
-    from evermat.maintenance.strata import Stratum
 
 
 def maintain(run: Run) -> None:
@@ -85,7 +102,7 @@ def delete_unproved(
 
 
 def own_support(run: Run, stratum: Stratum) -> OwnSupport:
-    """Facts are given, or derived from lower strata."""
+    """Facts are explicit, or derived from lower strata."""
     rules = stratum.nonrecursive
     return OwnSupport(
         lambda facts: holding(run, facts, rules),
@@ -152,3 +169,51 @@ class SearchedModule:
     def prove(self, facts: SettledFacts, proved: Facts) -> Facts:
         """Those of the facts that surely hold, or follow from proved ones."""
         return self.module.prove(self.stage, facts, proved)
+
+
+# ------------------------------------------------------------ backward forward counting
+
+
+def maintain_counting(run: Run) -> None:
+    """Bring facts and nonrecursive counts up to date (l. 52 to 55)."""
+    for stratum in run.touched_strata():
+        changes = run.changes()
+        with run.forwards("delete"):
+            candidates = counted_losses(run, stratum, changes)
+        search = Search(run, stratum, counted_support(run))
+        delete_unproved(run, stratum, candidates, search)
+        with run.forwards("insert"):
+            run.insert(
+                run.insertions_in(stratum),
+                counted_gains(run, stratum, changes),
+                stratum.all_recursive.delta_queries,
+            )
+
+
+def counted_support(run: Run) -> OwnSupport:
+    """Facts that are explicit, or derived from lower strata, have a count (l. 79)."""
+    counter = run.engine.nonrecursive_counts
+    return OwnSupport(counter.positive, counter=counter)
+
+
+def counted_losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
+    """Facts that lost a derivation below, counted down (l. 58 to 61)."""
+    losers = [run.deletions_in(stratum), *lost(run, stratum.recursive, changes)]
+    for counts in lost_counts(run, stratum.nonrecursive, changes):
+        run.engine.nonrecursive_counts.subtract(counts)
+        losers.append(counts.facts)
+    return run.union(losers)
+
+
+def counted_gains(
+    run: Run, stratum: Stratum, changes: Changes
+) -> Iterator[Application]:
+    """Rules for what newly follows, the nonrecursive ones counted (l. 88 to 91)."""
+    yield from gaining(run, stratum.recursive, stratum.new_recursive, changes)
+    yield from gaining(
+        run,
+        stratum.nonrecursive,
+        stratum.new_nonrecursive,
+        changes,
+        run.engine.nonrecursive_counts,
+    )

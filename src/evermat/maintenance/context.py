@@ -1,10 +1,14 @@
-"""The context that an algorithm runs in.
+"""The context that an algorithm runs in: strata, changes, views, and what they share.
+
+The strata of a program, as an update finds them: compiled, old rules and new.
+
+The context that an algorithm runs in.
 
 Notation (left: the papers; right: the code of this folder)
 
     Π; Π_nr^s, Π_r^s   `stratum.nonrecursive`, `stratum.recursive`
     O^s                `stratum.region`
-    E; E⁻; E⁺          `engine.explicit`; `run.withdrawn`; `run.given`
+    E; E⁻; E⁺          `engine.explicit`; `run.deletions`; `run.insertions`
     I                  `run.materialised`     the facts before the update
     D; A               `run.deleted`; `run.added`
     I ∖ (D ∖ A)        `run.remaining`        old facts not known to be lost
@@ -12,37 +16,129 @@ Notation (left: the papers; right: the code of this folder)
     (I ∖ D) ∪ A        `run.updated`          the new facts, up to the stratum at work
     D ∖ A; A ∖ D       `changes.lost`; `changes.gained`
 
-All of them but `withdrawn`, `given`, `lost` and `gained` are views, so none of them is
-ever copied.
+All of them but `deletions`, `insertions`, `lost` and `gained` are views, so none of
+them is ever copied.
+
+The rule instances that a change in lower strata destroys and creates.
+
+Source: [hu2018], the operator Π⟦Iᵖ, Iⁿ : P, N⟧ of Section 3.1 and its multiset form of
+Section 4.2. All algorithms start a stratum with the first of these and end it with the
+second:
+
+    Π⟦I : D∖A, A∖D⟧             `lost`, `lost_counts`
+    Π⟦(I∖D)∪A : A∖D, D∖A⟧       `gained`, `gained_counts`
+
+A rule that the update adds has had no instances to lose, and gains all that it has.
+Where no rule reads a change, nothing is asked of the engine.
+
+`losing` and `gaining` are the same as rules that a saturation begins with.
+
+Which facts hold without the help of facts that are being looked into.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from evermat.algebra import Application, ProofWork, Saturation, Views, apply_first
-from evermat.algebra.abilities import can_divide
-from evermat.maintenance.updates import StratumReport
+from evermat.maintenance.aggregates import maintain_aggregates
+from evermat.maintenance.update import StratumReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from evermat.algebra import (
         Counters,
+        Counts,
         Engine,
         Facts,
         GrowingFacts,
         ProofSearch,
         QuerySet,
+        Region,
         Rounds,
         SettledFacts,
     )
+    from evermat.algebra.compile import CompiledAggregate, RuleSet
+    from evermat.maintenance.counting import Kept
     from evermat.maintenance.limits import Watch
-    from evermat.maintenance.strata import Strata, Stratum
-    from evermat.maintenance.updates import Update
+    from evermat.maintenance.modules import Module
+    from evermat.maintenance.update import Update
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratum:
+    """One stratum of the new program, with kept and new rules apart.
+
+    An instance of a rule that stays can be lost or gained; a rule that comes has had no
+    instances, so that all those it now has are gained. Rules that go are dealt with
+    before the first stratum (`evermat.maintenance.rules`).
+
+    Attributes:
+        nonrecursive, recursive: rules that stay.
+        new_nonrecursive, new_recursive: rules that come.
+        all_recursive: the recursive rules of both sorts.
+        holds: the relations of the region.
+        reads: the relations in the bodies of the rules.
+        modules: recursive rules with algorithms of their own; none of the rules above.
+        aggregates, new_aggregates: those that stay and those that come; their results
+            are not part of the region.
+        monotone, new_monotone: the same for aggregates of facts that depend on them.
+        new_modules: those of the modules that gain a rule.
+        is_closed: whether facts that an atom of the stratum's own can match all lie in
+            the region. Not so for `[?x, ?p, ?y]` where rules derive some `?p` only.
+    """
+
+    index: int
+    region: Region
+    nonrecursive: RuleSet
+    recursive: RuleSet
+    new_nonrecursive: RuleSet
+    new_recursive: RuleSet
+    all_recursive: RuleSet
+    holds: frozenset[str]
+    reads: frozenset[str]
+    is_closed: bool
+    modules: tuple[Module, ...] = ()
+    new_modules: tuple[Module, ...] = ()
+    aggregates: tuple[CompiledAggregate, ...] = ()
+    new_aggregates: tuple[CompiledAggregate, ...] = ()
+    monotone: tuple[CompiledAggregate, ...] = ()
+    new_monotone: tuple[CompiledAggregate, ...] = ()
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether there is recursion through aggregates."""
+        return bool(self.monotone or self.new_monotone)
+
+    @property
+    def rule_count(self) -> int:
+        """How many rules stay."""
+        return len(self.nonrecursive.rules) + len(self.recursive.rules)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strata:
+    """The strata of a program, and which of them a relation matters to.
+
+    Attributes:
+        region: the facts of all strata; the others can only be explicit.
+        readers: for each relation, the positions of the strata whose rules read it.
+        holders: for each relation, the positions of the strata that can derive it.
+        changed: the positions of the strata that gain a rule.
+    """
+
+    strata: tuple[Stratum, ...]
+    region: Region
+    readers: Mapping[str, tuple[int, ...]]
+    holders: Mapping[str, tuple[int, ...]]
+    changed: tuple[int, ...] = ()
+
+
+# ------------------------------------------------------------------------------ context
 
 
 class Changes(NamedTuple):
@@ -97,8 +193,8 @@ class Run:
         self.modular = modular
         """What brings strata with modules up to date."""
         self.strata = strata
-        self.withdrawn = update.deletions
-        self.given = update.insertions
+        self.deletions = update.deletions
+        self.insertions = update.insertions
         self.undermined = undermined
         """Facts derived by rules that go: each has lost a derivation."""
         self.watch = watch
@@ -108,10 +204,12 @@ class Run:
         self.remaining = self.materialised - (self.deleted - self.added)
         self.possible = self.materialised | self.added
         self.updated = (self.materialised - self.deleted) | self.added
-        self.explicit = (engine.explicit - self.withdrawn) | self.given
-        """The facts that are given after the update."""
+        self.explicit = (engine.explicit - self.deletions) | self.insertions
+        """The facts that are explicit after the update."""
         self.reports: list[StratumReport] = []
         self.report = StratumReport(0)
+        self.kept: Kept | None = None
+        """Which counters are kept, by those who derive facts in no algorithm's way."""
         self._changes = Changes.of(engine.no_facts(), engine.no_facts())
         self._is_stale = False
 
@@ -129,11 +227,11 @@ class Run:
 
     def deletions_in(self, stratum: Stratum) -> SettledFacts:
         """Facts of a stratum that the update itself takes support from."""
-        return self._part(stratum, self.withdrawn, self.undermined)
+        return self._part(stratum, self.deletions, self.undermined)
 
     def insertions_in(self, stratum: Stratum) -> SettledFacts:
         """Facts of a stratum that the update gives."""
-        return self._part(stratum, self.given)
+        return self._part(stratum, self.insertions)
 
     def _part(self, stratum: Stratum, *sets: SettledFacts) -> SettledFacts:
         parts = [
@@ -266,20 +364,20 @@ class Run:
 
         The part is in the whole once more.
         """
-        patience = self.watch.patience
-        forecast = None if patience is None else patience.forecast
-        if forecast is None or task.step is None or not can_divide(self.engine):
+        cost_limit = self.watch.cost_limit
+        forecast = None if cost_limit is None else cost_limit.forecast
+        if forecast is None or task.step is None:
             yield task
             return
         seeds = apply_first(self.engine, task)
         parts = forecast.parts(seeds.size())
-        if parts > 1:
+        part = self.engine.part(seeds, parts) if parts > 1 else None
+        if part is not None:
             with self.watch.judging(parts):
-                part = self.engine.part(seeds, parts)
                 yield replace(task, seeds=part, first=())
         yield replace(task, seeds=seeds, first=())
 
-    def take_back(self, facts: SettledFacts) -> None:
+    def retract(self, facts: SettledFacts) -> None:
         """Delete facts that held before, and forget those that were only added."""
         if not facts.is_empty():
             self.delete(self.engine.settle(facts & self.materialised))
@@ -298,7 +396,7 @@ class Run:
         """
         self._change_base()
         waiting = set(self.strata.changed)
-        for facts in (self.withdrawn, self.given, self.undermined):
+        for facts in (self.deletions, self.insertions, self.undermined):
             for relation in facts.relations():
                 waiting.update(self.strata.holders.get(relation, ()))
         known: set[str] = set()
@@ -314,7 +412,11 @@ class Run:
             waiting.remove(position)
             stratum = self.strata.strata[position]
             self._begin_report(stratum.index)
-            if stratum.modules and self.modular is not None:
+            if stratum.aggregates or stratum.new_aggregates:
+                with self.forwards("aggregate"):
+                    maintain_aggregates(self, stratum)
+            is_special = stratum.modules or stratum.is_monotone
+            if is_special and self.modular is not None:
                 self.report.algorithm = self.modular.title
                 self.modular.maintain(self, stratum)
             else:
@@ -328,13 +430,13 @@ class Run:
     def _change_base(self) -> None:
         """Delete and add the facts that no rule of the new program derives.
 
-        They hold exactly if they are given.
+        They hold exactly if they are explicit.
         """
         self._begin_report(0)
         with self.forwards("base"):
-            self.delete_base(self._base(self.withdrawn))
+            self.delete_base(self._base(self.deletions))
             self.delete_base(self._base(self.undermined))
-            news = self._base(self.given)
+            news = self._base(self.insertions)
             if not news.is_empty():
                 self.add(self.engine.settle(news - self.updated))
 
@@ -406,3 +508,86 @@ class Algorithm(Protocol):
 
     def __call__(self, run: Run) -> None:
         """Visit the touched strata, and fill the two sets."""
+
+
+# ----------------------------------------------------------------------------- affected
+
+
+def lost(run: Run, rules: RuleSet, changes: Changes) -> Iterator[SettledFacts]:
+    """Heads of the instances over the old facts that the change destroys."""
+    for queries, views in _lost(run, rules, changes):
+        yield run.engine.derive(queries, views)
+
+
+def lost_counts(run: Run, rules: RuleSet, changes: Changes) -> Iterator[Counts]:
+    """The multiset form of `lost`."""
+    for queries, views in _lost(run, rules, changes):
+        yield run.engine.derive_counts(queries, views)
+
+
+def gained(
+    run: Run, stayed: RuleSet, new: RuleSet, changes: Changes
+) -> Iterator[SettledFacts]:
+    """Heads of the instances over the new facts that the change creates."""
+    for queries, views in _gained(run, stayed, new, changes):
+        yield run.engine.derive(queries, views)
+
+
+def gained_counts(
+    run: Run, stayed: RuleSet, new: RuleSet, changes: Changes
+) -> Iterator[Counts]:
+    """The multiset form of `gained`."""
+    for queries, views in _gained(run, stayed, new, changes):
+        yield run.engine.derive_counts(queries, views)
+
+
+def losing(
+    run: Run, rules: RuleSet, changes: Changes, counters: Counters | None = None
+) -> Iterator[Application]:
+    """Rules whose heads are `lost`, or which count them."""
+    for queries, views in _lost(run, rules, changes):
+        yield Application(queries, views, counters)
+
+
+def gaining(
+    run: Run,
+    stayed: RuleSet,
+    new: RuleSet,
+    changes: Changes,
+    counters: Counters | None = None,
+) -> Iterator[Application]:
+    """Rules whose heads are `gained`, or which count them."""
+    for queries, views in _gained(run, stayed, new, changes):
+        yield Application(queries, views, counters)
+
+
+def _lost(
+    run: Run, rules: RuleSet, changes: Changes
+) -> Iterator[tuple[QuerySet, Views]]:
+    if rules.rules and rules.delta.reads(changes.lost_from, changes.gained_by):
+        yield (
+            rules.delta,
+            Views(run.materialised, run.materialised, changes.lost, changes.gained),
+        )
+
+
+def _gained(
+    run: Run, stayed: RuleSet, new: RuleSet, changes: Changes
+) -> Iterator[tuple[QuerySet, Views]]:
+    if stayed.rules and stayed.delta.reads(changes.gained_by, changes.lost_from):
+        yield (
+            stayed.delta,
+            Views(run.updated, run.updated, changes.gained, changes.lost),
+        )
+    if new.rules:
+        yield new.full, Views(run.updated, run.updated)
+
+
+# -------------------------------------------------------------------------- derivations
+
+
+def holding(run: Run, facts: SettledFacts, *rule_sets: RuleSet) -> SettledFacts:
+    """Those of the facts that are explicit, or that rules derive from what remains."""
+    rules = [each.rederive for each in rule_sets if each.rules]
+    views = Views(run.remaining, run.possible, facts)
+    return run.engine.derivable(rules, views, run.explicit)

@@ -19,15 +19,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.affected import gaining, losing
-from evermat.maintenance.derivations import holding
+from evermat.maintenance.context import gaining, holding, losing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Application, SettledFacts
-    from evermat.maintenance.context import Changes, Run
-    from evermat.maintenance.strata import Stratum
+    from evermat.maintenance.context import Changes, Run, Stratum
 
 
 def maintain(run: Run) -> None:
@@ -72,7 +70,7 @@ def gains(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]
 
 
 def rederive(run: Run, stratum: Stratum) -> SettledFacts:
-    """Overdeleted facts that are given, or have an untouched derivation (l. 4).
+    """Overdeleted facts that are explicit, or have an untouched derivation (l. 4).
 
     Every other fact that still holds follows from these and the facts not deleted.
     """

@@ -14,7 +14,8 @@ Unlike DRed, a fact with a positive nonrecursive count is never overdeleted, and
 that was overdeleted comes back exactly if its recursive count is still positive: no
 rule is ever evaluated from head to body. On nonrecursive rules this is Counting.
 
-The counts of given facts change before the first stratum (in `counters`), not in lines
+The counts of explicit facts change before the first stratum (in `counters`), not in
+lines
 29 and 41: a fact that the update gives is then not overdeleted either.
 """
 
@@ -22,14 +23,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.maintenance.affected import gaining, losing
+from evermat.maintenance.context import gaining, losing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evermat.algebra import Application
-    from evermat.maintenance.context import Changes, Run
-    from evermat.maintenance.strata import Stratum
+    from evermat.maintenance.context import Changes, Run, Stratum
 
 
 def maintain(run: Run) -> None:

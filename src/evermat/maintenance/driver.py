@@ -1,4 +1,14 @@
-"""What drivers have in common: one materialisation, and updates of it.
+"""The driver of updates, and attempts at an update that are committed or discarded.
+
+What is kept besides facts: both counters, one, or none.
+
+Attempts at an update, which can be committed or thrown away.
+
+An attempt is made inside a transaction of the engine, which `commit` and `discard` end.
+There are two sorts: the old materialisation was *maintained*, or a new one was *built*
+beside it.
+
+What drivers have in common: one materialisation, and updates of it.
 
 An update happens as a whole or not at all. There are two drivers: one holds facts as
 they are, the other one fact for all that differ only in equal constants.
@@ -8,29 +18,344 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import perf_counter
 from traceback import clear_frames
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from evermat.algebra import Engine, EngineUseError
 from evermat.maintenance.algorithms import AUTO, REMATERIALISE
-from evermat.maintenance.requests import Request
-from evermat.maintenance.statistics import History
+from evermat.maintenance.context import Run
+from evermat.maintenance.cost_model import Choice, History
+from evermat.maintenance.counting import Kept, bring_in_line, count_explicit
+from evermat.maintenance.lazy_closures import LazyView, compare_lazy, with_lazy_changes
+from evermat.maintenance.limits import Watch
+from evermat.maintenance.modular import materialise_modular
+from evermat.maintenance.rules import (
+    reclassify,
+    strata_of,
+    undermine_counting,
+)
+from evermat.maintenance.seminaive import copy_explicit_facts, materialise
+from evermat.maintenance.update import Outcome, Report, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
-    from evermat.algebra import StoredChange
+    from evermat.algebra import Closure, SettledFacts, Snapshot, StoredChange
     from evermat.algebra.compile import StratumPlan
     from evermat.lang.syntax import Rule
+    from evermat.maintenance.algorithms import Incremental
+    from evermat.maintenance.lazy_closures import LazyChanges
     from evermat.maintenance.limits import Budget, Progress
-    from evermat.maintenance.rule_book import RuleBook
-    from evermat.maintenance.updates import Outcome
+    from evermat.maintenance.rules import (
+        CompiledRules,
+        ModularPlan,
+        RuleBook,
+        RuleChange,
+    )
+    from evermat.maintenance.update import Ignored, StratumReport, Update
 
 
-AnEngine = TypeVar("AnEngine", bound=Engine)
+@dataclass(frozen=True, slots=True)
+class Bookkeeping:
+    """What depends on which counters are kept: those are exact between updates."""
+
+    kept: Kept
+
+    def materialise(
+        self,
+        engine: Engine,
+        strata: Iterable[ModularPlan],
+        watch: Watch,
+        unfit: set[Closure] | None = None,
+    ) -> list[StratumReport]:
+        """Derive and count on a fresh engine."""
+        if self.kept is Kept.BOTH:
+            return materialise_modular(engine, strata, watch, unfit)
+        return materialise(engine, strata, watch, self.kept)  # there are no modules
+
+    def begin(
+        self,
+        engine: Engine,
+        update: Update,
+        change: RuleChange,
+        old: CompiledRules,
+        new: CompiledRules,
+    ) -> SettledFacts:
+        """Count what does not depend on the algorithm: explicit facts, removed rules.
+
+        Returns facts that lose a derivation with a rule.
+        """
+        undermined = engine.no_facts()
+        if not change.is_empty():
+            # Modules find the external facts of the old program by their counts.
+            undermined = undermine_counting(engine, old, change, self.kept)
+            reclassify(engine, old, new, self.kept)
+        if self.kept is not Kept.NONE:
+            count_explicit(engine, update)
+        return undermined
+
+    def maintain(self, algorithm: Incremental, run: Run) -> None:
+        """Have an algorithm do its work, then count what it did not."""
+        run.kept = self.kept
+        algorithm.maintain(run)
+        bring_in_line(run, algorithm.keeps, self.kept)
+
+
+# ------------------------------------------------------------------------------ attempt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """One update, with all that is needed to carry it out.
+
+    Attributes:
+        old, new: the rules before and after.
+        change: the difference between them.
+        start: when the update began.
+        without_modules: compiles the new rules so that closures have no modules.
+    """
+
+    engine: Engine
+    bookkeeping: Bookkeeping
+    old: CompiledRules
+    new: CompiledRules
+    change: RuleChange
+    start: float
+    without_modules: Callable[[frozenset[Closure]], CompiledRules]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExplicitChange:
+    """Explicit facts that changed, copied."""
+
+    removed: Snapshot
+    added: Snapshot
+    ignored: Ignored
+
+
+class Origin(Protocol):
+    """Where an update comes from: a job."""
+
+    @property
+    def change(self) -> RuleChange:
+        """What happens to the rules."""
+
+    @property
+    def start(self) -> float:
+        """When the update began."""
+
+
+def outcome_of(
+    origin: Origin,
+    choice: Choice,
+    explicit: ExplicitChange,
+    stored: tuple[Snapshot, Snapshot],
+    strata: tuple[StratumReport, ...],
+    lazy: LazyChanges | None = None,
+) -> Outcome:
+    """The outcome of an update that removed and added some stored facts.
+
+    Args:
+        origin: the update.
+        choice: how it was done.
+        explicit: which facts became explicit, and which ceased to be.
+        stored: the stored facts that it removed and added.
+        strata: the work it was.
+        lazy: closures that are not stored.
+    """
+    removed, added = with_lazy_changes(stored, lazy or {})
+    return Outcome(
+        removed=removed,
+        added=added,
+        explicit_removed=explicit.removed,
+        explicit_added=explicit.added,
+        summary=Report(
+            algorithm=choice.algorithm,
+            reason=choice.reason,
+            strata=strata,
+            deleted=_size(explicit.removed),
+            inserted=_size(explicit.added),
+            removed=_size(stored[0]),
+            added=_size(stored[1]),
+            ignored=explicit.ignored,
+            removed_rules=len(origin.change.removed),
+            added_rules=len(origin.change.added),
+            seconds=perf_counter() - origin.start,
+        ),
+    )
+
+
+def _size(snapshot: Snapshot) -> int:
+    return sum(snapshot.relations().values())
+
+
+class Attempt(Protocol):
+    """An update that is worked out, in a transaction that is still open."""
+
+    job: Job
+    strata: tuple[StratumReport, ...]
+
+    def commit(self, algorithm: str, reason: str) -> Outcome:
+        """Make it so."""
+
+    def discard(self, algorithm: str, reason: str) -> Outcome:
+        """Undo it, and say what would have been."""
+
+
+# --------------------------------------------------------------------- maintained
+
+
+class Maintained:
+    """The old materialisation with facts deleted and added."""
+
+    def __init__(self, job: Job, update: Update, run: Run) -> None:
+        self.job = job
+        self.update = update
+        self.run = run
+        self.strata = tuple(report for report in run.reports if _is_telling(report))
+
+    def commit(self, algorithm: str, reason: str) -> Outcome:
+        """Make it so."""
+        run = self.run
+        outcome = self._outcome(algorithm, reason)
+        self.job.engine.commit(
+            deleted=run.deleted,
+            added=run.added,
+            explicit_removed=run.deletions,
+            explicit_added=run.insertions,
+        )
+        return outcome
+
+    def discard(self, algorithm: str, reason: str) -> Outcome:
+        """Undo it, and say what would have been."""
+        outcome = self._outcome(algorithm, reason)
+        self.job.engine.rollback()
+        return outcome
+
+    def _outcome(self, algorithm: str, reason: str) -> Outcome:
+        engine, run, job = self.job.engine, self.run, self.job
+        lost, gained, *_ = run.changes()
+        lazy: LazyChanges = {}
+        if job.old.lazy or job.new.lazy:
+            lazy = compare_lazy(
+                LazyView(engine, run.materialised, job.old.lazy),
+                LazyView(engine, run.updated, job.new.lazy),
+                (lost, gained),
+            )
+        explicit = ExplicitChange(
+            removed=engine.snapshot(run.deletions),
+            added=engine.snapshot(run.insertions),
+            ignored=self.update.ignored,
+        )
+        choice = Choice(algorithm, reason)
+        stored = engine.snapshot(lost), engine.snapshot(gained)
+        return outcome_of(job, choice, explicit, stored, self.strata, lazy)
+
+
+def maintain(
+    job: Job, update: Update, algorithm: Incremental, watch: Watch
+) -> Maintained:
+    """Bring the old materialisation up to date."""
+    engine = job.engine
+    undermined = job.bookkeeping.begin(engine, update, job.change, job.old, job.new)
+    strata = job.new.strata
+    if job.change.added:
+        strata = strata_of(job.new.plans, frozenset(job.change.added))
+    run = Run(engine, strata, update, undermined, watch, algorithm.modular)
+    run.algorithm = algorithm.name
+    job.bookkeeping.maintain(algorithm, run)
+    return Maintained(job, update, run)
+
+
+def _is_telling(report: StratumReport) -> bool:
+    """Whether something happened; facts of no stratum often just pass through."""
+    return bool(
+        report.index
+        or report.overdeleted
+        or report.inserted
+        or report.forward_instances
+    )
+
+
+# -------------------------------------------------------------------------- built
+
+
+class Built:
+    """A new materialisation on a fresh engine, to take the place of the old one."""
+
+    def __init__(
+        self,
+        job: Job,
+        fresh: Engine,
+        explicit: ExplicitChange,
+        strata: list[StratumReport],
+    ) -> None:
+        self.job = job
+        self.fresh = fresh
+        self.explicit = explicit
+        self.strata = tuple(strata)
+
+    def commit(self, algorithm: str, reason: str) -> Outcome:
+        """Make it so."""
+        # The transaction only served to read the request; its sets are not needed
+        # any more, and an engine adopts another between transactions.
+        engine = self.job.engine
+        lazy = self._lazy_changes()
+        engine.rollback()
+        return self._outcome(algorithm, reason, engine.adopt(self.fresh), lazy)
+
+    def _lazy_changes(self) -> LazyChanges:
+        engine, fresh, job = self.job.engine, self.fresh, self.job
+        return compare_lazy(
+            LazyView(engine, engine.materialised, job.old.lazy),
+            LazyView(fresh, fresh.materialised, job.new.lazy),
+        )
+
+    def discard(self, algorithm: str, reason: str) -> Outcome:
+        """Undo it, and say what would have been."""
+        engine = self.job.engine
+        # Adopting is how engines are compared, so the old facts are built once more.
+        nothing = engine.no_facts()
+        watch = Watch()
+        before = copy_explicit_facts(engine, watch, without=nothing, also=nothing)
+        self.job.bookkeeping.materialise(before, self.job.old.plans, watch)
+        lazy = self._lazy_changes()
+        stored = before.adopt(self.fresh)
+        engine.rollback()
+        return self._outcome(algorithm, reason, stored, lazy)
+
+    def _outcome(
+        self,
+        algorithm: str,
+        reason: str,
+        stored: tuple[Snapshot, Snapshot],
+        lazy: LazyChanges,
+    ) -> Outcome:
+        unfit = self.job.new.unfit
+        if unfit:
+            names = ", ".join(sorted({f"`{each.pattern.relation}`" for each in unfit}))
+            reason = (
+                f"{reason}; closures of {names} are left to their rules, as other "
+                "recursive rules add to them in every round"
+            )
+        choice = Choice(algorithm, reason)
+        return outcome_of(self.job, choice, self.explicit, stored, self.strata, lazy)
+
+
+def build(job: Job, fresh: Engine, explicit: ExplicitChange, watch: Watch) -> Built:
+    """Materialise the new program on a fresh engine with the new explicit facts."""
+    unfit: set[Closure] = set()
+    strata = job.bookkeeping.materialise(fresh, job.new.plans, watch, unfit)
+    if unfit:
+        job = replace(job, new=job.without_modules(frozenset(unfit)))
+    return Built(job, fresh, explicit, strata)
+
+
+# ------------------------------------------------------------------------------- driver
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,11 +363,11 @@ class NewRules:
     """The rules of a program that was changed.
 
     Attributes:
-        given: as they were given, one head each.
+        written: as they were written, one head each.
         claimed: those in normal form whose instances modules do not count.
     """
 
-    given: tuple[Rule, ...]
+    written: tuple[Rule, ...]
     claimed: frozenset[Rule] = frozenset()
 
 
@@ -73,19 +398,19 @@ class Entry:
     cliques: NewCliques | None = None
 
 
-class Driver(ABC, Generic[AnEngine]):
+class Driver(ABC):
     """Facts, rules and all that follows, on one engine.
 
     Attributes:
         engine: where the facts are. Only this object may change them.
         budget: limits of every single update.
-        progress: is told about every round.
-        journal: is told what an update changes before anything is changed; where it
-            raises, the update fails.
+        progress: is called after every round.
+        journal: is called with what an update changes before anything is changed; where
+            it raises, the update fails.
     """
 
     def __init__(
-        self, engine: AnEngine, budget: Budget | None, progress: Progress | None
+        self, engine: Engine, budget: Budget | None, progress: Progress | None
     ) -> None:
         self.engine = engine
         self.budget = budget
@@ -106,9 +431,9 @@ class Driver(ABC, Generic[AnEngine]):
         return tuple(self.book.normal.values())
 
     @property
-    def given_rules(self) -> tuple[Rule, ...]:
-        """The rules as they were given, one head each."""
-        return tuple(self.book.given.values())
+    def written_rules(self) -> tuple[Rule, ...]:
+        """The rules as they were written, one head each."""
+        return tuple(self.book.written.values())
 
     @property
     @abstractmethod
@@ -137,11 +462,11 @@ class Driver(ABC, Generic[AnEngine]):
     ) -> Outcome:
         """Change facts and rules in one step, or nothing at all.
 
-        A row that is both deleted and inserted is given afterwards.
+        A row that is both deleted and inserted is explicit afterwards.
 
         Args:
-            delete: rows that are given no longer, by relation.
-            insert: rows that are given from now on, by relation.
+            delete: rows that are explicit no longer, by relation.
+            insert: rows that are explicit from now on, by relation.
             remove_rules: rules of the program, up to names of variables.
             add_rules: new rules; those the program has already are ignored.
             replace: relations in which nothing stays explicit but the inserted rows.
@@ -168,7 +493,7 @@ class Driver(ABC, Generic[AnEngine]):
         return self._carry_out(request, algorithm, dry=True)
 
     def rematerialise(self) -> Outcome:
-        """Derive everything again from the given facts."""
+        """Derive everything again from the explicit facts."""
         return self.update(algorithm=REMATERIALISE)
 
     # -- what was kept elsewhere

@@ -9,39 +9,45 @@ Notation (left: the paper; right: this file)
     T_P^ω            `run.materialised`, the old fixpoint
     D                the facts withdrawn and the rules removed
     U                `run.deleted`      [u]nsure: depend on something removed
-    K = T_P^ω ∖ U    `run.updated`      [k]ept, before facts are added again
+    K = T_P^ω ∖ U    `run.remaining`    [k]ept, before facts are added again
     T_P(F, Δ)        `derive(…, delta_positive=delta)`
-    T_{P∖D}(K) ∖ K   `restored`
+    T_{P∖D}(K) ∖ K   `restore`
 
 Unlike DRed, overestimation applies the rules to the whole old fixpoint in every round,
-not to what is left of it. It then needs no more rounds than facts depend on each other
-in sequence, at the price of meeting some instances in more than one round.
+not to what is left of it. A rule instance is therefore met once for each round in which
+one of its facts becomes unsure; the facts of each round are the same.
 
-T_{P∖D}(K) ∖ K is computed naively in the paper. For definite programs it is a subset of
-U, so where U is small it is cheaper to evaluate the rules for the facts of U only.
+The paper computes T_{P∖D}(K) ∖ K by applying all rules to K. For definite programs it
+is a subset of U, and with negation what is outside of U is gained from lower strata. So
+it is enough to ask of each unsure fact whether it is given or has a derivation, as DRed
+does; an engine that can stop at the first one need not find the others. Rules that are
+hard to evaluate from head to body, as in Example 1 of [hu2018], are applied to K
+nevertheless, which costs no more than materialising.
 """
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Application, Saturation, Views
 from evermat.algebra.compile import derive
-from evermat.maintenance.dred import gains, losses
+from evermat.maintenance.context import holding
+from evermat.maintenance.dred import gains, losses, rederive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from evermat.algebra import SettledFacts
-    from evermat.maintenance.context import Changes, Run
-    from evermat.maintenance.strata import Stratum
+    from evermat.maintenance.context import Changes, Run, Stratum
 
 _SMALL = 16
-"""U is small if the stratum has this many times more facts.
+"""U is small if the stratum has this many times more facts."""
 
-Evaluating a rule for one given head costs several lookups where the naive step costs a
-fraction of a scan; the two met between 8 and 32 on the workloads of the benchmarks.
-"""
+_SAMPLE = 64
+"""Unsure facts that are asked about to see how long all of them would take."""
+
+_MARGIN = 16.0
+"""Asking may take this many times longer than K has facts to derive, in terms of what
+one instance took before. There are more instances than facts, often many times more."""
 
 
 def maintain(run: Run) -> None:
@@ -50,13 +56,7 @@ def maintain(run: Run) -> None:
         changes = run.changes()
         with run.forwards("overestimate"):
             overestimate(run, stratum, changes)
-        unsure = run.engine.settle(run.deleted.within(stratum.region))
-        if is_small(run, stratum, unsure):
-            with run.backwards("restore"):
-                restored = run.union(restore_by_head(run, stratum, unsure))
-        else:
-            with run.forwards("restore"):
-                restored = run.union(restore_naively(run, stratum, unsure))
+        restored = restore(run, stratum)
         run.report.rederived = restored.size()
         with run.forwards("continue"):
             run.insert(
@@ -82,37 +82,42 @@ def overestimate(run: Run, stratum: Stratum, changes: Changes) -> None:
     run.report.overdeleted += run.saturate(task)
 
 
-def is_small(run: Run, stratum: Stratum, unsure: SettledFacts) -> bool:
-    """Whether few of the stratum's facts are unsure."""
+def restore(run: Run, stratum: Stratum) -> SettledFacts:
+    """T_{P∖D}(K) ∖ K: unsure facts that are given, or follow from what is kept."""
+    unsure = run.engine.settle(run.deleted.within(stratum.region))
+    with run.backwards("restore"):
+        if asks(run, stratum, unsure):
+            return rederive(run, stratum)
+    with run.forwards("restore"):
+        return restore_naively(run, stratum, unsure)
+
+
+def asks(run: Run, stratum: Stratum, unsure: SettledFacts) -> bool:
+    """Whether to ask of each unsure fact if it is derived, and not apply the rules."""
+    engine = run.engine
     relations = unsure.relations() & stratum.holds
-    known = sum(run.engine.size(run.materialised, name) for name in relations)
-    return unsure.size() * _SMALL <= known
+    known = sum(engine.size(run.materialised, name) for name in relations)
+    if unsure.size() * _SMALL <= known or unsure.size() <= _SAMPLE:
+        return True
+    instances = run.report.forward_instances
+    parts = unsure.size() // _SAMPLE
+    sample = engine.part(unsure, parts) if instances else None
+    if sample is None:
+        return False
+    start = perf_counter()
+    holding(run, sample, stratum.nonrecursive, stratum.recursive)
+    asking = (perf_counter() - start) * parts
+    applying = run.report.seconds["overestimate"] * known / instances
+    return asking <= _MARGIN * applying
 
 
-def restore_naively(
-    run: Run, stratum: Stratum, unsure: SettledFacts
-) -> Iterator[SettledFacts]:
+def restore_naively(run: Run, stratum: Stratum, unsure: SettledFacts) -> SettledFacts:
     """T_{P∖D}(K) ∖ K, by applying the rules once to all that is kept."""
-    yield run.engine.settle(unsure & run.explicit)
+    restored = [run.engine.settle(unsure & run.explicit)]
     for rules in (stratum.nonrecursive, stratum.recursive):
         if rules.rules:
             derived = derive(
-                run.engine, rules.full, positive=run.updated, negative=run.updated
+                run.engine, rules.full, positive=run.remaining, negative=run.possible
             )
-            yield run.engine.settle(derived & unsure)
-
-
-def restore_by_head(
-    run: Run, stratum: Stratum, unsure: SettledFacts
-) -> Iterator[SettledFacts]:
-    """T_{P∖D}(K) ∖ K, by asking of each unsure fact whether it is derived."""
-    yield run.engine.settle(unsure & run.explicit)
-    for rules in (stratum.nonrecursive, stratum.recursive):
-        if rules.rules:
-            yield derive(
-                run.engine,
-                rules.rederive,
-                positive=run.updated,
-                negative=run.updated,
-                delta_positive=unsure,
-            )
+            restored.append(run.engine.settle(derived & unsure))
+    return run.union(restored)

@@ -1,15 +1,15 @@
-"""Closures that are held by what they start from, and written out when read.
+"""Lazy closures: stored as the facts they start from, written out when they are read.
 
 A closure that no other rule reads need not be written out: a clique of a thousand
-constants is a million facts, and follows from a thousand. Such a closure is *held*. Its
+constants is a million facts, and follows from a thousand. Such a closure is *lazy*. Its
 rules are then in no stratum, the engine stores the external facts only, and maintenance
-works on a program in which nobody misses the rest. What users read goes through this
+works on a program that does not need the rest. What users read goes through this
 file, where the rest is put back.
 
 The facts of a closure are a relation, or those facts of a wider one that have certain
 constants: then other facts of the same relation are stored beside them.
 
-A closure stays held as long as nobody else reads it. When a rule comes that does, it is
+A closure stays lazy as long as no other rule reads it. When such a rule is added, it is
 written out (`write_out`), and stays so until everything is materialised anew.
 """
 
@@ -30,29 +30,28 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import Captured, Engine, Facts, SettledFacts, Snapshot
-    from evermat.maintenance.closures import ClosureModule
-    from evermat.maintenance.modules import Module
+    from evermat.algebra import ClosureSnapshot, Engine, Facts, SettledFacts, Snapshot
+    from evermat.maintenance.modules import ClosureModule, Module
 
 
 # ------------------------------------------------------------------ what changed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sight:
-    """Facts, and what of them is held."""
+class LazyView:
+    """Facts, and the closures of them that are lazy."""
 
     engine: Engine
     facts: Facts
-    held: Sequence[ClosureModule]
+    lazy: Sequence[ClosureModule]
 
     def closures(self) -> dict[Pattern, Closure]:
-        """The held closures by the facts that they are about."""
-        return {m.closure.pattern: m.closure for m in self.held}
+        """The lazy closures by the facts that they are about."""
+        return {m.closure.pattern: m.closure for m in self.lazy}
 
-    def capture(self, closure: Closure) -> Captured:
+    def snapshot_closure(self, closure: Closure) -> ClosureSnapshot:
         """A closure of these facts."""
-        return self.engine.capture(closure, self.facts)
+        return self.engine.snapshot_closure(closure, self.facts)
 
 
 class Layered:
@@ -107,28 +106,28 @@ def _constants(pattern: Pattern) -> dict[int, Constant]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Both:
+class LazyChange:
     """A closure before and after an update.
 
     Attributes:
         stored: what was and is stored of it, if other facts are stored beside it.
     """
 
-    old: Captured
-    new: Captured
-    stored: tuple[Captured, Captured] | None
+    old: ClosureSnapshot
+    new: ClosureSnapshot
+    stored: tuple[ClosureSnapshot, ClosureSnapshot] | None
 
 
-Captures = dict["Pattern", Both]
-"""For each pattern that is held before or after an update."""
+LazyChanges = dict["Pattern", LazyChange]
+"""For each pattern that is lazy before or after an update."""
 
 
-def capture(
-    before: Sight,
-    after: Sight,
+def compare_lazy(
+    before: LazyView,
+    after: LazyView,
     changes: tuple[SettledFacts, SettledFacts] | None = None,
-) -> Captures:
-    """What is held before and after an update, as it is now.
+) -> LazyChanges:
+    """Snapshots of the lazy closures before and after an update.
 
     Args:
         before: the old state.
@@ -136,41 +135,43 @@ def capture(
         changes: what was removed and what was added; None if that is not known.
     """
     old, new = before.closures(), after.closures()
-    captures: Captures = {}
+    lazy_changes: LazyChanges = {}
     for pattern in {**old, **new}:
         stored = Closure(ClosureKind.PLAIN, pattern)
         was, now = old.get(pattern, stored), new.get(pattern, stored)
         if was == now and changes is not None and not _reads(was, changes):
             continue
 
-        def both(one: Closure, other: Closure) -> tuple[Captured, Captured]:
+        def pair(
+            one: Closure, other: Closure
+        ) -> tuple[ClosureSnapshot, ClosureSnapshot]:
             if one == other and changes is not None:
                 views = before.facts, after.facts
-                return before.engine.capture_both(one, *views, *changes)
-            return before.capture(one), after.capture(other)
+                return before.engine.snapshot_closures(one, *views, *changes)
+            return before.snapshot_closure(one), after.snapshot_closure(other)
 
-        beside = both(stored, stored) if _constants(pattern) else None
-        captures[pattern] = Both(*both(was, now), beside)
-    return captures
+        beside = pair(stored, stored) if _constants(pattern) else None
+        lazy_changes[pattern] = LazyChange(*pair(was, now), beside)
+    return lazy_changes
 
 
-def with_held_changes(
-    changes: tuple[Snapshot, Snapshot], captures: Captures
+def with_lazy_changes(
+    changes: tuple[Snapshot, Snapshot], lazy_changes: LazyChanges
 ) -> tuple[Snapshot, Snapshot]:
-    """What left and what came, with held closures as their readers see them."""
-    if not captures:
+    """What was removed and added, with lazy closures as their readers see them."""
+    if not lazy_changes:
         return changes
     removed, added = changes
-    stored = [both.stored for both in captures.values() if both.stored is not None]
+    stored = [pair.stored for pair in lazy_changes.values() if pair.stored is not None]
     return (
         Layered(
             removed,
-            {each: both.old.minus(both.new) for each, both in captures.items()},
+            {each: pair.old.minus(pair.new) for each, pair in lazy_changes.items()},
             [old.minus(new) for old, new in stored],
         ),
         Layered(
             added,
-            {each: both.new.minus(both.old) for each, both in captures.items()},
+            {each: pair.new.minus(pair.old) for each, pair in lazy_changes.items()},
             [new.minus(old) for old, new in stored],
         ),
     )
@@ -186,42 +187,42 @@ def _reads(closure: Closure, changes: tuple[SettledFacts, SettledFacts]) -> bool
 # -------------------------------------------------------------------- reading
 
 
-class HeldFacts:
+class LazyClosureReader:
     """Reads facts of an engine as if all closures were written out.
 
     Args:
         engine: where the facts are.
-        held: closures that are not written out.
+        lazy: closures that are not written out.
         modules: modules whose facts are written out but not counted.
     """
 
     def __init__(
         self,
         engine: Engine,
-        held: Sequence[ClosureModule],
+        lazy: Sequence[ClosureModule],
         modules: Sequence[Module],
     ) -> None:
         self._engine = engine
-        self._held = tuple(held)
+        self._lazy = tuple(lazy)
         self._modules = modules
 
     @property
-    def held(self) -> frozenset[str]:
-        """The relations of which something is held."""
-        return frozenset(module.closure.pattern.relation for module in self._held)
+    def lazy(self) -> frozenset[str]:
+        """The relations that have facts in a lazy closure."""
+        return frozenset(module.closure.pattern.relation for module in self._lazy)
 
     def _about(self, relation: str) -> list[ClosureModule]:
-        return [m for m in self._held if m.closure.pattern.relation == relation]
+        return [m for m in self._lazy if m.closure.pattern.relation == relation]
 
     def rest(self, relation: str) -> list[Snapshot]:
-        """The facts of a relation that are held and not stored."""
+        """The facts of a relation that are in lazy closures and not stored."""
         engine, facts = self._engine, self._engine.materialised
         found = []
         for module in self._about(relation):
             closure = module.closure
             stored = Closure(ClosureKind.PLAIN, closure.pattern)
-            less = engine.capture(stored, facts)
-            found.append(engine.capture(closure, facts).minus(less))
+            less = engine.snapshot_closure(stored, facts)
+            found.append(engine.snapshot_closure(closure, facts).minus(less))
         return found
 
     def size(self, relation: str) -> int:
@@ -233,11 +234,11 @@ class HeldFacts:
     def contains(self, relation: str, row: pa.Table) -> bool:
         """Whether a fact holds."""
         engine = self._engine
-        held = self._about(relation)
+        lazy = self._about(relation)
         found = engine.find(relation, row) & engine.materialised
         if not engine.settle(found).is_empty():
             return True
-        if not held:
+        if not lazy:
             return False
         engine.begin()
         try:
@@ -246,7 +247,7 @@ class HeldFacts:
                 not engine.close_among(
                     module.closure, engine.materialised, fact
                 ).is_empty()
-                for module in held
+                for module in lazy
             )
         finally:
             engine.rollback()
@@ -283,11 +284,11 @@ class HeldFacts:
         return engine.materialised if rest.is_empty() else engine.materialised | rest
 
     def everything(self) -> Facts:
-        """All facts, with what is held written out; inside of a transaction."""
-        return self.seen_by([module.closure.pattern for module in self._held])
+        """All facts, lazy closures written out; inside of a transaction."""
+        return self.seen_by([module.closure.pattern for module in self._lazy])
 
     def _wanted(self, patterns: Iterable[Pattern]) -> Iterator[tuple[Closure, Pattern]]:
-        """What is held of the facts that some patterns can match."""
+        """The lazy closures of facts that some patterns can match."""
         for pattern in patterns:
             for module in self._about(pattern.relation):
                 if _can_match(pattern, module.closure.pattern):
@@ -296,20 +297,20 @@ class HeldFacts:
     def counts(self, relation: str) -> pa.Table:
         """The facts of a relation with both counts, instances of modules included."""
         engine = self._engine
-        held = self._about(relation)
+        lazy = self._about(relation)
         written = [m for m in self._modules if m.region.touches(relation)]
-        if not held and not written:
+        if not lazy and not written:
             return engine.read_counts(relation)
         engine.begin()
         try:
             facts: Facts = engine.materialised
             also: Facts | None = None
-            for module in held:
+            for module in lazy:
                 closed = engine.close(module.closure, engine.materialised)
                 also = closed if also is None else engine.settle(also | closed)
             if also is not None:
                 facts |= also
-            for each in (*held, *written):
+            for each in (*lazy, *written):
                 rules = compile_rules(each.rules, lambda _rule, _atom: False)
                 counts = engine.derive_counts(rules.full, Views(facts, facts))
                 engine.recursive_counts.add(counts)
@@ -324,16 +325,21 @@ def _can_match(one: Pattern, other: Pattern) -> bool:
     return all(theirs.get(at, value) == value for at, value in _constants(one).items())
 
 
-def write_out(engine: Engine, held: Iterable[ClosureModule]) -> None:
-    """Have the engine store all facts of closures that were held."""
+def write_out(engine: Engine, lazy: Iterable[ClosureModule]) -> None:
+    """Have the engine store all facts of closures that were lazy."""
     engine.begin()
     try:
         nothing = engine.no_facts()
         written = engine.growing()
-        for module in held:
+        for module in lazy:
             closed = engine.close(module.closure, engine.materialised)
             written.add(closed - engine.materialised)
-        engine.commit(deleted=nothing, added=written, withdrawn=nothing, given=nothing)
+        engine.commit(
+            deleted=nothing,
+            added=written,
+            explicit_removed=nothing,
+            explicit_added=nothing,
+        )
     except BaseException:
         with suppress(EngineUseError):  # it has been committed
             engine.rollback()

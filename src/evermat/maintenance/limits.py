@@ -36,7 +36,7 @@ class BudgetLimitError(EvermatError, ValueError):
     def __init__(self, name: str, limit: object) -> None:
         super().__init__(
             f"the budget has `{name}={limit!r}`",
-            law="a limit is a number that is not negative; None is no limit",
+            reason="a limit is a number that is not negative; None is no limit",
         )
 
 
@@ -87,12 +87,13 @@ class BudgetExceededError(EvermatError, RuntimeError):
         culprit = f"; busiest rule: `{rule}`" if rule else ""
         super().__init__(
             f"the budget of {_amount(resource, limit)} is used up{culprit}",
-            law="a fixpoint stops when its budget is spent, and changes nothing then",
+            reason="a fixpoint stops when its budget is spent, and changes nothing "
+            "then",
             help="raise the budget, or bound the values that the rule can derive",
         )
 
 
-class OutOfPatience(Exception):  # noqa: N818  a signal between our own parts
+class CostLimitReached(Exception):  # noqa: N818  a signal between our own parts
     """An attempt has cost more than it was worth trying; something else is done.
 
     Attributes:
@@ -109,17 +110,17 @@ ADDING = frozenset({"insert", "continue"})
 
 
 _UNFINISHED = 2
-"""A deletion that was given up would have reached so many times as many instances."""
+"""The factor by which an abandoned deletion would have reached more instances."""
 
 _TRUST = 1.3
 """A deletion that was worth going on with by its first part may reach so many times as
 many instances as it was expected to."""
 
 _PARTS = 16
-"""A deletion begins with one of at most so many parts."""
+"""The most parts that a deletion is divided into to try one of them."""
 
 _TELLING = 64
-"""A part has at least so many facts."""
+"""The least number of facts of a part."""
 
 _OVERLAP = 0.6
 """All of k parts reach as much as k to this power that have nothing in common. Measured
@@ -145,11 +146,11 @@ class Forecast:
     seconds: float
 
     def parts(self, facts: int) -> int:
-        """How many parts to divide so many facts into; 1 if it is not worth it."""
+        """How many parts to divide the facts into; 1 if it is not worth it."""
         return max(1, min(_PARTS, facts // _TELLING))
 
     def is_worth_it(self, expected: float, matched: int) -> bool:
-        """Whether to go on with a deletion that has matched some instances already.
+        """Whether to continue a deletion that has matched some instances already.
 
         They would have to be matched again when starting again.
         """
@@ -162,10 +163,10 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How much deleting may cost before an attempt is given up for another way.
+class CostLimit:
+    """How much deleting may cost before an attempt is abandoned.
 
-    It is given up when both limits are passed, and not in phases that only add facts:
+    It is abandoned when both limits are passed, and not in phases that only add facts:
     what comes back was deleted before, and what is new must be derived in any case.
 
     Attributes:
@@ -212,7 +213,7 @@ class Step:
 
 
 class Progress(Protocol):
-    """Is told about every round."""
+    """Is called after every round."""
 
     def __call__(self, step: Step, /) -> None:
         """Show the step; raising stops the run, which then changes nothing."""
@@ -232,11 +233,11 @@ class Watch:
         self,
         budget: Budget | None = None,
         progress: Progress | None = None,
-        patience: Patience | None = None,
+        cost_limit: CostLimit | None = None,
     ) -> None:
         self.budget = budget or Budget()
         self.progress = progress
-        self.patience = patience
+        self.cost_limit = cost_limit
         self._stratum = 0
         self._round = 0
         self.phase = ""
@@ -266,8 +267,8 @@ class Watch:
 
     @property
     def monitor(self) -> Monitor | None:
-        """Itself, where there is something to watch: being told costs time."""
-        watchful = self.patience is not None or self.budget != _NO_LIMITS
+        """Itself, where there is something to watch: every call costs time."""
+        watchful = self.cost_limit is not None or self.budget != _NO_LIMITS
         return self if watchful else None
 
     @contextmanager
@@ -283,13 +284,13 @@ class Watch:
 
         What was allowed before is for those of which nothing is known.
         """
-        patience = self.patience
-        if patience is None or patience.forecast is None:
+        cost_limit = self.cost_limit
+        if cost_limit is None or cost_limit.forecast is None:
             return
-        expected = patience.forecast.expected(self._parts, self._facts_of_part)
-        if patience.forecast.is_worth_it(expected, self.instances):
-            allowed = max(patience.instances, _TRUST * expected)
-            self.patience = replace(patience, instances=allowed)
+        expected = cost_limit.forecast.expected(self._parts, self._facts_of_part)
+        if cost_limit.forecast.is_worth_it(expected, self.instances):
+            allowed = max(cost_limit.instances, _TRUST * expected)
+            self.cost_limit = replace(cost_limit, instances=allowed)
 
     def working(self, label: str, matches: int) -> None:
         """Take note of matches, and stop if a limit is passed."""
@@ -321,7 +322,7 @@ class Watch:
 
     def _judge(self, new_facts: int) -> None:
         """Stop if a part of the facts to delete reaches too far."""
-        forecast = None if self.patience is None else self.patience.forecast
+        forecast = None if self.cost_limit is None else self.cost_limit.forecast
         if forecast is None:
             return
         self._facts_of_part += new_facts
@@ -334,20 +335,20 @@ class Watch:
             or perf_counter() - self.start > forecast.seconds
         )
         if expected > forecast.limit and not is_late:
-            raise OutOfPatience(expected)
+            raise CostLimitReached(expected)
 
     def _check_clock(self) -> None:
         check()
         now = perf_counter()
         self._check("seconds", now - self.start)
-        patience = self.patience
+        cost_limit = self.cost_limit
         if (
-            patience is not None
-            and self.instances > patience.instances
-            and now - self.start > patience.seconds
-            and (patience.is_for_adding or self.phase not in ADDING)
+            cost_limit is not None
+            and self.instances > cost_limit.instances
+            and now - self.start > cost_limit.seconds
+            and (cost_limit.is_for_adding or self.phase not in ADDING)
         ):
-            raise OutOfPatience(_UNFINISHED * self.instances)
+            raise CostLimitReached(_UNFINISHED * self.instances)
         if self.budget.memory_bytes is not None and now >= self._next_memory_check:
             self._next_memory_check = now + _MEMORY_INTERVAL
             self._check("memory_bytes", resident_memory())

@@ -1,20 +1,20 @@
-"""Proofs: how a fact follows from given facts, step by step.
+"""Proofs: how a fact follows from explicit facts, step by step.
 
-The *height* of a given fact is 0. A rule instance derives its head at a height one
+The *height* of an explicit fact is 0. A rule instance derives its head at a height one
 above that of its highest premise, and the height of any other fact is the least at
 which an instance derives it. So premises are always lower than what they prove, and no
 fact is ever used to prove itself.
 
 Each fact has one *canonical* step: of the instances that derive it at its height, the
 first by the order of the rules, then by the values of the variables, in the order in
-which the rule mentions them. Heights and steps depend on nothing but the given facts
+which the rule mentions them. Heights and steps depend on nothing but the explicit facts
 and the rules. So a proof is the same on every engine, with modules and without them,
 and after an update what it would be had everything been loaded at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, reduce
 from operator import or_
@@ -74,6 +74,21 @@ class Instance:
         return Fact(atom.predicate, tuple(row))
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Why an aggregate has its value.
+
+    Attributes:
+        rule: the aggregate rule.
+        size: how many members the group has.
+        members: some of them, or the one that has the value.
+    """
+
+    rule: Rule
+    size: int
+    members: tuple[Fact, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Proof:
     """Why a fact holds.
@@ -83,11 +98,13 @@ class Proof:
         steps: for all facts of the proof the instance that derives it; None for those
             that are given.
         heights: of all facts of the proof.
+        results: for results of aggregates, which have no step, what they come from.
     """
 
     fact: Fact
     steps: Mapping[Fact, Instance | None]
     heights: Mapping[Fact, int]
+    results: Mapping[Fact, Result] = field(default_factory=dict)
 
 
 def constant_order(constant: Constant) -> tuple[int, Decimal, str]:

@@ -1,4 +1,4 @@
-"""Seminaïve evaluation: materialisation from scratch.
+"""Seminaïve evaluation: materialisation from scratch, and starting again.
 
 Source: the algorithm is folklore; its counting form is in [hu2018]. Updates end with
 the same loop, which begins with what changed: `Run.insert`.
@@ -11,6 +11,11 @@ Notation (left: the paper; right: this file)
 
 Every rule instance is matched exactly once: in the round in which the last of its body
 facts arrived. This is why counts need no extra work.
+
+Rematerialisation: forget what was derived and start again from the explicit facts.
+
+The baseline that every other algorithm must beat, and the best choice when a large part
+of the facts changes. It works on a fresh engine, so that a failure costs nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +23,21 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from evermat.algebra.abilities import has_fixpoints
 from evermat.algebra.compile import derive, derive_counts
-from evermat.maintenance.updates import StratumReport
+from evermat.maintenance.aggregates import materialise_aggregates
+from evermat.maintenance.context import Run, Strata
+from evermat.maintenance.monotone import as_new, maintain_monotone
+from evermat.maintenance.update import StratumReport, Update
+from evermat.runtime.interrupts import unseal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from evermat.algebra import Counters, Counts, Engine, QuerySet, SettledFacts
+    import pyarrow as pa
+
+    from evermat.algebra import Counters, Counts, Engine, Facts, QuerySet, SettledFacts
     from evermat.algebra.compile import StratumPlan
+    from evermat.maintenance.counting import Kept
     from evermat.maintenance.limits import Watch
 
 
@@ -34,46 +45,25 @@ if TYPE_CHECKING:
 
 
 def materialise(
-    engine: Engine, strata: Iterable[StratumPlan], watch: Watch
+    engine: Engine, strata: Iterable[StratumPlan], watch: Watch, kept: Kept
 ) -> list[StratumReport]:
-    """Derive all facts on a fresh engine whose given facts are loaded."""
-    facts = engine.materialised
+    """Derive all facts on a fresh engine, with exact counts in what is kept.
 
-    def apply(queries: QuerySet, delta: SettledFacts | None = None) -> SettledFacts:
-        derived = derive(
-            engine, queries, positive=facts, negative=facts, delta_positive=delta
-        )
-        return engine.settle(derived - facts)
-
-    reports = []
-    for stratum in strata:
-        report = Growth(engine, stratum, watch)
-        report.extend(apply(stratum.nonrecursive.full))
-        at_once = _at_once(engine, stratum)
-        if at_once is not None:
-            _, new = at_once
-            report.extend(new)
-            reports.append(report.finish())
-            continue
-        delta = report.extend(apply(stratum.recursive.full))
-        while not delta.is_empty():
-            delta = report.extend(apply(stratum.recursive.delta, delta))
-        reports.append(report.finish())
-    return reports
-
-
-def materialise_counting(
-    engine: Engine, strata: Iterable[StratumPlan], watch: Watch
-) -> list[StratumReport]:
-    """Derive all facts on a fresh engine, with exact C_nr and C_r.
-
-    The given facts are loaded, each with C_nr = 1.
+    The explicit facts are loaded, each with C_nr = 1.
     """
     facts = engine.materialised
+    nonrecursive, recursive = kept.counters(engine)
 
     def apply(
-        counters: Counters, queries: QuerySet, delta: SettledFacts | None = None
+        counters: Counters | None,
+        queries: QuerySet,
+        delta: SettledFacts | None = None,
     ) -> SettledFacts:
+        if counters is None:
+            derived = derive(
+                engine, queries, positive=facts, negative=facts, delta_positive=delta
+            )
+            return engine.settle(derived - facts)
         counts = derive_counts(
             engine, queries, positive=facts, negative=facts, delta_positive=delta
         )
@@ -83,19 +73,23 @@ def materialise_counting(
     reports = []
     for stratum in strata:
         report = Growth(engine, stratum, watch)
-        report.extend(apply(engine.nonrecursive_counts, stratum.nonrecursive.full))
+        report.extend_by_aggregates(nonrecursive)
+        if stratum.monotone:
+            report.extend_by_recursion(kept)
+            reports.append(report.finish())
+            continue
+        report.extend(apply(nonrecursive, stratum.nonrecursive.full))
         at_once = _at_once(engine, stratum)
         if at_once is not None:
             counts, new = at_once
-            engine.recursive_counts.add(counts)
+            if recursive is not None:
+                recursive.add(counts)
             report.extend(new)
             reports.append(report.finish())
             continue
-        delta = report.extend(apply(engine.recursive_counts, stratum.recursive.full))
+        delta = report.extend(apply(recursive, stratum.recursive.full))
         while not delta.is_empty():
-            delta = report.extend(
-                apply(engine.recursive_counts, stratum.recursive.delta, delta)
-            )
+            delta = report.extend(apply(recursive, stratum.recursive.delta, delta))
         reports.append(report.finish())
     return reports
 
@@ -104,7 +98,7 @@ def _at_once(
     engine: Engine, stratum: StratumPlan
 ) -> tuple[Counts, SettledFacts] | None:
     """All instances of the recursive rules, where the engine finds them in one go."""
-    if not stratum.recursive.rules or not has_fixpoints(engine):
+    if not stratum.recursive.rules:
         return None
     return engine.fixpoint(stratum.recursive.full)
 
@@ -120,6 +114,7 @@ class Growth:
         title: str = "remat",
     ) -> None:
         self.engine = engine
+        self.stratum = stratum
         self.watch = watch
         self.report = StratumReport(stratum.index + 1, algorithm=title)
         self.start = perf_counter()
@@ -136,8 +131,57 @@ class Growth:
             self.watch.round(self.report.rounds, delta.size())
         return delta
 
+    def extend_by_aggregates(self, counters: Counters | None) -> None:
+        """Add the results of the stratum's aggregates."""
+        if self.stratum.aggregates:
+            self.extend(materialise_aggregates(self.engine, self.stratum, counters))
+
+    def extend_by_recursion(self, kept: Kept) -> None:
+        """Add all facts of a stratum with recursion through aggregates.
+
+        Some are derived on the way and given up again, which needs a transaction.
+        """
+        engine = self.engine
+        stratum, nothing = as_new(self.stratum), engine.no_facts()
+        strata = Strata((stratum,), stratum.region, {}, {})
+        engine.begin()
+        run = Run(engine, strata, Update(nothing, nothing), nothing, self.watch)
+        run.kept, run.report = kept, self.report
+        maintain_monotone(run, stratum)
+        engine.commit(
+            deleted=run.deleted,
+            added=run.added,
+            explicit_removed=nothing,
+            explicit_added=nothing,
+        )
+        engine.is_torn = False
+        unseal()
+
     def finish(self) -> StratumReport:
         """The report, when nothing more will come."""
         self.report.forward_instances = self.engine.matches - self.matches
         self.report.seconds["materialise"] = perf_counter() - self.start
         return self.report
+
+
+# ------------------------------------------------------------------------ rematerialise
+
+
+def copy_explicit_facts(
+    engine: Engine, watch: Watch, *, without: Facts, also: Facts
+) -> Engine:
+    """A fresh engine with the facts that are explicit after an update."""
+    fresh = engine.fresh()
+    fresh.monitor = watch.monitor
+    engine.copy_explicit(fresh, without=without, also=also)
+    return fresh
+
+
+def load_explicit(
+    engine: Engine, watch: Watch, tables: Mapping[str, pa.Table]
+) -> Engine:
+    """A fresh engine with rows of tables as its explicit facts."""
+    fresh = engine.fresh()
+    fresh.monitor = watch.monitor
+    fresh.load(tables.items())
+    return fresh

@@ -2,41 +2,298 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import tomllib
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from evermat.engines import ENGINES
-from evermat.errors import raise_all
+from evermat.errors import EvermatError, Label, Span, raise_all
+from evermat.errors import Source as SourceText
 from evermat.io.files import COMPRESSIONS, RDF_SUFFIXES, FileMissingError
 from evermat.io.places import decoded
 from evermat.io.toml_text import read_toml
-from evermat.kb.equality_modes import Equality
+from evermat.kb.equality import Equality
+from evermat.lang.lexer import is_absolute
+from evermat.lang.syntax import TRIPLE
 from evermat.maintenance.algorithms import NAMES as ALGORITHMS
 from evermat.pipeline.config import (
     DATABASE_FORMATS,
     FORMATS,
     RDF_FORMATS,
+    Argument,
+    Bound,
+    Column,
     Config,
     Database,
     EngineSettings,
+    Expectation,
+    FactMap,
     Limit,
     Output,
+    Problems,
+    Section,
     Source,
     StreamSettings,
+    WrittenFloat,
+    advice_for,
     as_word,
     output_place,
 )
-from evermat.pipeline.config_columns import columns_of, facts_of
+from evermat.pipeline.errors import ConfigError
 from evermat.pipeline.intake import needed_columns
-from evermat.pipeline.problems import ConfigError
-from evermat.pipeline.sections import Problems, Section, WrittenFloat, advice_for
-from evermat.pipeline.toml_places import Places, toml_error
+from evermat.pipeline.mapping import HOLE, TYPES, in_utc
 from evermat.redaction import keep_secret_options
+from evermat.values import NOT_IN_IRI, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+
+# ---------------------------------------------------------------------- places in TOML
+
+# Where the entries of a TOML text stand, for errors that point at them.
+#
+# The parser of the standard library forgets places. This finds them again by reading
+# lines: headers of tables, and the keys below them. An entry in an inline table that
+# goes over several lines is found at the key of that table.
+
+Step = str | int
+Route = tuple[Step, ...]
+
+_HEADER = re.compile(r"^\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(?:#.*)?$")
+_KEY = re.compile(r"""^\s*((?:"[^"]*"|'[^']*'|[\w\-]+)(?:\s*\.\s*[\w\-]+)*)\s*=""")
+_PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w\-]+)\s*""")
+
+
+class Places:
+    """The places of the entries of a TOML text."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._source = SourceText(name, text)
+        self._known: dict[Route, tuple[int, int]] = {}
+        for route, start, end in _entries(text):
+            self._known.setdefault(route, (start, end))
+
+    def label(self, route: Route, remark: str = "") -> Label:
+        """A label for an entry, or for the nearest thing around it that has a place."""
+        for length in range(len(route), 0, -1):
+            place = self._known.get(route[:length])
+            if place is not None:
+                start, end = self._narrowed(place, route[length:])
+                return Label(Span(self._source, start, end), remark)
+        return Label(Span(self._source, 0, 1), remark)
+
+    def _narrowed(self, place: tuple[int, int], rest: Route) -> tuple[int, int]:
+        """The name of an entry of an inline table, if it is on the same line."""
+        text = self._source.text
+        stop = text.find("\n", place[1])
+        line_end = len(text) if stop < 0 else stop
+        for step in reversed(rest):
+            found = re.compile(rf"(?<![\w\-]){re.escape(str(step))}(?![\w\-])").search(
+                text, place[1], line_end
+            )
+            if found is not None and isinstance(step, str):
+                return found.span()
+        return place
+
+
+def toml_error(name: str, text: str, error: tomllib.TOMLDecodeError) -> Label | None:
+    """The place that the parser speaks of."""
+    found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+    if found is None:
+        return None
+    lines = text.split("\n")
+    line, column = int(found[1]), int(found[2])
+    start = sum(len(each) + 1 for each in lines[: line - 1]) + column - 1
+    return Label(Span(SourceText(name, text), start, start + 1))
+
+
+def _entries(text: str) -> Iterator[tuple[Route, int, int]]:
+    counts: dict[Route, int] = {}
+    table: Route = ()
+    offset = 0
+    for line in text.split("\n"):
+        header = _HEADER.match(line)
+        key = _KEY.match(line)
+        if header and not key:
+            is_list = header[1] == "[["
+            table = _opened(_parts(header[2]), counts, is_list=is_list)
+            yield table, offset + header.start(1), offset + len(line.rstrip())
+            if is_list:
+                yield table[:-1], offset + header.start(1), offset + len(line.rstrip())
+        elif key:
+            route = (*table, *_parts(key[1]))
+            yield route, offset + key.start(1), offset + key.end(1)
+        offset += len(line) + 1
+
+
+def _parts(text: str) -> list[str]:
+    return [part[1].strip("\"'") for part in _PART.finditer(text)]
+
+
+def _opened(parts: list[str], counts: dict[Route, int], *, is_list: bool) -> Route:
+    """The route of a header; `[[a]]` begins the next element, `[a.b]` is in it."""
+    route: Route = ()
+    for at, part in enumerate(parts):
+        route = (*route, part)
+        is_last = at == len(parts) - 1
+        if is_last and is_list:
+            counts[route] = counts.get(route, -1) + 1
+        if route in counts:
+            route = (*route, counts[route])
+    return route
+
+
+# ------------------------------------------------------------------- columns and facts
+
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*(--(ltr|rtl))?")
+_ARGUMENT_KINDS = ("column", "iri", "text", "value")
+
+
+def columns_of(section: Section) -> list[Column]:
+    """The columns that a source declares."""
+    found = []
+    for name in section.keys:
+        value = section.any(name)
+        if isinstance(value, str):
+            value = {"type": value}
+        if not isinstance(value, dict):
+            section.wrong_type(name, "a type or a table")
+            continue
+        entry = Section(value, (*section.route, name), section.problems)
+        found.append(_column(name, entry))
+        entry.finish()
+    section.finish()
+    return found
+
+
+def _column(name: str, entry: Section) -> Column:
+    pattern = entry.optional_text("pattern")
+    if pattern is not None:
+        try:
+            # Values are matched by Arrow, which knows less than Python does.
+            pc.match_substring_regex(pa.array([""]), pattern)
+        except pa.ArrowInvalid as error:
+            entry.problem("pattern", f"not a regular expression: {error}")
+            pattern = None
+    kind = entry.choice("type", sorted(TYPES), "string") if "type" in entry else None
+    return Column(
+        name=name,
+        type=kind,
+        required=entry.flag("required", default=True),
+        pattern=pattern,
+        minimum=_bound(entry, "min", kind),
+        maximum=_bound(entry, "max", kind),
+        one_of=tuple(map(str, entry.get("one_of", list, []))),
+    )
+
+
+_BOUNDS: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("integer", "decimal", "double"), ((int, float), "a number")),
+    **dict.fromkeys(("string", "iri"), ((str,), "a text")),
+    **dict.fromkeys(("date", "datetime"), ((datetime.date,), "a date")),
+}
+"""For types of columns, what a bound is; moments are dates to Python."""
+
+
+def _bound(entry: Section, key: str, kind: str | None) -> Bound | None:
+    value = entry.any(key)
+    anything = ((int, float, str, datetime.date), "a number, a text or a date")
+    fitting, called = _BOUNDS.get(kind or "", anything)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, fitting):
+        entry.wrong_type(key, called)
+        return None
+    match value:
+        case datetime.datetime():
+            return in_utc(value).isoformat()
+        case datetime.date():
+            return value.isoformat()
+        case WrittenFloat():
+            return value.exact
+        case _:
+            return cast("Bound", value)
+
+
+def facts_of(section: Section, *, is_rdf: bool) -> tuple[FactMap, ...]:
+    """What rows of a source become."""
+    predicate = section.text("predicate", TRIPLE if is_rdf else "")
+    arguments = [] if is_rdf else section.get("arguments", list, [])
+    facts = []
+    if predicate:
+        facts.append(FactMap(predicate, _arguments(section, "arguments", arguments)))
+    for entry in [] if is_rdf else section.tables("facts"):
+        name = entry.required_text("predicate")
+        listed = entry.get("arguments", list, [])
+        facts.append(FactMap(name, _arguments(entry, "arguments", listed)))
+        entry.finish()
+    if not facts:
+        section.problems.add(
+            section.route,
+            f"{section.name} does not say what facts it gives",
+            advice='write `predicate = "…"`, or [[source.facts]] tables',
+        )
+    return tuple(facts)
+
+
+def _arguments(
+    section: Section, key: str, listed: Sequence[object]
+) -> tuple[Argument, ...]:
+    found = []
+    for at, each in enumerate(listed):
+        route = (*section.route, key, at)
+        if isinstance(each, str):
+            found.append(Argument("column", each))
+            continue
+        kinds = [
+            kind for kind in _ARGUMENT_KINDS if isinstance(each, dict) and kind in each
+        ]
+        if not isinstance(each, dict) or len(kinds) != 1:
+            section.problems.add(
+                route,
+                f"argument {at + 1} of {section.name} is neither a column nor a table "
+                "with one of column, iri, text and value",
+                advice='write "name", { iri = "http://…/{id}" }, { text = "…" } or '
+                "{ value = 7 }",
+            )
+            continue
+        entry = Section(each, route, section.problems)
+        found.append(_argument(kinds[0], entry))
+        entry.finish()
+    return tuple(found)
+
+
+def _argument(kind: Any, entry: Section) -> Argument:  # noqa: ANN401  one of the kinds
+    if kind == "value":
+        value = entry.any("value")
+        try:
+            known = constant(value)
+        except EvermatError as error:
+            entry.problem("value", error.message, error.help)
+            known = constant("")
+        return Argument("value", known.text, int(known.kind))
+    text = entry.text(kind)
+    if kind == "iri" and re.search(NOT_IN_IRI, HOLE.sub("", text)):
+        entry.problem("iri", f"`{text}` is not an IRI, whatever the columns are")
+    elif kind == "iri" and not is_absolute(text):
+        entry.problem(
+            "iri",
+            f"`{text}` is relative, and there is nothing that it could be relative to",
+            "begin it with a scheme, such as http: or urn:",
+        )
+    language = None if kind == "iri" else entry.optional_text("language")
+    if language is not None and not _LANGUAGE.fullmatch(language):
+        entry.problem("language", f"`{language}` is not a tag of a language")
+    return Argument(kind, text, language=language)
+
+
+# ---------------------------------------------------------------------------- the file
 
 _SUFFIXES = {
     ".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".json": "json",
@@ -76,6 +333,9 @@ def read_config(file: str | Path) -> Config:
     raise_all(list(problems.found))
     keep_secret_options(dict(config.state_options))
     keep_secret_options(dict(config.engine.conf))
+    for source in config.sources:
+        if source.database is not None:
+            keep_secret_options(dict(source.database.options))
     if config.stream is not None:
         keep_secret_options(dict(config.stream.options))
     return config
@@ -104,6 +364,7 @@ class _Reader:
             state=self._place(state.optional_text("path")),
             state_options=_texts_of(state.table("options")),
             outputs=tuple(self._output(each) for each in top.tables("output")),
+            expectations=tuple(map(_expectation, top.tables("expect"))),
             rejected=self._only_path(top.table("rejected"), "rejected"),
             reports=self._only_path(top.table("report"), "runs"),
             stream=self._stream(top.table("stream")) if "stream" in top else None,
@@ -113,6 +374,7 @@ class _Reader:
         top.finish()
         self._require_names(config.sources, "source")
         self._require_names(config.outputs, "output")
+        self._require_names(config.expectations, "expect")
         self._require_one_way(config.sources)
         self._require_places(config.outputs)
         return config
@@ -162,7 +424,7 @@ class _Reader:
             format=kind,
             folder=str(self._folder),
             paths=paths,
-            database=_database(section, kind) if is_database else None,
+            database=_database(section, kind, paths) if is_database else None,
             columns=columns,
             facts=facts_of(section, is_rdf=is_rdf),
             limit=_limit(section),
@@ -243,7 +505,9 @@ class _Reader:
 
     # ------------------------------------------------------------------ together
 
-    def _require_names(self, parts: Sequence[Source | Output], kind: str) -> None:
+    def _require_names(
+        self, parts: Sequence[Source | Output | Expectation], kind: str
+    ) -> None:
         seen: set[str] = set()
         for at, part in enumerate(parts):
             if part.name in seen:
@@ -302,7 +566,7 @@ def _format(section: Section, paths: Sequence[str]) -> Any:  # noqa: ANN401  a F
     if "format" in section:
         return section.choice("format", FORMATS, "parquet")
     section.text("format")
-    told = dict.fromkeys(each for each in map(_told_format, paths) if each is not None)
+    told = dict.fromkeys(each for each in map(_named_format, paths) if each is not None)
     if len(told) > 1:
         section.problem(
             "path",
@@ -318,7 +582,7 @@ def _format(section: Section, paths: Sequence[str]) -> Any:  # noqa: ANN401  a F
     return next(iter(told), "parquet")
 
 
-def _told_format(path: str) -> str | None:
+def _named_format(path: str) -> str | None:
     """The format that the suffix of a path tells."""
     name = PurePosixPath(path.rstrip("*"))
     if name.suffix.lower() in COMPRESSIONS:
@@ -347,9 +611,15 @@ def _text_options(section: Section, kind: str, delimiter: str) -> dict[str, Any]
     }
 
 
-def _database(section: Section, kind: str) -> Database:
+def _database(section: Section, kind: str, paths: tuple[str, ...]) -> Database:
     if kind == "table":
         return Database(table=section.required_text("table"))
+    if kind == "spark":
+        return Database(
+            reader=section.required_text("reader", "such as delta, orc or avro"),
+            paths=paths,
+            options=_texts_of(section.table("options")),
+        )
     database = Database(
         url=section.required_text("url", "such as jdbc:postgresql://host/database"),
         table=section.optional_text("table"),
@@ -394,7 +664,7 @@ def _check_source(section: Section, source: Source) -> None:
     """What can be told only once all entries are read."""
     if source.database is not None:
         for key in ("path", "update"):
-            if key in section:
+            if key in section and (key, source.format) != ("path", "spark"):
                 section.problem(
                     key,
                     f"`{key}` is about files, and {section.name} is a database",
@@ -422,13 +692,39 @@ def _check_source(section: Section, source: Source) -> None:
 def _engine(section: Section) -> EngineSettings:
     settings = EngineSettings(
         name=section.choice("name", sorted(ENGINES), "spark"),
+        place=section.choice("place", ("auto", "driver", "distributed"), "auto"),
         master=section.optional_text("master"),
         algorithm=section.choice("algorithm", ALGORITHMS, "auto"),
         equality=section.choice("equality", get_args(Equality), "auto"),
+        contradictions=(
+            "refuse"
+            if section.choice("contradictions", ("report", "refuse"), "report")
+            == "refuse"
+            else "ignore"
+        ),
         conf=_texts_of(section.table("conf")),
     )
     section.finish()
     return settings
+
+
+def _expectation(section: Section) -> Expectation:
+    none, some = section.text("none"), section.text("some")
+    if bool(none) == bool(some):
+        section.problems.add(
+            section.route,
+            f"{section.name} has to name a query, in one way",
+            advice='write `none = "overdue(?x)"`, or `some = "…"`',
+        )
+    query = some or none
+    found = Expectation(
+        name=section.text("name") or as_word(query, otherwise="expectation"),
+        query=query,
+        wants_some=bool(some),
+        action=section.choice("action", ("fail", "warn", "quarantine"), "fail"),
+    )
+    section.finish()
+    return found
 
 
 def _trigger(section: Section) -> str | float:

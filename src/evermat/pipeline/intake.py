@@ -2,34 +2,249 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
+from xml.parsers.expat import ExpatError
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as arrow_fs
 import pyarrow.parquet as arrow_parquet
+import pyoxigraph
 
 from evermat.columns import ColumnNamesError, declared_places, quoted_names
 from evermat.errors import EvermatError, gist
-from evermat.io.expansion import require_moderate_parquet
-from evermat.pipeline.config import LINE_FORMATS, RDF_FORMATS, Argument, Column
-from evermat.pipeline.conversions import NOTHING, TAKES, family
-from evermat.pipeline.files import File, Split, file_system, find_files, splits_of
-from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows, holes
-from evermat.pipeline.problems import (
+from evermat.io.expansion import require_moderate_pages, require_moderate_parquet
+from evermat.pipeline.config import (
+    LINE_FORMATS,
+    RDF_FORMATS,
+    Argument,
+    Column,
+    advice_for,
+)
+from evermat.pipeline.errors import (
     SchemaMismatchError,
     SourceError,
     plain_output_errors,
 )
-from evermat.pipeline.records import csv_names, csv_rows, json_rows, other_columns
-from evermat.pipeline.sections import advice_for
-from evermat.pipeline.triples import mapped_file, mapped_lines
+from evermat.pipeline.files import (
+    File,
+    Split,
+    contents,
+    file_system,
+    find_files,
+    lines_of,
+    splits_of,
+)
+from evermat.pipeline.mapping import (
+    NOTHING,
+    REJECTED,
+    TAKES,
+    Mapped,
+    Mapper,
+    Rows,
+    family,
+    holes,
+)
+from evermat.pipeline.records import (
+    csv_names,
+    csv_rows,
+    json_rows,
+    not_unicode,
+    other_columns,
+    rejected_lines,
+)
+from evermat.rdf.lines import (
+    NO_TRIPLE_TERMS,
+    Labelled,
+    LineError,
+    Numbered,
+    columns_of_lines,
+    line_arrays,
+)
+from evermat.rdf.reading import FORMATS, QUADS_AT_ONCE, RdfSyntaxError
+from evermat.rdf.untrusted_input import (
+    is_deep,
+    plain_xml,
+    require_safe_xml,
+    require_shallow_triples,
+)
 from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from evermat.pipeline.config import FactMap, Source
+    from evermat.pipeline.files import Lines
+    from evermat.rdf.lines import Renaming
+
+
+# ----------------------------------------------------------------------------- triples
+
+NAMES = ("a0", "a1", "a2")
+_TRIALS = 8
+"""So many wrong lines are taken out one at a time; with more, each line is tried."""
+
+
+def mapped_lines(source: Source, split: Split) -> Iterator[Mapped]:
+    """The triples of lines of N-Triples or N-Quads; graph names are left out."""
+    renaming = Labelled(_scope(split.file))
+    for lines in lines_of(split):
+        rejected = not_unicode(lines)
+        columns, wrong = _parsed(source.format, lines)
+        rejected += wrong
+        yield Mapped(
+            [(source.facts[0].predicate, _table(columns, renaming))],
+            rejected_lines(source.name, lines.file, rejected),
+            len(lines.texts) + len(lines.broken),
+        )
+
+
+def _scope(file: File) -> str:
+    return "f" + hashlib.blake2s(file.name.encode(), digest_size=5).hexdigest()
+
+
+def _table(columns: list[pa.Array], renaming: Renaming) -> pa.Table:
+    return pa.table([renaming.rename(column) for column in columns], names=NAMES)
+
+
+def _parsed(
+    syntax: str, lines: Lines
+) -> tuple[list[pa.Array], list[tuple[int, str, str]]]:
+    """The terms of lines, and those that are wrong."""
+    wrong: list[tuple[int, str, str]] = []
+    while True:
+        try:
+            return _columns(syntax, lines.texts), wrong
+        except LineError as error:
+            if error.line is None or len(wrong) == _TRIALS:
+                return _one_by_one(syntax, lines, wrong)
+            at = error.line - 1
+            reason = _reason(error.problem)
+            wrong.append((lines.positions[at].as_py(), lines.texts[at].as_py(), reason))
+            keep = pc.not_equal(pa.array(range(len(lines.texts)), pa.int64()), at)
+            lines = lines.where(keep)
+
+
+def _columns(syntax: str, texts: pa.Array) -> list[pa.Array]:
+    """The terms of lines.
+
+    Raises:
+        LineError: a line is wrong; its number counts from the first text.
+    """
+    return columns_of_lines(_without_graphs(texts) if syntax == "nq" else texts, 1)
+
+
+def _without_graphs(texts: pa.Array) -> pa.Array:
+    """Quads as triples. Lines that are wrong stay as they are, to be found later."""
+    has_graph = pc.match_substring_regex(texts, r"(<[^>]*>|_:\S+)\s*\.\s*$")
+    rows = pc.indices_nonzero(pc.fill_null(has_graph, fill_value=False))
+    if not len(rows):
+        return texts
+    replaced = texts.to_pylist()
+    for row in rows.to_pylist():
+        replaced[row] = _triple_line(replaced[row])
+    return pa.array(replaced, pa.string())
+
+
+def _triple_line(line: str) -> str:
+    if is_deep(line):
+        return line
+    try:
+        quads = list(pyoxigraph.parse(line, FORMATS["nq"]))
+    except SyntaxError:
+        return line
+    data = pyoxigraph.serialize((quad.triple for quad in quads), format=FORMATS["nt"])
+    return (data or b"").decode().rstrip("\n")
+
+
+def _one_by_one(
+    syntax: str, lines: Lines, wrong: list[tuple[int, str, str]]
+) -> tuple[list[pa.Array], list[tuple[int, str, str]]]:
+    """The terms of lines of which many are wrong, or one in an unknown place."""
+    right = []
+    for position, line in zip(
+        lines.positions.to_pylist(), lines.texts.to_pylist(), strict=True
+    ):
+        reason = _what_is_wrong(syntax, line)
+        if reason is not None:
+            wrong.append((position, line, reason))
+        right.append(reason is None)
+    kept = lines.texts.filter(pa.array(right, pa.bool_()))
+    return _columns(syntax, kept), wrong
+
+
+def _what_is_wrong(syntax: str, line: str) -> str | None:
+    """Why a line is no triple or quad, if it is none."""
+    if is_deep(line):
+        return NO_TRIPLE_TERMS
+    try:
+        for quad in pyoxigraph.parse(line, FORMATS[syntax]):
+            if isinstance(quad.object, pyoxigraph.Triple):
+                return NO_TRIPLE_TERMS
+    except SyntaxError as error:
+        return _reason(error)
+    return None
+
+
+def _reason(problem: SyntaxError | str) -> str:
+    message = problem if isinstance(problem, str) else problem.msg
+    message = re.sub(r"^Parser error at .*?\d: ", "", message)
+    return message[:1].lower() + message[1:]
+
+
+def mapped_file(source: Source, file: File) -> Iterator[Mapped]:
+    """The triples of a file of Turtle, TriG or RDF/XML, which is right or wrong whole.
+
+    Raises:
+        RdfSyntaxError: with the file, and the line where the parser knows it.
+    """
+    renaming = Numbered(_scope(file))
+    predicate = source.facts[0].predicate
+    nothing = rejected_lines(source.name, file.name, [])
+    text = _safe(contents(file), source.format, file.name)
+    try:
+        quads = iter(
+            pyoxigraph.parse(text, FORMATS[source.format], base_iri=source.base)
+        )
+        while batch := _some(quads):
+            lines = pyoxigraph.serialize(batch, format=FORMATS["nt"]) or b""
+            for _, texts in line_arrays(pa.BufferReader(lines)):
+                table = _table(columns_of_lines(texts, None), renaming)
+                yield Mapped([(predicate, table)], nothing, table.num_rows)
+    except SyntaxError as error:
+        where = f" in line {error.lineno}" if error.lineno else ""
+        raise RdfSyntaxError(f"`{file.name}`{where}: {_reason(error)}") from None
+    except LineError as error:
+        raise RdfSyntaxError(f"`{file.name}`: {_reason(error.problem)}") from None
+
+
+def _safe(data: bytes, syntax: str, name: str) -> bytes:
+    """A file that does its reader no harm."""
+    if syntax != "rdf":
+        require_shallow_triples(name, data.decode(errors="replace"))
+        return data
+    data = plain_xml(data)
+    try:
+        require_safe_xml(name, data)
+    except ExpatError as error:
+        raise RdfSyntaxError(f"`{name}`: {error}") from None
+    return data
+
+
+def _some(quads: Iterator[pyoxigraph.Quad]) -> list[pyoxigraph.Triple]:
+    found = []
+    for quad in quads:
+        found.append(quad.triple)
+        if len(found) == QUADS_AT_ONCE:
+            break
+    return found
+
+
+# ------------------------------------------------------------------------------ intake
 
 _ROWS_AT_ONCE = 1 << 16
 _PAGE = 1 << 20
@@ -66,7 +281,7 @@ class Intake(Protocol):
         Args:
             source: how to read it.
             paths: where from; those of the source itself, or those of an update.
-            rejected: the folder for rows that are rejected.
+            rejected: where rows go that are rejected.
         """
 
     def release(self) -> None:
@@ -128,7 +343,7 @@ def _by_name(source: Source, facts: FactMap, found: Sequence[str]) -> FactMap:
         raise SchemaMismatchError(
             f"source `{source.name}` has the columns {quoted_names(found)}, and those "
             f"declared for `{facts.predicate}` are {quoted_names(facts.declared)}",
-            law="columns go to declared columns by name",
+            reason="columns go to declared columns by name",
             help="write `arguments` of the source: its columns, in the order of the "
             "declaration",
         ) from without_secrets(error)
@@ -139,20 +354,44 @@ def _by_name(source: Source, facts: FactMap, found: Sequence[str]) -> FactMap:
 def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
     """The columns to read: those of the configuration, or all of them."""
     names: list[str] = []
+    seen: dict[str, tuple[str, File]] = {}
     for file in files:
         parquet = opened_parquet(file)
         _require_moderate(file, parquet)
         schema = parquet.schema_arrow
         _require_different(source, schema.names, file)
-        check_columns(
-            source,
-            {field.name: family(field.type) for field in schema},
-            where=f" in `{file.name}`",
-        )
+        families = {field.name: family(field.type) for field in schema}
+        check_columns(source, families, where=f" in `{file.name}`")
+        _require_same_types(source, families, file, seen)
         names = names or list(schema.names)
         if not source.columns and set(schema.names) != set(names):
             raise other_columns(file, schema.names, files[0], names)
     return [column.name for column in source.columns] or names
+
+
+def _require_same_types(
+    source: Source,
+    families: Mapping[str, str],
+    file: File,
+    seen: dict[str, tuple[str, File]],
+) -> None:
+    """See that columns that are taken as they are have one type in all files.
+
+    Otherwise `1` of one file and `"1"` of another would never be the same constant.
+    """
+    declared = {column.name for column in source.columns if column.type is not None}
+    used = {column.name for column in source.columns} or families.keys()
+    for name, found in families.items():
+        if name in declared or name not in used or found == NOTHING:
+            continue
+        known, first = seen.setdefault(name, (found, file))
+        if known != found:
+            raise SchemaMismatchError(
+                f"column `{name}` of source `{source.name}` holds `{known}` in "
+                f"`{first.name}`, and `{found}` in `{file.name}`",
+                reason="constants of different types are different, and never join",
+                help=f'declare what it is to hold: [source.columns] {name} = "{known}"',
+            )
 
 
 def _require_different(source: Source, names: Sequence[str], file: File) -> None:
@@ -169,6 +408,15 @@ def _require_different(source: Source, names: Sequence[str], file: File) -> None
 
 def _require_moderate(file: File, parquet: arrow_parquet.ParquetFile) -> None:
     try:
+        system, path = file_system(file.uri)
+        # On stores of objects, each header would be a request.
+        if isinstance(system, arrow_fs.LocalFileSystem):
+            with system.open_input_file(path) as opened:
+                require_moderate_pages(
+                    lambda at, size: opened.read_at(size, at),
+                    file.name,
+                    file.size,
+                )
         require_moderate_parquet(
             partial(opened_parquet, file), parquet, file.name, file.size
         )
@@ -335,7 +583,7 @@ class LocalIntake:
                     wrong.append(piece.rejected)
         aside = pa.concat_tables([REJECTED.empty_table(), *wrong])
         if aside.num_rows:
-            write_rejected(aside, rejected, source.name)
+            write_rejected(aside, rejected)
         tables = {name: pa.concat_tables(parts) for name, parts in facts.items()}
         return Taken(
             source=source,
@@ -355,10 +603,15 @@ SAMPLE = 20
 """So many rejected rows are shown in a report."""
 
 
-def write_rejected(table: pa.Table, folder: str, name: str) -> None:
-    """Write rejected rows of a source to a folder of Parquet files."""
-    with plain_output_errors(folder, "[rejected]"):
-        system, path = file_system(folder)
-        system.create_dir(path, recursive=True)
-        with system.open_output_stream(f"{path}/{name}.parquet") as sink:
+def write_rejected(table: pa.Table, place: str) -> None:
+    """Write rejected rows of a source to a Parquet file."""
+    write_table_to(table, place, "[rejected]")
+
+
+def write_table_to(table: pa.Table, place: str, entry: str) -> None:
+    """Write a Parquet file, and the folders that it is in."""
+    with plain_output_errors(place, entry):
+        system, path = file_system(place)
+        system.create_dir(path.rpartition("/")[0], recursive=True)
+        with system.open_output_stream(path) as sink:
             arrow_parquet.write_table(table, sink)

@@ -6,38 +6,227 @@ change feed has one file for each version, so that writing a version twice is ha
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as arrow_fs
 
 from evermat.columns import for_spark, natural, table_of_rows, term_table
 from evermat.io.ntriples import warn_of_left_out
+from evermat.kb.queries import body_atoms
+from evermat.lang.catalogue import UnknownPredicateError
+from evermat.lang.parser import parse_query
 from evermat.pipeline.config import output_place
-from evermat.pipeline.feeds import (
-    ADDED,
-    REMOVED,
-    add_large_version,
-    add_version,
-    feed_names,
-    last_version,
-    signed,
-)
-from evermat.pipeline.problems import plain_output_errors
-from evermat.pipeline.written_files import replace_folder, write_file
+from evermat.pipeline.errors import plain_output_errors, require_feed_of
+from evermat.pipeline.files import file_system, remove, replace_folder, write_file
+from evermat.pipeline.program import version_of
 from evermat.results.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.api import KnowledgeBase
-    from evermat.pipeline.config import Output
+    from evermat.pipeline.config import Config, Output
+    from evermat.pipeline.program import PipelineProgram
     from evermat.results.change import Change
     from evermat.values import Value
+
+
+# ------------------------------------------------------------------------------- feeds
+
+# Change feeds: for each version the facts that came and left, with a sign.
+#
+# A version is one file, or, where many facts came, several: those besides the first are
+# called `version-…-part-…`. The first is put there last, so that a version whose first
+# file is there is there as a whole.
+
+ADDED, REMOVED = "+", "-"
+_WORDS = ((ADDED, "added"), (REMOVED, "removed"))
+_OURS = ("version", "sign")
+# Of the two files of a version in N-Triples, the second one makes it complete.
+_VERSION = re.compile(r"version-(\d+)(?:-removed)?\.")
+
+
+def feed_names(columns: Sequence[str]) -> list[str]:
+    """The columns of a feed; arguments may be called version or sign themselves."""
+    return [*_OURS, *(f"{name}_" if name in _OURS else name for name in columns)]
+
+
+def last_version(place: str) -> int | None:
+    """The newest version in a feed."""
+    names = [info.base_name for info in _listed(place)]
+    versions = [int(found[1]) for name in names if (found := _VERSION.match(name))]
+    return max(versions, default=None)
+
+
+def _listed(place: str) -> list[arrow_fs.FileInfo]:
+    system, path = file_system(place)
+    selector = arrow_fs.FileSelector(path, allow_not_found=True)
+    found: list[arrow_fs.FileInfo] = system.get_file_info(selector)
+    return found
+
+
+def signed(version: int, came: pa.Table, left: pa.Table) -> pa.Table:
+    """What came and left, with version and sign before the arguments."""
+    parts = []
+    for sign, table in ((ADDED, came), (REMOVED, left)):
+        count = table.num_rows
+        columns = [
+            pa.repeat(pa.scalar(version, pa.int64()), count),
+            pa.repeat(pa.scalar(sign), count),
+            *table.columns,
+        ]
+        parts.append(pa.table(columns, names=feed_names(came.column_names)))
+    return pa.concat_tables(parts)
+
+
+def add_version(
+    place: str, suffix: str, version: int, table: pa.Table, what: str
+) -> None:
+    """Add what `signed` gave to a feed, or put it there again."""
+    system, path = file_system(place)
+    system.create_dir(path, recursive=True)
+    name = f"{path}/{_version_name(version)}"
+    if suffix != "nt":
+        write_file(suffix, system, f"{name}.{suffix}", table, what)
+        return
+    # N-Triples have no room for a sign.
+    signs = table.column("sign")
+    facts = table.drop_columns(["version", "sign"])
+    for sign, word in _WORDS:
+        rows = facts.filter(pc.equal(signs, sign))
+        left_out = write_file("nt", system, f"{name}-{word}.nt", rows, what)
+        warn_of_left_out(f"{name}-{word}.nt", rows.num_rows, left_out)
+
+
+def add_large_version(
+    place: str, suffix: str, version: int, changes: tuple[Result, Result], what: str
+) -> None:
+    """The same for changes on the cluster, which tasks write."""
+    from evermat.pipeline.spark_io import (  # noqa: PLC0415  needs Spark
+        signed_frame,
+        terms_frame,
+        write_parts,
+    )
+
+    came, left = changes
+    name = _version_name(version)
+    if suffix != "nt":
+        frame = signed_frame(version, came, left)
+        with _Folder(place, name, suffix) as folder:
+            write_parts(frame, folder, suffix, feed_names(came.columns), what)
+        return
+    like = terms_frame(came if came.distant is not None else left)
+    for (_, word), result in zip(_WORDS, changes, strict=True):
+        frame = terms_frame(result, like)
+        with _Folder(place, f"{name}-{word}", suffix) as folder:
+            left_out = write_parts(frame, folder, suffix, result.columns, what)
+            warn_of_left_out(folder, len(result), left_out)
+
+
+def _version_name(version: int) -> str:
+    return f"version-{version:012}"
+
+
+class _Folder:
+    """A folder for parts of a version, which then become files of the feed."""
+
+    def __init__(self, place: str, name: str, suffix: str) -> None:
+        self._place, self._name, self._suffix = place.rstrip("/"), name, suffix
+        self._system, self._path = file_system(self._place)
+        self._path = self._path.rstrip("/")
+
+    def __enter__(self) -> str:
+        # Hidden from readers as long as it is not complete.
+        remove(self._system, f"{self._path}/.{self._name}")
+        self._system.create_dir(f"{self._path}/.{self._name}", recursive=True)
+        return f"{self._place}/.{self._name}"
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        system, hidden = self._system, f"{self._path}/.{self._name}"
+        if kind is None:
+            for info in _listed(self._place):
+                if info.base_name.startswith(f"{self._name}-part-"):
+                    system.delete_file(info.path)
+            selector = arrow_fs.FileSelector(hidden)
+            parts = sorted(info.path for info in system.get_file_info(selector))
+            if not parts:
+                # No task had a row: only N-Triples have a file for nothing.
+                new = f"{self._path}/{self._name}.{self._suffix}"
+                system.open_output_stream(new).close()
+            for number in range(len(parts) - 1, -1, -1):
+                more = f"-part-{number:05}" if number else ""
+                new = f"{self._path}/{self._name}{more}.{self._suffix}"
+                system.move(parts[number], new)
+        remove(system, hidden)
+
+
+# ------------------------------------------------------------------------------ checks
+
+
+def check_outputs(
+    config: Config, program: PipelineProgram, kb: KnowledgeBase | None
+) -> None:
+    """See that outputs and expectations speak of predicates that there are.
+
+    Raises:
+        ParseError: a query is none.
+        UnknownPredicateError: an output names a predicate that nobody knows.
+    """
+    known = set(_known(config, program))
+    if kb is not None:
+        known.update(kb.predicates)
+    prefixes = dict(program.program.prefixes)
+    for output in config.outputs:
+        for name in output.predicates:
+            if name not in known:
+                raise UnknownPredicateError(name, known)
+    queries = [output.query for output in config.outputs if output.query is not None]
+    for query in [*queries, *(each.query for each in config.expectations)]:
+        for atom in body_atoms(parse_query(query, prefixes=prefixes)):
+            if atom.predicate not in known:
+                span = atom.predicate_span or atom.span
+                raise UnknownPredicateError(atom.predicate, known, span=span)
+
+
+def check_feeds(config: Config, kb: KnowledgeBase | None) -> None:
+    """See that change feeds are those of the state, if there is to be one.
+
+    Raises:
+        OutputError: a feed is that of another state, or cannot be read.
+    """
+    if config.state is None:
+        return
+    version = 0 if kb is None else version_of(kb)
+    for output in config.outputs:
+        if output.mode != "changes" or output.format == "table":
+            continue
+        for name in output.predicates:
+            place = output_place(output, name)
+            with plain_output_errors(place, "the output"):
+                last = last_version(place)
+            require_feed_of(version, last or 0, place)
+
+
+def _known(config: Config, program: PipelineProgram) -> Iterator[str]:
+    for source in config.sources:
+        yield from source.predicates
+    yield from program.facts
+    for declaration in program.program.declarations:
+        yield declaration.predicate
+    for rule in program.program.rules:
+        for atom in (*rule.heads, *body_atoms(rule.body)):
+            yield atom.predicate
+
+
+# ----------------------------------------------------------------------------- outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +321,7 @@ class Publisher:
                 table = rows.to_terms()
                 left_out.update(write_file(output.format, system, name, table, what))
                 return
-            from evermat.pipeline.spark_outputs import (  # noqa: PLC0415  needs Spark
+            from evermat.pipeline.spark_io import (  # noqa: PLC0415  needs Spark
                 terms_frame,
                 write_parts,
             )
@@ -193,7 +382,7 @@ class Publisher:
         if came.distant is None and left.distant is None:
             table = signed(self._version, came.to_terms(), left.to_terms())
             return self._spark().createDataFrame(for_spark(_natural(table)))
-        from evermat.pipeline.spark_outputs import natural_feed  # noqa: PLC0415  needs Spark
+        from evermat.pipeline.spark_io import natural_feed  # noqa: PLC0415  needs Spark
 
         names = feed_names(came.columns)
         return natural_feed(self._version, came, left, names, self._spark())

@@ -14,10 +14,9 @@ import pyarrow.csv as arrow_csv
 
 from evermat.columns import order_of, warn
 from evermat.io.headers import HeaderWarning
-from evermat.pipeline.files import Lines, contents, first_line, lines_of
-from evermat.pipeline.json_lines import read_json
+from evermat.pipeline.errors import SchemaMismatchError, SourceError
+from evermat.pipeline.files import Lines, contents, first_line, lines_of, read_json
 from evermat.pipeline.mapping import REJECTED, Rows
-from evermat.pipeline.problems import SchemaMismatchError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,7 +95,7 @@ def other_columns(
     return SchemaMismatchError(
         f"the columns of `{file.name}` are {_listed(others)}, and those of "
         f"`{first.name}` are {_listed(names)}",
-        law="the files of a source have the same columns, those of CSV in the same "
+        reason="the files of a source have the same columns, those of CSV in the same "
         "order",
         help="name the columns to read in `columns`, or correct the files",
     )

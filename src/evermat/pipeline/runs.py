@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import signal
+import sys
 import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,46 +17,109 @@ from functools import cached_property
 from importlib.metadata import version as version_of_package
 from threading import Event
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from evermat.lang.catalogue import GivenNames
+from evermat.engines import make_engine
+from evermat.engines.spark.limits import OutgrownError
+from evermat.errors import EvermatError
+from evermat.lang.catalogue import ColumnNames
 from evermat.lang.syntax import Program
+from evermat.pipeline.change_files import (
+    Ledger,
+    change_files,
+    net_changes,
+    unseen_files,
+)
 from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
-from evermat.pipeline.files import is_empty_folder, line_number
-from evermat.pipeline.intake import LocalIntake
-from evermat.pipeline.knowledge import open_knowledge_base, state_versions, version_of
-from evermat.pipeline.locking import alone
-from evermat.pipeline.output_checks import check_feeds, check_outputs
-from evermat.pipeline.outputs import Publisher
-from evermat.pipeline.problems import (
+from evermat.pipeline.errors import (
     OutputError,
     PipelineStateError,
     RejectedRowsError,
     naming,
     notes,
 )
-from evermat.pipeline.program import read_pipeline_program
-from evermat.pipeline.report import FAILED, RunReport, write_report
-from evermat.pipeline.requests import first_request, next_request
-from evermat.pipeline.spark_intake import SparkIntake
+from evermat.pipeline.expectations import look_into, require_met
+from evermat.pipeline.files import line_number
+from evermat.pipeline.intake import LocalIntake, plan_files
+from evermat.pipeline.outputs import Publisher, check_feeds, check_outputs
+from evermat.pipeline.place import Place, choose_place
+from evermat.pipeline.program import (
+    RowChanges,
+    first_request,
+    jobs_of,
+    lake_state,
+    next_request,
+    open_knowledge_base,
+    read_pipeline_program,
+    save_snapshot,
+    state_versions,
+    version_of,
+)
+from evermat.pipeline.report import FAILED, RunReport, Silent, Steps, write_report
+from evermat.pipeline.spark_io import SparkIntake
 from evermat.pipeline.spark_session import plain_spark_errors, spark_session
-from evermat.pipeline.steps import Silent, Steps
 from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
+    from evermat.algebra import Engine
     from evermat.api import KnowledgeBase
     from evermat.maintenance.limits import Progress
     from evermat.pipeline.config import Config, Source
     from evermat.pipeline.intake import Intake, Taken
-    from evermat.pipeline.program import PipelineProgram
-    from evermat.pipeline.requests import Request
-    from evermat.pipeline.steps import Watcher
+    from evermat.pipeline.program import PipelineProgram, Request
+    from evermat.pipeline.report import Step, Watcher
     from evermat.pipeline.stream import StreamReport
     from evermat.results.change import Change
+
+
+# ----------------------------------------------------------------------------- locking
+
+# One run of a pipeline at a time.
+#
+# Two runs at once would replace the same folders, and the one that began first might
+# publish last, what is no longer so. The second one is refused: a stream would have it
+# wait for ever.
+
+
+class PipelineBusyError(EvermatError, RuntimeError):
+    """Another run of the same pipeline is under way."""
+
+    code: ClassVar[str] = "EM808"
+
+
+@contextmanager
+def alone(config: Config) -> Iterator[None]:
+    """Keep other runs of the same configuration away, on this machine.
+
+    The configuration itself is what is locked: it needs no further file, which a run
+    that was killed would leave behind, and the system unlocks it when a process ends.
+
+    Raises:
+        PipelineBusyError: there is another run.
+    """
+    if sys.platform == "win32" or not config.file.exists():
+        yield  # nobody else can run what is no longer there
+        return
+    import fcntl  # noqa: PLC0415  not everywhere
+
+    with config.file.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PipelineBusyError(
+                f"another run of `{config.file}` is under way",
+                reason="a pipeline replaces its outputs, which only one run can do at "
+                "a time",
+                help="wait until it is over; a stream is ended by an interrupt",
+            ) from None
+        yield
+
+
+# -------------------------------------------------------------------------------- runs
 
 Command = Literal["run", "update", "stream"]
 
@@ -94,22 +158,42 @@ class Pipeline:
         parts += counted(len(config.outputs), "output")
         return f"<Pipeline {config.name} on {config.engine.name}: {parts}>"
 
-    def run(self) -> Finished:
+    def run(self, *, is_dry: bool = False) -> Finished:
         """Take all sources as they are, and make the state what follows from them.
+
+        Args:
+            is_dry: only find out what would change; nothing is written but rows that
+                are rejected.
 
         Raises:
             EvermatError: something is wrong; the state is as it was. A report has
                 been written all the same.
         """
-        return self._reported("run")
+        return self._reported("run", is_dry=is_dry)
 
-    def update(self) -> Finished:
+    def update(self, *, is_dry: bool = False) -> Finished:
         """Take what has changed since the last run, and maintain the state.
+
+        Args:
+            is_dry: as for `run`.
 
         Raises:
             EvermatError: as for `run`.
         """
-        return self._reported("update")
+        return self._reported("update", is_dry=is_dry)
+
+    def check(self) -> None:
+        """See that all is there and fits together, without reading what is in sources.
+
+        Raises:
+            EvermatError: telling of everything that is wrong.
+        """
+        with ExitStack() as stack:
+            report, steps = (
+                RunReport(self.config.name, "check", "", ""),
+                Steps(self.watcher),
+            )
+            _Work(self, "run", report, steps, stack).check()
 
     def stream(self) -> Finished:
         """Follow the stream of change events of the configuration.
@@ -124,12 +208,12 @@ class Pipeline:
             )
         return self._reported("stream")
 
-    def _reported(self, command: Command) -> Finished:
+    def _reported(self, command: Command, *, is_dry: bool = False) -> Finished:
         # One that is refused is no run, and has no report.
         with alone(self.config):
-            return self._carried_out(command)
+            return self._carried_out(command, is_dry=is_dry)
 
-    def _carried_out(self, command: Command) -> Finished:
+    def _carried_out(self, command: Command, *, is_dry: bool) -> Finished:
         now = datetime.datetime.now(datetime.UTC)
         report = RunReport(
             pipeline=self.config.name,
@@ -143,15 +227,17 @@ class Pipeline:
         start = perf_counter()
         try:
             with ExitStack() as stack:
-                work = _Work(self, command, report, steps, stack)
+                work = _Work(self, command, report, steps, stack, is_dry)
                 if command == "stream":
                     work.follow()
                 else:
-                    work.do()
+                    work.do_where_it_fits()
         except BaseException as error:
             report.status = FAILED
             report.error = "\n".join([_what_happened(error), *notes(error)])
             report.finish(steps.done, perf_counter() - start)
+            if is_dry:
+                raise
             try:
                 write_report(report, self.config.reports)
             except OutputError as second:
@@ -159,6 +245,8 @@ class Pipeline:
                 error.add_note(f" = report: {second.message}")
             raise
         report.finish(steps.done, perf_counter() - start)
+        if is_dry:
+            return Finished(report, "", "")
         with naming("write the report"):
             document, page = write_report(report, self.config.reports)
         return Finished(report, document, page)
@@ -173,11 +261,32 @@ class _Work:
     report: RunReport
     steps: Steps
     stack: ExitStack
+    is_dry: bool = False
     program: Program = field(default_factory=Program)
 
     @property
     def config(self) -> Config:
         return self.pipeline.config
+
+    def do_where_it_fits(self) -> None:
+        """Do all of it on the driver if it fits there, else distributed."""
+        try:
+            self.do()
+        except OutgrownError:
+            # Nothing was committed. More was derived than anybody could foresee.
+            self._place = Place("distributed", f"it outgrew the {self._place}")
+            self.report.place = str(self._place)
+            self.report.sources.clear()
+            self.do()
+
+    @cached_property
+    def _place(self) -> Place:
+        if self.config.engine.name != "spark":
+            return Place("driver", "")
+        with self.steps.step("choose the place") as step, plain_spark_errors():
+            place = choose_place(self.config, self.command, lambda: self.spark)
+            step.note = self.report.place = str(place)
+        return place
 
     def do(self) -> None:
         """Do all of it."""
@@ -194,7 +303,57 @@ class _Work:
             check_feeds(self.config, kb)
         request = self._request(kb, program)
         kb = self._open() if kb is None else kb
-        self._publish(kb, self._commit(kb, request))
+        if self.is_dry:
+            self._plan(kb, request)
+            return
+        change = self._commit(kb, request)
+        self._check_expectations(kb)
+        self._publish(kb, change)
+        save_snapshot(kb)
+
+    def check(self) -> None:
+        """Look at everything, and tell of all that is wrong."""
+        program: PipelineProgram | None = None
+        found: list[EvermatError] = []
+
+        @contextmanager
+        def looking(what: str) -> Iterator[Step]:
+            try:
+                with self.steps.step(what) as step:
+                    yield step
+            except EvermatError as error:
+                found.append(error)
+
+        with looking("read rules") as step:
+            program = read_pipeline_program(self.config)
+            self.program = program.program
+            step.note = counted(len(program.program.rules), "rule")
+        for source in self.config.sources:
+            with looking(f"look at source {source.name}") as step:
+                step.note = self._looked_at(source)
+        with looking("look for the state") as step:
+            versions = state_versions(self.config)
+            step.note = counted(len(versions), "version") if versions else "none so far"
+        if program is not None:
+            with looking("check outputs and expectations"):
+                check_outputs(self.config, program, None)
+        if found:
+            first, *others = found
+            for error in others:
+                first.add_note(str(error))
+            raise first
+
+    def _looked_at(self, source: Source) -> str:
+        """What a source consists of; it must be there and have the right columns."""
+        if source.format in DATABASE_FORMATS:
+            return "a database, which is not looked at"
+        plan = plan_files(self._with_declared_names(source), source.paths)
+        files = counted(len({split.file.uri for split in plan.splits}), "file")
+        if not source.has_changes:
+            return files
+        return (
+            f"{files}, {counted(len(unseen_files(source, Ledger(()))), 'change file')}"
+        )
 
     def follow(self) -> None:
         """Maintain the state along a stream, then write what is written in full."""
@@ -262,8 +421,7 @@ class _Work:
             kb,
             program,
             [self._take(source) for source in sources if not source.has_changes],
-            insert=self._changes("insert"),
-            delete=self._changes("delete"),
+            changes=self._changes(kb, told),
             told={name for source in told for name in source.predicates},
         )
 
@@ -280,10 +438,29 @@ class _Work:
             self.report.environment |= {"spark": session.version, "master": master}
         return session
 
+    @property
+    def _is_on_spark(self) -> bool:
+        """Whether facts are, or may be, on the cluster."""
+        if self.config.engine.name != "spark":
+            return False
+        return self.command == "stream" or self._place.name != "driver"
+
     def _open(self) -> KnowledgeBase:
-        spark = self.spark if self.config.engine.name == "spark" else None
+        engine: str | Engine = self.config.engine.name
+        config = self.config
+        if self.is_dry and not state_versions(config):
+            config = replace(config, state=None)  # none is made
+        spark = self.spark if self._is_on_spark else None
+        if engine == "spark" and spark is None:
+            from evermat.engines.spark.driver_engine import (  # noqa: PLC0415  slow
+                driver_engine,
+            )
+
+            engine = driver_engine(self._place.room)
+        elif engine == "spark" and self._place.name == "distributed":
+            engine, spark = make_engine("spark", session=spark, driver_facts=0), None
         with self.steps.step("open the knowledge base") as step, plain_spark_errors():
-            kb = open_knowledge_base(self.config, spark, self.pipeline.progress)
+            kb = open_knowledge_base(config, engine, spark, self.pipeline.progress)
             step.note = self.config.state or "in memory"
         return kb
 
@@ -295,29 +472,34 @@ class _Work:
 
     def _intake(self, source: Source) -> Intake:
         needs_spark = source.format in DATABASE_FORMATS
-        if self.config.engine.name == "spark" or needs_spark:
+        if self._is_on_spark or needs_spark:
             return self._spark_intake
         return LocalIntake()
 
     # ------------------------------------------------------------------- sources
 
     def _take(
-        self, source: Source, paths: Sequence[str] | None = None, change: str = ""
+        self,
+        source: Source,
+        paths: Sequence[str] | None = None,
+        change: str = "",
+        at: int = 0,
     ) -> Taken:
+        """Read a source, or change files of it; those that have a number, here."""
         source = self._with_declared_names(source)
-        intake = self._intake(source)
+        intake = LocalIntake() if at else self._intake(source)
         name = f"read source {source.name}" + (f" ({change})" if change else "")
         with self.steps.step(name) as step:
-            folder = f"{self.config.rejected}/run={self.report.run}"
-            taken = intake.take(
-                source, source.paths if paths is None else paths, folder
-            )
+            words = [source.name, change, str(at or "")]
+            file = "-".join(word for word in words if word) + ".parquet"
+            place = f"{self.config.rejected}/run={self.report.run}/{file}"
+            taken = intake.take(source, source.paths if paths is None else paths, place)
             self._note_names(taken)
             self.report.add_source(taken, change=change)
             step.note = counted(taken.rows, "row")
             if taken.rejected:
                 step.note += f", {taken.rejected:,} rejected"
-            _require_few_rejected(taken, folder)
+            _require_few_rejected(taken, place)
         return taken
 
     def _with_declared_names(self, source: Source) -> Source:
@@ -334,8 +516,8 @@ class _Work:
         return replace(source, facts=facts)
 
     @cached_property
-    def _names(self) -> GivenNames:
-        return GivenNames({}, lambda: self.program.rules)
+    def _names(self) -> ColumnNames:
+        return ColumnNames({}, lambda: self.program.rules)
 
     def _note_names(self, taken: Taken) -> None:
         """Notice columns that are swapped, where they become arguments as they are."""
@@ -344,15 +526,30 @@ class _Work:
             if names and not each.arguments and not each.declared:
                 self._names.note(each.predicate, names)
 
-    def _changes(self, change: Literal["insert", "delete"]) -> list[Taken]:
-        found = []
-        for source in self.config.sources:
-            places = source.insert if change == "insert" else source.delete
-            # A folder that is empty says that nothing has changed.
-            paths = [place for place in places if not is_empty_folder(place)]
-            if paths:
-                found.append(self._take(source, paths, change))
-        return found
+    def _changes(self, kb: KnowledgeBase, sources: Iterable[Source]) -> RowChanges:
+        """What the change files come to that were not applied before."""
+        changes, state = RowChanges(), lake_state(kb)
+        for source in sources:
+            entries = [] if state is None else state.ledger(source.name)
+            with self.steps.step(f"look for changes of {source.name}") as step:
+                files = change_files(source, Ledger(entries))
+                step.note = f"{counted(len(files.new), 'new file')}, "
+                step.note += f"{files.applied:,} applied before"
+            done = changes.applied.setdefault(source.name, [])
+            done += [change.entry() for change in files.new]
+            if files.deletes_first:
+                for kind, paths in files.steps():
+                    changes.add(kind, self._take(source, paths, kind).facts)
+                continue
+            # Rows that come and then leave again are compared, which is done here.
+            steps = [
+                (kind, self._take(source, paths, kind, at).facts)
+                for at, (kind, paths) in enumerate(files.steps(), 1)
+            ]
+            insert, delete = net_changes(steps)
+            changes.add("insert", insert)
+            changes.add("delete", delete)
+        return changes
 
     # -------------------------------------------------------------------- commit
 
@@ -362,9 +559,34 @@ class _Work:
             change = request.carried_out(kb)
             self.report.add_change(kb, change)
             self.report.version = version_of(kb)
+            if self._place.name == "auto":
+                self.report.place = kb.stats()["place"]
+            self.report.work["jobs"] = jobs_of(kb)
             came, left = change.total
             step.note = f"+{came:,} −{left:,} facts"
         return change
+
+    def _plan(self, kb: KnowledgeBase, request: Request) -> None:
+        """Find out what the request would change, and what that would cost."""
+        with self.steps.step("plan") as step, plain_spark_errors():
+            change = request.planned(kb)
+            self.report.add_change(kb, change)
+            came, left = change.total
+            step.note = f"+{came:,} −{left:,} facts"
+
+    def _check_expectations(self, kb: KnowledgeBase) -> None:
+        """See that all is as expected before it is published."""
+        findings = []
+        beside = self.config.rejected.rpartition("/")[0]
+        folder = f"{beside}/quarantine/run={self.report.run}"
+        for each in self.config.expectations:
+            with self.steps.step(f"check {each.name}") as step, plain_spark_errors():
+                finding = look_into(kb, each, folder)
+                step.note = finding.note
+                self.report.add_finding(finding)
+                findings.append(finding)
+        with naming("check expectations"):
+            require_met(findings)
 
     def _publish(self, kb: KnowledgeBase, change: Change | None) -> None:
         options = dict(self.config.state_options) or None
@@ -437,7 +659,7 @@ def _place(source: Source, name: str | None, position: int | None) -> str:
     return f" ({name}, {byte if line is None else f'line {line}, {byte}'})"
 
 
-def _require_few_rejected(taken: Taken, folder: str) -> None:
+def _require_few_rejected(taken: Taken, place: str) -> None:
     source = taken.source
     if source.limit.allows(taken.rejected, taken.rows):
         return
@@ -448,6 +670,6 @@ def _require_few_rejected(taken: Taken, folder: str) -> None:
         f"{taken.rejected:,} of {taken.rows:,} rows of source `{source.name}` are "
         f"wrong, and {source.limit} may be; one of them{where}: "
         f"{column}{first['reason']}",
-        help=f"all of them are in `{folder}/{source.name}.parquet`; correct them, or "
+        help=f"all of them are in `{place}`; correct them, or "
         "raise `max_rejected` of the source",
     )

@@ -13,14 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.engines.spark.failures import DIED, SparkStepError, message_of
+from evermat.engines.spark.failures import (
+    DIED,
+    DISK_IS_FULL,
+    FREE_DISK,
+    INSTALL,
+    LACKS_PACKAGE,
+    SparkStepError,
+    message_of,
+)
 from evermat.engines.spark.session import (
     LOCAL_SETTINGS,
     SparkSetupError,
     missing_part,
 )
 from evermat.errors import EvermatError, gist
-from evermat.pipeline.problems import OutputError, SourceError
+from evermat.pipeline.errors import OutputError, SourceError
 from evermat.rdf import RdfSyntaxError
 from evermat.redaction import without_secrets
 
@@ -218,6 +226,8 @@ GIVE_CLIENT = (
 """What to do where Spark has no client for a sort of place."""
 
 _SIGNS = (
+    _Sign(LACKS_PACKAGE.pattern, SparkStepError, "a worker lacks a package", INSTALL),
+    _Sign(DISK_IS_FULL.pattern, SparkStepError, "a disk is full", FREE_DISK),
     _Sign(
         _NO_CLIENT,
         SparkStepError,

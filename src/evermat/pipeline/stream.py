@@ -11,9 +11,20 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
 
+import pyarrow as pa
+
+from evermat import lake
+from evermat.algebra.equality import UnequalValuesError
+from evermat.algebra.queries import EvaluationError
+from evermat.engines.spark.dictionary import DigestCollisionError
 from evermat.errors import EvermatError
-from evermat.pipeline.problems import OutputError
+from evermat.functions import FunctionError
+from evermat.kb.inputs import FactTypeError
+from evermat.lake.errors import deltalake, step
+from evermat.lang.catalogue import ArityClashError, PredicateNameError
+from evermat.pipeline.errors import OutputError, require_feed_of
 from evermat.pipeline.stream_events import (
+    BadEvent,
     Parser,
     changes_of,
     from_columns,
@@ -21,8 +32,7 @@ from evermat.pipeline.stream_events import (
     from_json,
     read_events,
 )
-from evermat.pipeline.stream_isolation import CAUSED_BY_EVENTS, isolate
-from evermat.pipeline.stream_outputs import Feed, NumberedTable, dead_letters
+from evermat.values import ValueConversionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,8 +42,189 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.api import KnowledgeBase
-    from evermat.pipeline.stream_events import BadEvent, Events, GoodEvent
+    from evermat.pipeline.stream_events import Events, GoodEvent
     from evermat.results.change import Change
+
+
+# ---------------------------------------------------------------- isolating bad events
+
+# Which events of a batch make its update fail, so that the others can be followed.
+#
+# The batch is halved until the events are found. Halves are tried in the order in which
+# events happened, each on top of what was found good before it, so that of two events
+# that do not go together the later one is to blame. Nothing is changed by trying.
+
+CAUSED_BY_EVENTS: tuple[type[EvermatError], ...] = (
+    EvaluationError,
+    FunctionError,
+    UnequalValuesError,
+    FactTypeError,
+    ArityClashError,
+    PredicateNameError,
+    ValueConversionError,
+    DigestCollisionError,
+)
+"""Errors for which some event can be to blame; others are about everything."""
+
+
+def isolate(
+    kb: KnowledgeBase, events: Sequence[GoodEvent]
+) -> tuple[list[GoodEvent], list[BadEvent]]:
+    """The events of a batch that can be followed together, and the rest.
+
+    Args:
+        kb: what an update with all of them fails on.
+        events: what was read, in the order in which it happened; only the last event
+            about a fact matters.
+    """
+    search = _Search(kb)
+    last = {(event.predicate, event.row): event for event in events}
+    search.add(sorted(last.values(), key=lambda event: event.position))
+    return search.good, search.bad
+
+
+class _Search:
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._kb = kb
+        self.good: list[GoodEvent] = []
+        self.bad: list[BadEvent] = []
+
+    def add(self, events: Sequence[GoodEvent]) -> None:
+        """Find the good ones among events that follow those found so far."""
+        insert, delete = changes_of([*self.good, *events])
+        try:
+            self._kb.plan(insert=insert, delete=delete)
+        except CAUSED_BY_EVENTS as error:
+            if len(events) > 1:
+                half = len(events) // 2
+                self.add(events[:half])
+                self.add(events[half:])
+                return
+            if not events:
+                raise
+            (event,) = events
+            self.bad.append(BadEvent(event.position, event.text, error.message))
+        else:
+            self.good += events
+
+
+# ----------------------------------------------------------------------------- outputs
+
+# What a stream writes: a feed of changes and a table of dead letters, each row once.
+#
+# Both are Delta tables. Every append is numbered, in the same commit, with the version
+# or the batch that it is about, so what was written before a crash is not written
+# again.
+
+DEAD_LETTERS = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("position", pa.int64()),
+        ("event", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+class NumberedTable:
+    """A table to which numbered pieces are appended, each of them once.
+
+    Args:
+        place: where it is.
+        application: under whose name the pieces are numbered.
+        options: for the storage, as `deltalake` takes them.
+    """
+
+    def __init__(
+        self, place: str, application: str, options: Mapping[str, str] | None = None
+    ) -> None:
+        self.place = place
+        self._application = application
+        self._options = dict(options or {})
+
+    def last(self) -> int | None:
+        """The number of the last piece."""
+        with step(f"open the table at `{self.place}`"):
+            try:
+                table = deltalake.DeltaTable(self.place, storage_options=self._options)
+            except deltalake.exceptions.TableNotFoundError:
+                return None
+            number: int | None = table.transaction_version(self._application)
+            return number
+
+    def append(self, number: int, rows: pa.Table) -> None:
+        """Append a piece, unless it or a later one is there."""
+        last = self.last()
+        if last is not None and last >= number:
+            return
+        with step(f"append to the table at `{self.place}`"):
+            deltalake.write_deltalake(
+                self.place,
+                rows,
+                mode="append",
+                storage_options=self._options,
+                commit_properties=deltalake.CommitProperties(
+                    app_transactions=[deltalake.Transaction(self._application, number)]
+                ),
+            )
+
+
+class Feed:
+    """The changes of a state, version by version, from when the stream began.
+
+    What is missing is read from the state, so a crash between the commit of an update
+    and that of its changes is made up for.
+    """
+
+    def __init__(
+        self,
+        table: NumberedTable,
+        state: str,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._table = table
+        self._state = state
+        self._options = options
+
+    def begin(self, version: int) -> None:
+        """Make the feed, if there is none: it begins after a version.
+
+        Raises:
+            OutputError: the feed is that of another state.
+        """
+        last = self._table.last()
+        if last is None:
+            self._table.append(version, self._changes(version, version))
+        else:
+            require_feed_of(version, last, self._table.place)
+
+    def publish(self, version: int) -> None:
+        """Write all changes up to a version that are not there."""
+        last = self._table.last()
+        since = version - 1 if last is None else last
+        if since < version:
+            self._table.append(version, self._changes(since, version))
+
+    def _changes(self, since: int, until: int) -> pa.Table:
+        return lake.change_table(
+            self._state, since=since, until=until, storage_options=self._options
+        )
+
+
+def dead_letters(batch: int, events: Sequence[BadEvent]) -> pa.Table:
+    """Bad events as rows."""
+    return pa.table(
+        [
+            [batch] * len(events),
+            [each.position for each in events],
+            [each.event for each in events],
+            [each.reason for each in events],
+        ],
+        schema=DEAD_LETTERS,
+    )
+
+
+# ----------------------------------------------------------------------------- streams
 
 PARSERS: Mapping[str, Parser] = {
     "json": from_json,
@@ -159,11 +350,11 @@ def stream(  # noqa: PLR0913  all but the first two by name
     worker.on_batch = on_batch
     seconds = _seconds(trigger)
     if spark is None and kb.engine != "spark":
-        from evermat.pipeline.stream_files import follow_files  # noqa: PLC0415  or the other
+        from evermat.pipeline.stream_sources import follow_files  # noqa: PLC0415  or the other
 
         follow_files(worker, str(checkpoint), seconds, stop)
     else:
-        from evermat.pipeline.stream_spark import follow_spark  # noqa: PLC0415  slow to load
+        from evermat.pipeline.stream_sources import follow_spark  # noqa: PLC0415  slow to load
 
         follow_spark(worker, str(checkpoint), seconds, stop, spark)
     worker.report.version = kb.version
@@ -224,7 +415,7 @@ class Batches:
             raise OutputError(
                 f"the dead letters at `{self.dead_letters.place}` are of batch "
                 f"{last // 2}, which the state has not seen",
-                law="dead letters belong to one state",
+                reason="dead letters belong to one state",
                 help="remove them if the state was made anew, or give them another "
                 "place",
             )

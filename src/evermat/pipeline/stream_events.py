@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from evermat.columns import constants, read_terms
 from evermat.errors import EvermatError
-from evermat.lang.normalise import is_auxiliary
-from evermat.pipeline.json_lines import read_json
+from evermat.lang.syntax import is_auxiliary
+from evermat.pipeline.files import read_json
 from evermat.values import Constant, constant
 
 if TYPE_CHECKING:

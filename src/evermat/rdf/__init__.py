@@ -2,7 +2,7 @@
 
 from evermat.rdf.namespaces import OWL, PREFIXES, RDF, RDFS, SKOS, XSD
 from evermat.rdf.ontology import IgnoredAxiomsWarning, Ontology, read_ontology
-from evermat.rdf.reading import RdfSyntaxError, rdf_batches, read_rdf
+from evermat.rdf.reading import RdfSyntaxError, rdf_batches, read_dataset, read_rdf
 from evermat.rdf.writing import write_facts, write_rdf
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Ontology",
     "RdfSyntaxError",
     "rdf_batches",
+    "read_dataset",
     "read_ontology",
     "read_rdf",
     "write_facts",

@@ -1,21 +1,89 @@
-"""Lines of N-Triples into columns of terms, by whole columns."""
+"""Lines of N-Triples into columns of terms, by whole columns.
+
+Blank nodes are local to a file; a `Renaming` keeps those of different files apart.
+"""
 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyoxigraph
 
-from evermat.columns import TermSyntaxError, read_terms
+from evermat.columns import TERM, TermSyntaxError, read_terms
 from evermat.columns.reading import quick_kinds
-from evermat.rdf.nesting import is_deep
+from evermat.rdf.untrusted_input import is_deep
 from evermat.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+
+class Renaming(Protocol):
+    """Gives the blank nodes of a term column other labels."""
+
+    def rename(self, terms: pa.Array) -> pa.Array:
+        """The terms, with blank nodes renamed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """Leaves labels as they are."""
+
+    def rename(self, terms: pa.Array) -> pa.Array:
+        """The terms themselves."""
+        return terms
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Puts a scope before each label, for files in which every node has one."""
+
+    scope: str
+
+    def rename(self, terms: pa.Array) -> pa.Array:
+        """The terms, with blank nodes `_:x` renamed to `_:scope_x`."""
+        kinds, texts = terms.field(0), terms.field(1)
+        is_blank = pc.equal(kinds, int(Kind.BLANK))
+        if not pc.any(is_blank, min_count=0).as_py():
+            return terms
+        scoped = pc.binary_join_element_wise(self.scope, texts, "_")
+        return _rebuilt(kinds, pc.if_else(is_blank, scoped, texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """Numbers nodes in the order of the file.
+
+    A parser gives nodes without a label a new random one each time it reads the file;
+    numbers are the same each time.
+    """
+
+    scope: str
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def rename(self, terms: pa.Array) -> pa.Array:
+        """The terms, with the n-th blank node of the file renamed to `_:scope_n`."""
+        kinds, texts = terms.field(0), terms.field(1)
+        is_blank = pc.equal(kinds, int(Kind.BLANK))
+        if not pc.any(is_blank, min_count=0).as_py():
+            return terms
+        encoded = texts.filter(is_blank).dictionary_encode()
+        known = self.numbers
+        renamed = [
+            f"{self.scope}_{known.setdefault(label, len(known) + 1)}"
+            for label in encoded.dictionary.to_pylist()
+        ]
+        new = pa.array(renamed, pa.string()).take(encoded.indices)
+        return _rebuilt(kinds, pc.replace_with_mask(texts, is_blank, new))
+
+
+def _rebuilt(kinds: pa.Array, texts: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+
 
 BYTES_AT_ONCE = 1 << 23
 NO_TRIPLE_TERMS = "triples as terms are not supported"
@@ -89,6 +157,15 @@ def _split(text: bytes) -> pa.Array:
     if b"\r" in text:
         lines = pc.utf8_rtrim(lines, "\r")
     return lines
+
+
+def columns_of_triples(
+    triples: Iterable[pyoxigraph.Triple],
+) -> Iterator[list[pa.Array]]:
+    """The terms of triples of pyoxigraph, in columns of many rows."""
+    data = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.N_TRIPLES)
+    for _, lines in line_arrays(pa.BufferReader(data)):
+        yield columns_of_lines(lines, None)
 
 
 def columns_of_lines(lines: pa.Array, first_line: int | None) -> list[pa.Array]:

@@ -16,26 +16,38 @@ import re
 import xml.parsers.expat
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyoxigraph
 
-from evermat.columns import TERM
+from evermat.columns import TERM, table_of_rows, term_table
 from evermat.errors import EvermatError
 from evermat.io.files import UnknownFormatError, data_file
 from evermat.io.places import decoded, label_at
-from evermat.rdf.blank_nodes import Labelled, Numbered, Unchanged
-from evermat.rdf.lines import LineError, Unmarked, columns_of_lines, line_arrays
-from evermat.rdf.nesting import Shallow, require_safe_xml
-from evermat.rdf.xml_text import plain_xml
+from evermat.rdf.lines import (
+    Labelled,
+    LineError,
+    Numbered,
+    Unchanged,
+    Unmarked,
+    columns_of_lines,
+    columns_of_triples,
+    line_arrays,
+)
+from evermat.rdf.untrusted_input import Shallow, plain_xml, require_safe_xml
+from evermat.values import constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from evermat.io.files import DataFile
-    from evermat.rdf.blank_nodes import Renaming
+    from evermat.rdf.lines import Renaming
+
+GraphName: TypeAlias = (
+    "pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.DefaultGraph"
+)
 
 QUADS_AT_ONCE = 1 << 16
 COLUMNS = ("s", "p", "o")
@@ -45,6 +57,8 @@ FORMATS = {
     "ttl": pyoxigraph.RdfFormat.TURTLE,
     "trig": pyoxigraph.RdfFormat.TRIG,
     "rdf": pyoxigraph.RdfFormat.RDF_XML,
+    "jsonld": pyoxigraph.RdfFormat.JSON_LD,
+    "n3": pyoxigraph.RdfFormat.N3,
 }
 """Names of formats and what pyoxigraph calls them."""
 
@@ -85,8 +99,10 @@ def rdf_batches(
 
     Args:
         path: N-Triples, N-Quads, Turtle, TriG or RDF/XML by its suffix (`.nt`, `.nq`,
-            `.ttl`, `.trig`, `.rdf`, `.owl`); `.gz`, `.zst` or `.bz2` may follow.
-        format: `nt`, `nq`, `ttl`, `trig` or `rdf`; overrules the suffix.
+            `.ttl`, `.trig`, `.rdf`, `.owl`, `.jsonld`, `.n3`); `.gz`, `.zst` or `.bz2`
+            may follow.
+        format: `nt`, `nq`, `ttl`, `trig`, `rdf`, `jsonld` or `n3`; overrules the
+            suffix.
         base: what relative IRIs are relative to.
         blank_scope: blank nodes are local to a file, and get names that no other file
             has and that are the same each time this path is read. A text takes the
@@ -104,7 +120,45 @@ def rdf_batches(
         labelled = _scope(file.path, Labelled, blank_scope=blank_scope)
         return _from_lines(file, labelled)
     numbered = _scope(file.path, Numbered, blank_scope=blank_scope)
-    return _from_parser(file, base, numbered)
+    return (table for _, table in _from_parser(file, base, numbered))
+
+
+def read_dataset(
+    path: str | Path | DataFile,
+    format: str | None = None,  # noqa: A002  as users say it
+    *,
+    base: str | None = None,
+    blank_scope: str | bool = True,
+) -> tuple[pa.Table, pa.Table]:
+    """Read an RDF file, and keep the triples of named graphs apart; see `rdf_batches`.
+
+    Returns:
+        The triples of the default graph, and, with a column `g`, those of others.
+    """
+    file = data_file(path, format=format)
+    if file.format not in _WITH_GRAPHS:
+        table = read_rdf(file, base=base, blank_scope=blank_scope)
+        return table, _empty((*COLUMNS, "g"))
+    numbered = _scope(file.path, Numbered, blank_scope=blank_scope)
+    triples, quads = [_empty(COLUMNS)], [_empty((*COLUMNS, "g"))]
+    for graph, table in _from_parser(file, base, numbered, keep_graphs=True):
+        if isinstance(graph, pyoxigraph.DefaultGraph):
+            triples.append(table)
+        else:
+            name = constant(graph)
+            names = term_table(table_of_rows([(name,)] * table.num_rows, 1)).column(0)
+            # Blank nodes are renamed, wherever they stand in the file.
+            names = numbered.rename(names.combine_chunks())
+            quads.append(table.append_column("g", names))
+    return pa.concat_tables(triples), pa.concat_tables(quads)
+
+
+_WITH_GRAPHS = frozenset({"nq", "trig", "jsonld"})
+"""Formats whose triples may be in named graphs."""
+
+
+def _empty(columns: Sequence[str]) -> pa.Table:
+    return pa.table({name: pa.array([], TERM) for name in columns})
 
 
 def _scope(
@@ -131,8 +185,14 @@ def _from_lines(file: DataFile, renaming: Renaming) -> Iterator[pa.Table]:
 
 
 def _from_parser(
-    file: DataFile, base: str | None, renaming: Renaming
-) -> Iterator[pa.Table]:
+    file: DataFile,
+    base: str | None,
+    renaming: Renaming,
+    *,
+    keep_graphs: bool = False,
+) -> Iterator[tuple[GraphName, pa.Table]]:
+    """The triples of a file, each with its graph if these are kept apart."""
+    default: GraphName = pyoxigraph.DefaultGraph()
     try:
         with file.open() as stream:
             is_xml = file.format == "rdf"
@@ -142,10 +202,14 @@ def _from_parser(
                 Unmarked(stream), file.path.name, partial(_text, file)
             )
             quads = pyoxigraph.parse(source, FORMATS[file.format], base_iri=base)
-            while batch := [quad.triple for quad in islice(quads, QUADS_AT_ONCE)]:
-                data = pyoxigraph.serialize(batch, format=FORMATS["nt"])
-                for _, lines in line_arrays(pa.BufferReader(data)):
-                    yield _table(columns_of_lines(lines, None), renaming)
+            while batch := [*islice(quads, QUADS_AT_ONCE)]:
+                graphs: dict[GraphName, list[pyoxigraph.Triple]] = {}
+                for quad in batch:
+                    graph = quad.graph_name if keep_graphs else default
+                    graphs.setdefault(graph, []).append(quad.triple)
+                for graph, triples in graphs.items():
+                    for columns in columns_of_triples(triples):
+                        yield graph, _table(columns, renaming)
     except SyntaxError as error:
         raise _syntax_error(file, error) from None
     except LineError as error:

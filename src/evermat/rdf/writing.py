@@ -106,8 +106,8 @@ def _for_xml(block: pa.Buffer) -> pa.Buffer:
         line = data[data.rfind(b"\n", 0, wrong.start()) + 1 :].partition(b"\n")[0]
         raise NotTriplesError(
             f"XML cannot hold {line.decode()!r}",
-            law="a text in XML has no control characters; labels of blank nodes begin "
-            "with a letter, and predicates end with a name that does",
+            reason="a text in XML has no control characters; labels of blank nodes "
+            "begin with a letter, and predicates end with a name that does",
             help="write `.ttl` or `.nt` instead",
         )
     return block

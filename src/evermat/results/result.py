@@ -1,4 +1,10 @@
-"""What a question gives back: rows, in whatever form is wanted.
+"""What a query gives back: rows, in whatever form is wanted.
+
+Rows that stay where they are, on a cluster, until they are asked for here.
+
+Tables for notebooks.
+
+What a query gives back: rows, in whatever form is wanted.
 
 A `Result` holds a table of term columns and converts only when asked. It never
 changes, whatever happens later to the knowledge base it came from.
@@ -8,21 +14,31 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import cached_property
+from html import escape
 from importlib import import_module
 from itertools import islice, product, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Protocol,
+    SupportsIndex,
+    TypeGuard,
+    TypeVar,
+    overload,
+)
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat import columns as term_columns
+from evermat.algebra import Snapshot
 from evermat.errors import EvermatError
-from evermat.results.html_tables import html_table
 from evermat.values import ValueConversionError, constant
 from evermat.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -30,10 +46,48 @@ if TYPE_CHECKING:
     import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.algebra.abilities import Representatives
+    from evermat.algebra.engine import DistantRows
+    from evermat.algebra.equality import Representatives
     from evermat.columns import TableParts
-    from evermat.results.distant_rows import DistantRows
     from evermat.values import Constant, Value
+
+
+class DistantSnapshot(Snapshot, Protocol):
+    """A snapshot whose rows may stay where they are."""
+
+    def is_large(self, relation: str) -> bool:
+        """Whether a relation has too many rows for this process."""
+
+    def distant(self, relation: str) -> DistantRows:
+        """The rows of a relation, where they are."""
+
+
+def is_distant(snapshot: Snapshot) -> TypeGuard[DistantSnapshot]:
+    """Whether the rows of a snapshot may stay where they are."""
+    return hasattr(snapshot, "distant")
+
+
+# -------------------------------------------------------------------------- html tables
+
+
+def html_table(
+    title: str, names: Sequence[str], rows: Iterable[Sequence[object]], rest: str = ""
+) -> str:
+    """A table under a title; `rest` tells what it does not show."""
+    lines = [f"<p>{escape(title)}</p>", "<table>"]
+    lines += [_row("th", names)] * bool(names)
+    lines += [_row("td", row) for row in rows]
+    lines += ["</table>", *[f"<p>{escape(rest)}</p>"] * bool(rest)]
+    return "\n".join(lines)
+
+
+def _row(tag: str, cells: Sequence[object]) -> str:
+    inner = "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells)
+    return f"<tr>{inner}</tr>"
+
+
+# ------------------------------------------------------------------------------- result
+
 
 _SHOWN = 10
 """How many rows `repr` and notebooks show."""
@@ -211,7 +265,7 @@ class Result:
             )
 
     def first(self, count: int | None) -> Result:
-        """The first rows, or all; those behind them are not made."""
+        """The first rows, or all; those after them are not made."""
         if count is not None and count < 0:
             raise NegativeLimitError(count)
         if count is None or count >= self._rows:
@@ -349,10 +403,9 @@ class Result:
         """
         spark = session or require_package("pyspark.sql", "spark").SparkSession.active()
         if self.distant is not None and self._representatives is None:
-            return self.distant.frame(self.columns, spark)
-        frame: DataFrame = spark.createDataFrame(
-            term_columns.for_spark(self.to_arrow())
-        )
+            frame: DataFrame = self.distant.frame(self.columns, spark)
+        else:
+            frame = spark.createDataFrame(term_columns.for_spark(self.to_arrow()))
         return frame
 
     def to_polars(self) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Python's garbage collector, out of the way while many objects are made at once.
+"""Python's garbage collector, out of the way while many objects are made.
 
 The collector walks through all young objects whenever enough new ones have been made.
 While a large program is read, hardly any of them is garbage, and the walks take as

@@ -4,15 +4,27 @@ A file of a few bytes may stand for gigabytes, or be nested so deeply that a par
 of it. Every reader looks at these limits before it allocates or recurses. Each limit
 can be raised with an environment variable, which works for the library, the command
 line and pipelines alike: `EVERMAT_MAX_COLUMNS=50000`.
+
+Which files a program may name is limited as well. A program comes from somewhere, and
+names files: others to include, tables to import,
+files to export to. It may read what is beside or below it, and what the caller has
+allowed; another file might hold secrets, and an error message would show a line of it.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, Label, ParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 
 _PREFIX = "EVERMAT_MAX_"
 
@@ -114,7 +126,9 @@ class InputLimitError(EvermatError, ValueError):
         self, message: str, limit: str, *, labels: tuple[Label, ...] = ()
     ) -> None:
         self.limit = limit
-        super().__init__(message, labels=labels, law=_law(limit), help=_advice(limit))
+        super().__init__(
+            message, labels=labels, reason=_law(limit), help=_advice(limit)
+        )
 
 
 class UnpackedSizeError(InputLimitError):
@@ -161,7 +175,9 @@ class ProgramSizeError(ParseError):
     def __init__(
         self, message: str, limit: str, *, labels: tuple[Label, ...] = ()
     ) -> None:
-        super().__init__(message, labels=labels, law=_law(limit), help=_advice(limit))
+        super().__init__(
+            message, labels=labels, reason=_law(limit), help=_advice(limit)
+        )
 
 
 def is_moderate(packed: int, unpacked: int, always: int = ALWAYS_ALLOWED) -> bool:
@@ -198,3 +214,86 @@ def require_unpacked(
         f"the first {packed:,} bytes of `{name}` unpack to {unpacked:,}",
         "unpacked_ratio",
     )
+
+
+# ------------------------------------------------------------------------ allowed paths
+
+
+_ALLOWED: ContextVar[tuple[Path, ...] | None] = ContextVar(
+    "evermat_allowed", default=()
+)
+"""Besides the folder of a program; None if not even that is allowed."""
+
+
+class PathNotAllowedError(ParseError):
+    """A file that a program names and may not read or write."""
+
+    code = "EM106"
+
+
+@contextmanager
+def allowing(paths: Iterable[str | Path]) -> Iterator[None]:
+    """Let programs name files at or below these paths, as long as this lasts."""
+    allowed = _ALLOWED.get()
+    more = None if allowed is None else (*allowed, *map(Path, paths))
+    token = _ALLOWED.set(more)
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(token)
+
+
+@contextmanager
+def allowing_none() -> Iterator[None]:
+    """Let programs name no files at all, as long as this lasts."""
+    token = _ALLOWED.set(None)
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(token)
+
+
+def is_allowed(path: Path, root: Path) -> bool:
+    """Whether a path leads below a folder, or to what the caller has allowed.
+
+    Links and `..` are followed, so that they lead nowhere else.
+    """
+    allowed = _ALLOWED.get()
+    if allowed is None:
+        return False
+    try:
+        real = path.resolve()
+        places = [place.resolve() for place in (root, *allowed)]
+    except (OSError, ValueError, RuntimeError):  # links in a circle; a zero byte
+        return False
+    return any(real.is_relative_to(place) for place in places)
+
+
+def require_allowed(path: Path, root: Path, labels: tuple[Label, ...] = ()) -> None:
+    """Refuse a path that a program must not name.
+
+    Args:
+        path: where the file is, or would be.
+        root: the folder of the program, or that for its outputs.
+        labels: where the program names it.
+
+    Raises:
+        PathNotAllowedError: it is elsewhere.
+    """
+    if _ALLOWED.get() is None:
+        raise PathNotAllowedError(
+            "rules that come from elsewhere cannot name files",
+            labels=labels,
+            reason="a program reads no files of the machine that serves others",
+            help="send what the file holds",
+        )
+    if not is_allowed(path, root):
+        shown = str(path).replace("\0", "\\0")
+        raise PathNotAllowedError(
+            f"`{shown}` is neither in nor below `{root}`",
+            labels=labels,
+            reason="a program names files beside or below it, or in places that the "
+            "caller allows",
+            help=f"to allow it, give --allow-path {Path(shown).parent}, or "
+            "`allow_paths=` in Python",
+        )

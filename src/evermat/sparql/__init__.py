@@ -1,14 +1,13 @@
 """SPARQL 1.1 over the triples of a knowledge base.
 
 rdflib parses a query and translates it into the algebra of SPARQL; `evaluation` runs
-the algebra on tables of solutions (`solutions`), whose basic graph patterns are
-answered by the indexes of the knowledge base, a whole pattern at a time (`patterns`).
-`updates` turns updates into requests.
+the algebra on tables of solutions (`solutions`). Basic graph patterns are answered by
+the indexes of the knowledge base, a whole pattern at a time. `requests` reads queries
+and updates.
 """
 
 from evermat.sparql.errors import SparqlSyntaxError, UnsupportedSparqlError
-from evermat.sparql.queries import run_query
-from evermat.sparql.updates import is_update, read_update
+from evermat.sparql.requests import is_update, read_update, run_query
 
 __all__ = [
     "SparqlSyntaxError",

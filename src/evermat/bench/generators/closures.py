@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evermat.bench.problem import Problem
+from evermat.bench.generators.graphs import NONLINEAR_CLOSURE
+from evermat.bench.generators.problem import Problem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +67,13 @@ def cliques(count: int, nodes: int, edges: int, seed: int = 1) -> Problem:
     random = np.random.default_rng(seed)
     parts = [_component(random, n * nodes, nodes, edges) for n in range(count)]
     return Problem(CLIQUES, {"same": _table(np.concatenate(parts, axis=1))})
+
+
+def short_paths(count: int) -> Problem:
+    """Paths of four nodes each: many small components."""
+    nodes = np.arange(4 * count).reshape(-1, 4)
+    edges = np.stack([nodes[:, :3].ravel(), nodes[:, 1:].ravel()])
+    return Problem(NONLINEAR_CLOSURE, {"edge": _table(edges)})
 
 
 def _component(

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evermat.bench.generators.universities import universities
-from evermat.bench.generators.university_people import RULES, add_people
-from evermat.bench.problem import Problem
+from evermat.bench.generators.problem import Problem
+from evermat.bench.generators.universities import RULES, add_people, universities
 from evermat.columns import TERM
 from evermat.values import Kind
 
@@ -160,7 +159,7 @@ def ontology_equalities(rules: int, things: int, *, seed: int = 1) -> Problem:
     """Many rules about classes and properties, most of which never fire.
 
     A tenth of the rules are subclass axioms between classes that are used; one in two
-    hundred gives a type to the values of a property that nobody uses; the others speak
+    hundred gives a type to the values of a property without facts; the others speak
     of classes without members. One thing in ten has other names.
 
     Classes come in fields of a hundred, so that what follows for a thing does not grow

@@ -13,14 +13,25 @@ transitive property, and the few rules with joins at the end.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evermat.bench.problem import Problem
+from evermat.bench.generators.problem import Problem
+from evermat.columns import terms_of_kind
+from evermat.io.ntriples import ntriples_blocks
+from evermat.lang.lexer import RDF_TYPE
+from evermat.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
 
 Ids = NDArray[np.int64]
 
@@ -209,7 +220,7 @@ def _starts(counts: Ids) -> Ids:
 
 
 def universities(count: int, *, departments: float = 20, seed: int = 1) -> Problem:
-    """That many universities, with about so many departments each.
+    """That many universities, with about `departments` departments each.
 
     Fewer departments make smaller universities, for tests.
     """
@@ -356,7 +367,7 @@ def _students(
 def _enrol(
     campus: _Campus, kind: str, staff: _Staff, ratio: tuple[int, int]
 ) -> _Members:
-    """Students of each department, so many for each of its staff."""
+    """Students of each department, a number for each of its staff."""
     sizes = staff.everyone.counts
     counts = (sizes * campus.random.uniform(*ratio, size=len(sizes))).astype(np.int64)
     department = _spread(counts)
@@ -407,3 +418,146 @@ def _publications(campus: _Campus, staff: _Staff, graduates: _Members) -> None:
         home = authors.department[author[joint]]
         helper = campus.pick(home, graduates.starts, graduates.counts)
         campus.relate("author", names.take(pa.array(joint)), graduates.named(helper))
+
+
+# ------------------------------------------------------------------- university people
+
+# What people do beside their studies: friends, home towns, and what they like.
+#
+# UOBM adds that to LUBM, and has about 245,000 explicit facts for each university where
+# LUBM has 130,000, and nearly twice as many facts in all as explicit ones. This look-
+# alike does the same to the look-alike of LUBM: people have friends (which is
+# symmetric) and others from their home town (symmetric and transitive), and they like,
+# love and are crazy about sports, music and other things; to love something is to like
+# it, and the other way. How many of each there are was chosen for the sums to be those
+# of UOBM.
+
+
+RULES = """
+friend_of(?y, ?x) :- friend_of(?x, ?y) .
+same_home_town(?y, ?x) :- same_home_town(?x, ?y) .
+same_home_town(?x, ?z) :- same_home_town(?x, ?y), same_home_town(?y, ?z) .
+like(?x, ?y) :- love(?x, ?y) .
+love(?x, ?y) :- like(?x, ?y) .
+like(?x, ?y) :- crazy_about(?x, ?y) .
+person_with_hobby(?x) :- like(?x, ?y) .
+sports_lover(?x) :- like(?x, ?y), sport(?y) .
+sports_fan(?x) :- crazy_about(?x, ?y), sport(?y) .
+music_lover(?x) :- like(?x, ?y), music(?y) .
+person(?x) :- woman(?x) .
+person(?x) :- man(?x) .
+person(?x) :- friend_of(?x, ?y) .
+person(?x) :- same_home_town(?x, ?y) .
+"""
+
+SPORTS = ("football", "tennis", "basketball", "swimming", "baseball", "running")
+MUSIC = ("opera", "jazz", "rock", "folk")
+OTHERS = ("chess", "travelling", "painting", "reading", "gardening", "cooking")
+THINGS = (*SPORTS, *MUSIC, *OTHERS)
+
+FRIENDS, LIKES, LOVES, CRAZES = 4.25, 2.0, 0.5, 1.0
+"""Facts for each person."""
+NEIGHBOURS = 300
+"""Friends are among this many that were listed before: most are of one department."""
+FROM_ONE_TOWN = 3
+"""People of one place of origin that know of each other."""
+
+
+def add_people(
+    facts: dict[str, pa.Table], people: pa.Array, random: np.random.Generator
+) -> None:
+    """Give people friends, home towns and likes."""
+    count = len(people)
+    places = np.arange(count)
+
+    def named(numbers: Ids) -> pa.Array:
+        return people.take(pa.array(numbers))
+
+    def several(each: float) -> Ids:
+        return random.integers(0, count, round(each * count))
+
+    some = several(FRIENDS)
+    others = (some - random.integers(1, NEIGHBOURS, some.size)) % count
+    facts["friend_of"] = _pairs(named(some), named(others))
+    is_first = places % FROM_ONE_TOWN == 0
+    facts["same_home_town"] = _pairs(
+        named(places[~is_first] - places[~is_first] % FROM_ONE_TOWN),
+        named(places[~is_first]),
+    )
+    things = pa.array(THINGS)
+    for name, each in (("like", LIKES), ("love", LOVES), ("crazy_about", CRAZES)):
+        some = several(each)
+        liked = things.take(pa.array(random.integers(0, len(THINGS), some.size)))
+        facts[name] = _pairs(named(some), liked)
+    is_woman = random.integers(0, 2, count).astype(np.bool_)
+    facts["woman"] = pa.table([named(places[is_woman])], names=["c1"])
+    facts["man"] = pa.table([named(places[~is_woman])], names=["c1"])
+    facts["sport"] = pa.table([pa.array(SPORTS)], names=["c1"])
+    facts["music"] = pa.table([pa.array(MUSIC)], names=["c1"])
+
+
+def _pairs(left: pa.Array, right: pa.Array) -> pa.Table:
+    """Two columns, each row once."""
+    pairs = pa.table([left, right], names=["c1", "c2"])
+    return pairs.filter(pc.not_equal(left, right)).group_by(["c1", "c2"]).aggregate([])
+
+
+# ------------------------------------------------------------------ university triples
+
+# The universities as RDF: the same facts as N-Triples, the same rules over triples.
+
+
+NAMESPACE = "http://universities.example/"
+LITERALS = frozenset({"name", "email", "telephone"})
+"""Properties whose values are texts."""
+FILES = 4
+
+_UNARY = re.compile(r"(\w+)\((\?\w+)\)")
+_BINARY = re.compile(r"(\w+)\((\?\w+), (\?\w+)\)")
+
+
+def triple_rules() -> str:
+    """The rules over triples: classes are types, and properties are properties."""
+    text = _BINARY.sub(r"[\2, :\1, \3]", rules())
+    text = _UNARY.sub(r"[\2, a, :\1]", text)
+    return f"@prefix : <{NAMESPACE}> .\n{text}"
+
+
+def triples(facts: Mapping[str, pa.Table]) -> pa.Table:
+    """Facts of plain predicates as one table of triples."""
+    return pa.concat_tables(_triples(name, table) for name, table in facts.items())
+
+
+def write_triples(problem: Problem, folder: Path) -> list[Path]:
+    """Write the facts as a few files of N-Triples."""
+    table = triples(problem.facts)
+    rows = -(-table.num_rows // FILES)
+    paths = []
+    for number in range(FILES):
+        path = folder / f"universities-{number}.nt"
+        with path.open("wb") as file:
+            for block in ntriples_blocks(table.slice(number * rows, rows)):
+                file.write(block)
+        paths.append(path)
+    return paths
+
+
+def _triples(name: str, table: pa.Table) -> pa.Table:
+    subjects = _things(table.column(0))
+    property_, type_ = (
+        terms_of_kind(Kind.IRI, pa.repeat(pa.scalar(iri), table.num_rows))
+        for iri in (NAMESPACE + name, RDF_TYPE.text)
+    )
+    if table.num_columns == 1:
+        columns = [subjects, type_, property_]
+    elif name in LITERALS:
+        texts = table.column(1).combine_chunks()
+        columns = [subjects, property_, terms_of_kind(Kind.STRING, texts)]
+    else:
+        columns = [subjects, property_, _things(table.column(1))]
+    return pa.table(columns, names=["s", "p", "o"])
+
+
+def _things(column: pa.ChunkedArray) -> pa.StructArray:
+    names = pc.binary_join_element_wise(NAMESPACE, column.combine_chunks(), "")
+    return terms_of_kind(Kind.IRI, names)

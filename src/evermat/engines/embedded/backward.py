@@ -1,55 +1,48 @@
 """Searches for proofs in compiled code, depth first; see `kernels.backward`.
 
 A search that needs rules without a program, modules, or more room than there is, is
-made by levels instead (`evermat.algebra.proving`).
+made by levels instead (`evermat.algebra.fixpoint`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from evermat.algebra import Role, Rounds
-from evermat.engines.embedded.bits import Marker
-from evermat.engines.embedded.fact_keys import facts_of, keys_of
+from evermat.engines.embedded.fact_sets import Marker
 from evermat.engines.embedded.kernels.backward import (
-    ARE_CHECKED,
-    ARE_DELAYED,
-    ARE_PROVED,
     CHECKED_ALL,
     FRAME_SIZE,
-    IN_CHECKED,
-    IN_DELAYED,
-    IN_PROVED,
     INTERRUPTIBLE,
     RECURSIVE,
-    ROUNDS,
-    SEARCHED,
+    SEARCH,
     STACK_FULL,
     VALUES,
+    Bits,
+    Searched,
+    Seen,
+    Settings,
     check,
 )
-from evermat.engines.embedded.kernels.changes import MATCHES, STATE_SIZE, mark_keys
-from evermat.engines.embedded.kernels.fixpoint import LISTS, NUMBER_LISTS
+from evermat.engines.embedded.kernels.changes import mark_keys
 from evermat.engines.embedded.kernels.instructions import MOST_STEPS
-from evermat.engines.embedded.plan import Probe, Test
-from evermat.engines.embedded.recent import Recent
-from evermat.engines.embedded.triggers import Triggers
-from evermat.engines.embedded.view_masks import mark_visible
+from evermat.engines.embedded.planner import Probe, Test
+from evermat.engines.embedded.saturation import new_scratch
+from evermat.engines.embedded.triggers import Recent, Triggers, facts_of, keys_of
+from evermat.engines.embedded.views import mark_visible
 from evermat.runtime.interrupts import check as check_interrupts
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, ProofSearch, ProofWork, QuerySet
-    from evermat.algebra.saturation import OnRounds
-    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
-    from evermat.engines.embedded.bits import Growing
+    from evermat.algebra.fixpoint import OnRounds
+    from evermat.engines.embedded.arrays import Ids, Keys
     from evermat.engines.embedded.bytecode import Program
-    from evermat.engines.embedded.counters import CounterColumn
     from evermat.engines.embedded.engine import EmbeddedEngine
+    from evermat.engines.embedded.fact_sets import Growing, Settled
     from evermat.engines.embedded.kernels.layout import Numbers
-    from evermat.engines.embedded.settled import Settled
+    from evermat.engines.embedded.store import CounterColumn
 
 MOST_FACTS = 1 << 20
 """How many facts there is room for in a list. Memory that is not used is not taken."""
@@ -70,24 +63,14 @@ DEEPEST = 1 << 17
 _NO_RULES = -1
 
 
-@dataclass(slots=True)
 class Room:
     """Lists and a stack that are used again by every call; see `kernels.backward`."""
 
-    keys: Keys = field(default_factory=lambda: np.empty((LISTS, MOST_FACTS), np.uint64))
-    numbers: Rows = field(
-        default_factory=lambda: np.empty((NUMBER_LISTS, MOST_FACTS), np.int32)
-    )
-    fresh: Ids = field(default_factory=lambda: np.empty(MOST_FACTS, np.uint32))
-    stack: Numbers = field(
-        default_factory=lambda: np.empty((SHALLOW, FRAME_SIZE), np.int64)
-    )
-    values: Ids = field(default_factory=lambda: np.empty((SHALLOW, VALUES), np.uint32))
-
-    def lists(self) -> tuple[Keys, Rows, Ids, Numbers, Numbers]:
-        """As kernels take them; nothing is counted."""
-        nothing: Numbers = np.empty((0, 0), np.int64)
-        return self.keys, self.numbers, self.fresh, nothing, nothing
+    def __init__(self) -> None:
+        self.scratch = new_scratch(MOST_FACTS)
+        self.lists = Searched(*(np.empty(MOST_FACTS, np.uint64) for _ in range(3)))
+        self.stack: Numbers = np.empty((SHALLOW, FRAME_SIZE), np.int64)
+        self.values: Ids = np.empty((SHALLOW, VALUES), np.uint32)
 
     def deepen(self) -> bool:
         """Make room for more frames; whether there may be more."""
@@ -191,7 +174,7 @@ class Prover:
         self._engine = engine
         self._room: Room | None = None
         self._rules: Recent[tuple[QuerySet, QuerySet | None], SearchedRules] = Recent()
-        self._tables: dict[tuple[object, ...], Flags] = {}
+        self._seen: dict[tuple[object, ...], Seen] = {}
 
     def end(self) -> None:
         """An update is over."""
@@ -229,19 +212,19 @@ class Prover:
         with Marker(sets) as marker:
             (changed,) = sets.take_bits(1)
             try:
-                tables = self._table(search, changed, marker)
-                if tables is None:
+                seen = self._seen_by(search, changed, marker)
+                if seen is None:
                     return None
                 one = _OneSearch(engine, search, rules, self._take_room(), changed)
-                found = one.run(facts, tables, on_rounds)
+                found = one.run(facts, seen, on_rounds)
             finally:
                 sets.give_back(changed)
         state = one.state
-        engine.matches += int(state[MATCHES] + state[SEARCHED])
-        work.forward += int(state[MATCHES])
-        work.backward += int(state[SEARCHED])
+        engine.matches += int(state["matches"] + state["searched"])
+        work.forward += int(state["matches"])
+        work.backward += int(state["searched"])
         if found:
-            work.proved += int(state[ARE_PROVED])
+            work.proved += int(state["proved"])
             return engine.settle(facts - search.proved)
         return None
 
@@ -260,7 +243,9 @@ class Prover:
             known = self._rules[key] = SearchedRules(self._engine, search, own)
         return known
 
-    def _table(self, search: ProofSearch, changed: int, marker: Marker) -> Flags | None:
+    def _seen_by(
+        self, search: ProofSearch, changed: int, marker: Marker
+    ) -> Seen | None:
         """For each status what may see it; None if statuses do not tell."""
         sets, table = self._engine.store.sets, self._engine.at_once.table
         explicit = search.support.explicit
@@ -272,16 +257,14 @@ class Prover:
             return None
         proved = cast("Growing", search.proved).bit
         key = (*codes, changed, proved)
-        known = self._tables.get(key)
+        known = self._seen.get(key)
         if known is None:
             positive, negative, *given = [code for code in codes if code is not None]
             nothing = np.zeros(1 << 16, np.uint8)
-            known = self._tables[key] = np.stack(
-                [
-                    table(positive, negative, 0, 0),
-                    table(positive, negative, changed, 0, proved),
-                    mark_visible({1: given[0]}) if given else nothing,
-                ]
+            known = self._seen[key] = Seen(
+                backwards=table(positive, negative, 0, 0),
+                forwards=table(positive, negative, changed, 0, proved),
+                explicit=mark_visible({1: given[0]}) if given else nothing,
             )
         return known
 
@@ -309,49 +292,52 @@ class _OneSearch:
             cast("Growing", each)
             for each in (search.checked, search.proved, search.delayed)
         ]
-        self._bits = np.array([*(each.bit for each in self._sets), changed], np.int64)
-        self.state: Numbers = np.zeros(STATE_SIZE, np.int64)
+        checked, proved, delayed = (each.bit for each in self._sets)
+        self._bits = Bits(checked, proved, delayed, changed)
+        self._states = np.zeros(1, SEARCH)
+        self.state = self._states[0]
 
-    def run(self, facts: Settled, tables: Flags, on_rounds: OnRounds) -> bool:
+    def run(self, facts: Settled, seen: Seen, on_rounds: OnRounds) -> bool:
         """Whether all facts could be looked into; if not, all is as it was."""
         state = self.state
         try:
-            if self._run(facts, tables) != CHECKED_ALL:
+            if self._run(facts, seen) != CHECKED_ALL:
                 self._take_back()
                 return False
-            counts = state[[ARE_CHECKED, ARE_PROVED, ARE_DELAYED]].tolist()
-            found = [*map(self._listed, _LISTED, counts)]
+            triggers = self._rules.triggers
+            found = [facts_of(keys, triggers) for keys in self._listed()]
         except BaseException:
             self._take_back()
             raise
         for growing, some in zip(self._sets, found, strict=True):
             growing.take_over(some)
-        if state[ROUNDS]:
-            rounds, proved = int(state[ROUNDS]), int(state[ARE_PROVED])
+        if state["rounds"]:
+            rounds, proved = int(state["rounds"]), int(state["proved"])
             on_rounds(Rounds(rounds, proved, are_compiled=True))
         return True
 
-    def _run(self, facts: Settled, tables: Flags) -> int:
+    def _run(self, facts: Settled, seen: Seen) -> int:
         triggers, room = self._rules.triggers, self._room
-        monitor, state = self._engine.monitor, self.state
+        monitor = self._engine.monitor
         keys = keys_of(facts, self._engine.store, triggers)
         counter = self._search.support.counter
         which = -1 if counter is None else cast("CounterColumn", counter).which
-        settings = np.array([which, MOST_ROWS, PAUSE_AFTER, DEEPEST], np.int64)
+        settings = Settings(which, MOST_ROWS, PAUSE_AFTER)
         while True:
             before = triggers.work[:, 1].copy()
             ends = check(
-                triggers.arrays,
-                room.lists(),
+                triggers.index,
+                room.scratch,
+                room.lists,
                 keys,
                 self._bits,
-                tables,
+                seen,
                 self._rules.ranges,
                 self._rules.bodies,
                 room.stack,
                 room.values,
                 settings,
-                state,
+                self._states,
             )
             if monitor is not None:
                 matched = triggers.work[:, 1] - before
@@ -366,8 +352,14 @@ class _OneSearch:
         triggers.note_work()
         return int(ends)
 
-    def _listed(self, which: int, count: int) -> Settled:
-        return facts_of(self._room.keys[which, :count], self._rules.triggers)
+    def _listed(self) -> list[Keys]:
+        """The facts that were checked, proved and delayed."""
+        state, lists = self.state, self._room.lists
+        return [
+            lists.checked[: state["checked"]],
+            lists.proved[: state["proved"]],
+            lists.delayed[: state["delayed"]],
+        ]
 
     def _take_back(self) -> None:
         """Have none of the three sets changed.
@@ -375,10 +367,6 @@ class _OneSearch:
         What is proved holds, so it could be kept; but then what follows from it would
         have to be found, too.
         """
-        relations = self._rules.triggers.arrays[0]
-        counts = self.state[[ARE_CHECKED, ARE_PROVED, ARE_DELAYED]].tolist()
-        for bit, which, count in zip(self._bits, _LISTED, counts, strict=False):
-            mark_keys(relations, self._room.keys[which], count, 0, int(bit), 0)
-
-
-_LISTED = (IN_CHECKED, IN_PROVED, IN_DELAYED)
+        relations = self._rules.triggers.index.relations
+        for bit, keys in zip(self._bits, self._listed(), strict=False):
+            mark_keys(relations, keys, keys.size, 0, bit, 0)

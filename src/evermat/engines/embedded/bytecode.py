@@ -30,7 +30,7 @@ from evermat.engines.embedded.kernels.instructions import (
     SCAN,
 )
 from evermat.engines.embedded.kernels.layout import address
-from evermat.engines.embedded.plan import (
+from evermat.engines.embedded.planner import (
     FEW_INLINE_ROWS,
     Check,
     Probe,
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from evermat.algebra import Operand, Pattern, Query, Require
-    from evermat.engines.embedded.evaluation import InlineTables
+    from evermat.engines.embedded.batch import InlineTables
     from evermat.engines.embedded.index import Index
-    from evermat.engines.embedded.plan import Plan, Step
+    from evermat.engines.embedded.planner import Plan, Step
     from evermat.engines.embedded.relation import Relation
 
 ROLES = {

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, cast
 
 from evermat.algebra import ClosureKind
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.bits import Marker
 from evermat.engines.embedded.closure_index import (
     ClosureIndex,
     EntrySet,
@@ -19,6 +18,7 @@ from evermat.engines.embedded.closure_search import (
     Search,
 )
 from evermat.engines.embedded.external import terms_of
+from evermat.engines.embedded.fact_sets import Marker, Settled
 from evermat.engines.embedded.fitting import Fitting
 from evermat.engines.embedded.kernels.bounded import (
     ANY_COUNT,
@@ -26,7 +26,6 @@ from evermat.engines.embedded.kernels.bounded import (
     NONRECURSIVE_COUNT,
 )
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
-from evermat.engines.embedded.settled import Settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.external import Term
     from evermat.engines.embedded.kernels.bounded import Part
     from evermat.engines.embedded.relation import Relation
-    from evermat.engines.embedded.sets import Sets
-    from evermat.engines.embedded.view_masks import Code
+    from evermat.engines.embedded.views import Code, Sets
 
     Terms = tuple[list[Term], list[Term]]
     """The views whose facts belong to the first graph, and to the second."""
@@ -61,6 +59,11 @@ class ClosureIndexes:
         self._relations = relations
         self._sets = sets
         self._indexes: dict[tuple[Closure, bool], ClosureIndex] = {}
+
+    @property
+    def has_any(self) -> bool:
+        """Whether a graph is kept."""
+        return bool(self._indexes)
 
     @contextmanager
     def search(
@@ -134,7 +137,13 @@ class ClosureIndexes:
                 return index
             index.leave()
             del self._indexes[key]
-        size = sum(relation.alive for relation in relations)
+        # A closure can have many times more facts than it starts from.
+        size = sum(
+            min(relation.alive, relation.counted_until)
+            if is_counted and pattern is closure.pattern
+            else relation.alive
+            for relation, pattern in zip(relations, _patterns(closure), strict=True)
+        )
         if size > MOST_ENTRIES or changes > max(FEW_CHANGES, size // SHARE_OF_CHANGES):
             return None
         sets = [

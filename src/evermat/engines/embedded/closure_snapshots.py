@@ -21,18 +21,18 @@ from evermat.engines.embedded.closure_pairs import (
     paths_of,
 )
 from evermat.engines.embedded.kernels import closures as kernels_closures
-from evermat.engines.embedded.snapshot import Copy
+from evermat.engines.embedded.store import Copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from evermat.algebra import Captured, Closure, Snapshot
+    from evermat.algebra import Closure, ClosureSnapshot, Snapshot
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
     from evermat.engines.embedded.dictionary import Dictionary
 
 
 @dataclass(frozen=True, eq=False)
-class CapturedPaths:
+class PathsSnapshot:
     """A closure, held by what tells which rows it starts from."""
 
     dictionary: Dictionary
@@ -46,7 +46,7 @@ class CapturedPaths:
         """What the closure is made of."""
         return paths_of(self.closure, self.external(), self.edges())
 
-    def paths_beside(self, other: CapturedPaths) -> Paths:
+    def paths_beside(self, other: PathsSnapshot) -> Paths:
         """The same, walking as another closure does."""
         mine = self.closure.kind is ClosureKind.RIGHT_LINEAR
         theirs = other.closure.kind is ClosureKind.RIGHT_LINEAR
@@ -56,9 +56,9 @@ class CapturedPaths:
         pairs = pairs_of(Comparison(self.paths).keys()).flipped()
         return Paths(pairs, NO_PAIRS)
 
-    def minus(self, other: Captured | None) -> Snapshot:
+    def minus(self, other: ClosureSnapshot | None) -> Snapshot:
         """What the closure has and another one has not."""
-        return LazyCopy(self, other if isinstance(other, CapturedPaths) else None)
+        return LazyCopy(self, other if isinstance(other, PathsSnapshot) else None)
 
 
 class _Terms:
@@ -87,7 +87,7 @@ class _Terms:
 class LazyCopy:
     """A copy of facts that is written out only when it is read."""
 
-    def __init__(self, captured: CapturedPaths, less: CapturedPaths | None) -> None:
+    def __init__(self, captured: PathsSnapshot, less: PathsSnapshot | None) -> None:
         self._captured = captured
         self._less = less
 

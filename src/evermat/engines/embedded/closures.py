@@ -26,16 +26,15 @@ from evermat.engines.embedded.closure_pairs import (
     paths_of,
 )
 from evermat.engines.embedded.closure_search import FEW_CHANGES, Changes
-from evermat.engines.embedded.closure_snapshots import CapturedPaths
+from evermat.engines.embedded.closure_snapshots import PathsSnapshot
+from evermat.engines.embedded.dedup import Counted, distinct, find_or_append
 from evermat.engines.embedded.external import External
+from evermat.engines.embedded.fact_sets import Settled
 from evermat.engines.embedded.fitting import Fitting
-from evermat.engines.embedded.heads import distinct, find_or_append
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
-from evermat.engines.embedded.settled import Settled
 from evermat.engines.embedded.sorting import sort_pairs
-from evermat.engines.embedded.wide import Counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,21 +145,21 @@ class Closer:
             has = has_pairs(self._paths(closure, facts), pairs)
         return Settled({name: rows[has]})
 
-    def capture(self, closure: Closure, facts: Facts) -> CapturedPaths:
+    def snapshot_closure(self, closure: Closure, facts: Facts) -> PathsSnapshot:
         """The closure of facts, to be read when the facts have long changed."""
         constants = self._constants(closure.pattern)
         external = self._remembered(closure.pattern, facts)
         edges = self._remembered(closure.edges, facts)
-        return CapturedPaths(self._dictionary, closure, constants, external, edges)
+        return PathsSnapshot(self._dictionary, closure, constants, external, edges)
 
-    def capture_both(
+    def snapshot_closures(
         self,
         closure: Closure,
         before: Facts,
         after: Facts,
         lost: SettledFacts,
         gained: SettledFacts,
-    ) -> tuple[CapturedPaths, CapturedPaths]:
+    ) -> tuple[PathsSnapshot, PathsSnapshot]:
         """The closures of two views, as far as they can differ."""
         if closure.kind is ClosureKind.PLAIN:
             pairs = [self._pairs(closure.pattern, each) for each in (lost, gained)]
@@ -171,12 +170,14 @@ class Closer:
             with self._search(closure, before, after, size) as search:
                 found = None if search is None else search.differing(*changes)
             if found is None:
-                return self.capture(closure, before), self.capture(closure, after)
+                return self.snapshot_closure(closure, before), self.snapshot_closure(
+                    closure, after
+                )
             parts = found
         constants = self._constants(closure.pattern)
 
-        def captured(external: Pairs, edges: Pairs) -> CapturedPaths:
-            return CapturedPaths(
+        def captured(external: Pairs, edges: Pairs) -> PathsSnapshot:
+            return PathsSnapshot(
                 self._dictionary, closure, constants, lambda: external, lambda: edges
             )
 

@@ -71,6 +71,7 @@ class NumbaCompiler:
     """Takes declarations of kernels, and compiles those of a unit when asked to."""
 
     types: Any = types
+    record: Any = staticmethod(numba.from_dtype)
     carray: Any = staticmethod(numba.carray)
     intrinsic: Any = staticmethod(intrinsic)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from evermat.engines.embedded.large_arrays import empty, fitted
+from evermat.engines.embedded.arrays import empty, fitted
 from evermat.runtime.interrupts import check
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ def together(jobs: Sequence[Callable[[], _T]]) -> list[_T]:
 
 def in_slices(size: int, work: Callable[[slice], int]) -> int:
     """Call `work` for slices that make up `size` elements, and add up the results."""
+    if size <= ALONE:
+        check()
+        return work(slice(0, size))
     return sum(together([partial(work, part) for part in slices_of(size)]))
 
 

@@ -4,12 +4,14 @@ Integers between -2**30 and 2**30 are ids by themselves (the top bit is set), so
 arithmetic and comparison on them need no dictionary; their ids are in the order of the
 integers. Every other constant is a text with a kind, kept once in one long buffer, and
 its id is its number in the order of arrival.
+
+The ids of long sequences of constants, so that they are looked up once.
 """
 
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +23,11 @@ from evermat.engines.embedded.kernels import strings as kernels_strings
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from evermat.engines.embedded.arrays import Flags, Ids
+    from evermat.engines.embedded.mapped_file import ArrayWriter, MappedArrays
+
 
 INTEGER_ZERO = 0xC000_0000
 """The id of the integer 0."""
@@ -34,6 +38,9 @@ LARGEST = (1 << 30) - 2
 """The largest integer that is an id; the id after it is UNKNOWN."""
 UNKNOWN = 0xFFFF_FFFF
 """What look-ups give for a constant that was never seen; the id of no constant."""
+
+_SLACK = 8
+"""One byte in so many is room for texts to come."""
 
 _SHORT = 11
 """Digits, with the sign, up to which a text is read as a 64-bit integer."""
@@ -69,6 +76,25 @@ class Dictionary:
         only when all about it has been written.
         """
         self._lock = Lock()
+
+    # ----------------------------------------------------------------------- files
+
+    def write(self, file: ArrayWriter) -> None:
+        """Write all constants to a file."""
+        length = int(self._ends[self._count])
+        file.values["constants"] = self._count
+        file.put("texts", self._texts[:length], length + length // _SLACK)
+        room = self._count + 1 + self._count // _SLACK
+        file.put("ends", self._ends[: self._count + 1], room)
+        file.put("kinds", self._kinds[: self._count], room)
+        file.put("slots", self._slots)
+
+    def take_up(self, file: MappedArrays) -> None:
+        """Have the constants of a file: for dictionaries without any."""
+        self._texts, self._ends = file.get("texts"), file.get("ends")
+        self._kinds, self._slots = file.get("kinds"), file.get("slots")
+        self._count = file.values["constants"]
+        self._known = {}
 
     # ------------------------------------------------------------ constants to ids
 
@@ -298,3 +324,37 @@ def _grown(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
     larger = np.empty(size, array.dtype)
     larger[: array.size] = array
     return larger
+
+
+Encoded = TypeVar("Encoded")
+
+FEW_CONSTANTS = 64
+"""So many are looked up each time, such as those of a question."""
+
+MOST_SEQUENCES = 8
+"""How many sequences are remembered: the constants of all rules, for instance."""
+
+
+class RememberedIds(Generic[Encoded]):
+    """Knows sequences by what they are, not by what is in them.
+
+    Args:
+        encode: looks ids up.
+    """
+
+    def __init__(self, encode: Callable[[Sequence[Constant]], Encoded]) -> None:
+        self._encode = encode
+        self._known: dict[int, tuple[Sequence[Constant], Encoded]] = {}
+
+    def of(self, constants: Sequence[Constant]) -> Encoded:
+        """The ids of constants, in order."""
+        known = self._known.get(id(constants))
+        if known is not None:
+            return known[1]
+        ids = self._encode(constants)
+        if len(constants) > FEW_CONSTANTS:
+            if len(self._known) >= MOST_SEQUENCES:
+                self._known.clear()
+            # The sequence is kept, so that nothing else can have its address.
+            self._known[id(constants)] = (constants, ids)
+        return ids

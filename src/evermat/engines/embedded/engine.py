@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from evermat.algebra import (
     STORED_NUMBERS,
+    Engine,
     EngineUseError,
     SettledFacts,
     Within,
@@ -22,72 +23,73 @@ from evermat.algebra import (
     saturate,
 )
 from evermat.columns import ArityMismatchError
+from evermat.engines.embedded.aggregates import Aggregator
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.backward import Prover
-from evermat.engines.embedded.bits import Growing, Stored
+from evermat.engines.embedded.batch import InlineTables
 from evermat.engines.embedded.closures import Closer
-from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
-from evermat.engines.embedded.equality import EqualityOperators
-from evermat.engines.embedded.equality_deletion import Withdrawals
-from evermat.engines.embedded.evaluation import InlineTables
-from evermat.engines.embedded.heads import (
+from evermat.engines.embedded.dedup import (
     find_known,
     intern_rows,
 )
-from evermat.engines.embedded.journal import committed, reinstate, replaced
+from evermat.engines.embedded.dictionary import UNKNOWN, Dictionary
+from evermat.engines.embedded.equality import EqualityOperators
+from evermat.engines.embedded.fact_sets import (
+    NOTHING,
+    Growing,
+    RowCounts,
+    Settled,
+    Stored,
+)
 from evermat.engines.embedded.memory import keep_freed
-from evermat.engines.embedded.plan_cache import Plans
-from evermat.engines.embedded.proving import Proofs
 from evermat.engines.embedded.relation import (
     EXPLICIT,
     NONRECURSIVE,
     RECURSIVE,
     Relation,
 )
-from evermat.engines.embedded.rules import RuleOperators
+from evermat.engines.embedded.rules import Plans, Proofs, RuleOperators
 from evermat.engines.embedded.saturation import Saturator
-from evermat.engines.embedded.settled import RowCounts, Settled
 from evermat.engines.embedded.small_batch import AtOnce
-from evermat.engines.embedded.snapshot import Copy
-from evermat.engines.embedded.store import Store
+from evermat.engines.embedded.store import (
+    Copy,
+    Store,
+    apply_numbers,
+    committed,
+    replaced,
+)
 from evermat.engines.embedded.triggers import is_worth_it
 from evermat.runtime.interrupts import masked, seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from evermat.algebra import (
-        Captured,
+        Aggregate,
         Closure,
+        ClosureSnapshot,
         Counts,
-        Engine,
         Facts,
-        GrowingFacts,
         Journal,
         Monitor,
         Pattern,
         ProofSearch,
         ProofWork,
+        Regrouped,
         Saturation,
     )
-    from evermat.algebra.abilities import (
-        ComponentRules,
-        PlannedStrata,
-        Representatives,
-        Withdrawal,
-    )
-    from evermat.algebra.saturation import OnRounds
+    from evermat.algebra.engine import PlannedStrata
+    from evermat.algebra.fixpoint import OnRounds
     from evermat.engines.embedded.arrays import Ids, Rows
-    from evermat.engines.embedded.counters import CounterColumn
-    from evermat.engines.embedded.representatives import Cliques
-    from evermat.values import Kind
+    from evermat.engines.embedded.mapped_file import ArrayWriter, MappedArrays
+    from evermat.engines.embedded.store import CounterColumn
 
 MANY_DEAD = 1 << 16
 """Rows that no longer hold are cleared out if there are more than this, and more of
 them than rows that hold."""
 
 
-class EmbeddedEngine(RuleOperators, EqualityOperators):
+class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
     """Columns, sorted indexes and compiled loops on one machine."""
 
     name = "embedded"
@@ -114,7 +116,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.at_once = AtOnce(self.plans)
         self._saturator = Saturator(self)
         self._prover = Prover(self)
-        self._withdrawals: Withdrawals | None = None
+        self._aggregator = Aggregator(self)
 
     # ------------------------------------------------------------------- relations
 
@@ -138,7 +140,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     @property
     def explicit(self) -> Stored:
-        """The facts that were given, when the update began."""
+        """The explicit facts when the update began."""
         return self.store.explicit
 
     def growing(self) -> Growing:
@@ -147,15 +149,16 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def no_facts(self) -> Settled:
         """The empty set."""
-        return Settled({})
+        return NOTHING
 
     def settle(self, facts: Facts) -> Settled:
         """Work out a view."""
         return self.store.sets.settled(facts)
 
-    def part(self, facts: Settled, parts: int) -> Settled:
-        """One of so many parts of the facts."""
-        return Settled({name: rows[::parts] for name, rows in facts.rows.items()})
+    def part(self, facts: SettledFacts, parts: int) -> Settled:
+        """A sample of the facts."""
+        some = cast("Settled", facts).rows.items()
+        return Settled({name: rows[::parts] for name, rows in some})
 
     def size(self, facts: Facts, relation: str) -> int:
         """How many facts of a relation a view has."""
@@ -188,14 +191,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def once(self, facts: SettledFacts) -> Counts:
         """The multiset that holds each of the facts once."""
-        settled = cast("Settled", facts)
-        if self.store.sets.is_flat(settled):
-            flat = settled.flat(self.store.relations)
-            return RowCounts((flat, np.ones(flat.rows.size, np.int32)))
-        rows = settled.rows
-        return RowCounts(
-            {name: (some, np.ones(some.size, np.int32)) for name, some in rows.items()}
-        )
+        return RowCounts(cast("Settled", facts), np.ones(facts.size(), np.int32))
 
     def saturate(self, task: Saturation, on_rounds: OnRounds) -> None:
         """Apply rules until no candidate is admitted any more."""
@@ -219,35 +215,32 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
                 return found
         return prove(self, search, facts, work, on_rounds)
 
-    def withdraw(
-        self,
-        rules: ComponentRules,
-        deletions: SettledFacts,
-        representatives: Representatives,
-        sets: tuple[GrowingFacts, GrowingFacts],
-        values: frozenset[Kind],
-    ) -> Withdrawal | None:
-        """Bring the component of equality up to date, where that is little work."""
-        if self._withdrawals is None:
-            self._withdrawals = Withdrawals(self.plans, self.at_once)
-        done = self._withdrawals.run(
-            rules,
-            self.store,
-            cast("Settled", deletions),
-            cast("Cliques", representatives),
-            cast("tuple[Growing, Growing]", sets),
-            values,
-        )
-        if done is None:
-            return None
-        withdrawal, matches = done
-        self.matches += matches
-        return withdrawal
-
-    def get_ready(self, strata: PlannedStrata) -> None:
+    def prepare_updates(self, strata: PlannedStrata) -> None:
         """Make what updates will need, if that costs little beside the first facts."""
         if is_worth_it(strata, self.store.relations.values()):
-            self._saturator.get_ready(strata)
+            self._saturator.prepare_updates(strata)
+
+    # ------------------------------------------------------------------ aggregates
+
+    def aggregate(self, aggregate: Aggregate, facts: Facts) -> SettledFacts:
+        """The results for all groups of members in a view."""
+        return self._aggregator.aggregate(aggregate, facts)
+
+    def aggregate_again(
+        self, aggregate: Aggregate, results: SettledFacts, facts: Facts
+    ) -> SettledFacts:
+        """The results for the groups that some results are of."""
+        return self._aggregator.again(aggregate, results, facts)
+
+    def aggregate_changes(
+        self,
+        aggregate: Aggregate,
+        changes: Sequence[SettledFacts],
+        before: Facts,
+        after: Facts,
+    ) -> Regrouped:
+        """What a change means for the results."""
+        return self._aggregator.changes(aggregate, changes, before, after)
 
     # -------------------------------------------------------------------- closures
 
@@ -277,15 +270,15 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         """Those of the candidates that the closure of facts has."""
         return self._closer.close_among(closure, facts, candidates)
 
-    def capture(self, closure: Closure, facts: Facts) -> Captured:
+    def snapshot_closure(self, closure: Closure, facts: Facts) -> ClosureSnapshot:
         """The closure of facts, to be read when the facts have long changed."""
-        return self._closer.capture(closure, facts)
+        return self._closer.snapshot_closure(closure, facts)
 
-    def capture_both(
+    def snapshot_closures(
         self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
-    ) -> tuple[Captured, Captured]:
+    ) -> tuple[ClosureSnapshot, ClosureSnapshot]:
         """The closures of two views, to be compared with each other."""
-        return self._closer.capture_both(closure, before, after, *changes)
+        return self._closer.snapshot_closures(closure, before, after, *changes)
 
     @property
     def _closer(self) -> Closer:
@@ -310,6 +303,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
 
     def intern_all(self, tables: Mapping[str, pa.Table]) -> Settled:
         """The rows as facts of relations, whether they hold or not."""
+        if not tables:
+            return NOTHING
         if not self.at_once.can_find(tables):
             return self._union(self.intern(*each) for each in tables.items())
         for name, table in tables.items():
@@ -406,13 +401,18 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self._known_before = known  # last: no transaction has begun if memory lacked
 
     def commit(
-        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+        self,
+        *,
+        deleted: Facts,
+        added: Facts,
+        explicit_removed: Facts,
+        explicit_added: Facts,
     ) -> None:
         """End the transaction."""
         self._require_transaction()
         sets = self.store.sets
         gone, come = sets.settled(deleted - added), sets.settled(added)
-        lost, new = sets.settled(withdrawn), sets.settled(given)
+        lost, new = sets.settled(explicit_removed), sets.settled(explicit_added)
         if self.journal is not None:
             rows = gone.rows, come.rows, lost.rows, new.rows
             self.journal(committed(self.store, self._dictionary, rows))
@@ -447,6 +447,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         with masked():
             for counter in self.store.counters:
                 counter.restore()
+            self._aggregator.forget()
             self._end()
             for name in known:
                 self._clear_out(self.store.relations[name])
@@ -471,8 +472,6 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         self.plans.forget_programs()
         self._saturator.forget()
         self._prover.forget()
-        if self._withdrawals is not None:
-            self._withdrawals.forget()
 
     def _end(self) -> None:
         self._saturator.end()
@@ -513,10 +512,31 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
     def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
         """Take up what another engine stored: for engines without facts."""
         for relation, table in facts:
-            terms = table.select(range(table.num_columns - len(STORED_NUMBERS)))
-            self.declare(relation, terms.num_columns)
-            ids = self._ids(terms, self._dictionary.encode)
-            reinstate(self.store.relations[relation], ids, table)
+            self.declare(relation, table.num_columns - len(STORED_NUMBERS))
+            self.apply_numbers(relation, table)
+
+    def write_arrays(self, file: ArrayWriter) -> None:
+        """Write facts, constants and indexes to a file: not in a transaction."""
+        self._dictionary.write(file)
+        relations = [each for each in self.store.relations.values() if each.count]
+        file.values["relations"] = [(each.name, each.arity) for each in relations]
+        for at, relation in enumerate(relations):
+            relation.write(file, f"relation {at}")
+
+    def map_arrays(self, file: MappedArrays) -> int:
+        """Have what was written; return how many rule instances the counts are of."""
+        self._dictionary.take_up(file)
+        instances = 0
+        for at, (name, arity) in enumerate(file.values["relations"]):
+            self.declare(name, arity)
+            instances += self.store.relations[name].take_up(file, f"relation {at}")
+        return instances
+
+    def apply_numbers(self, relation: str, table: pa.Table) -> None:
+        """Change what is stored about facts, as `StoredChange` has it."""
+        terms = table.select(range(table.num_columns - len(STORED_NUMBERS)))
+        ids = self._ids(terms, self._dictionary.encode)
+        apply_numbers(self.store, relation, ids, table)
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
         """Load the given facts, without some and with others, into a fresh engine."""
@@ -550,11 +570,11 @@ class EmbeddedEngine(RuleOperators, EqualityOperators):
         return left, came
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """For each relation: facts, given facts, bytes, indexes."""
+        """For each relation: facts, explicit facts, bytes, indexes."""
         return {
             name: {
                 "facts": relation.alive,
-                "given": relation.given,
+                "explicit": relation.given,
                 "bytes": relation.nbytes,
                 "indexes": relation.index_count,
             }

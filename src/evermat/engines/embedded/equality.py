@@ -1,6 +1,15 @@
-"""What the embedded engine does for equality by rewriting.
+"""Facts and what stands for them: rows of relations, mapped by cliques of constants.
 
-See `evermat.algebra.abilities.EqualityEngine` for the methods. Which constants are
+Most questions are answered for the facts of all relations by one call of compiled code
+(`kernels.rewriting`). Where integers are equal to names, arrays of names do not tell
+all, and facts are handled one relation at a time; so are facts that have no row so far.
+
+A row whose constants all stand for themselves is its own image and is found without a
+look-up, which is what most rows are.
+
+What the embedded engine does for equality by rewriting.
+
+See `evermat.algebra.engine.Engine` for the methods. Which constants are
 equal is kept in cliques (`representatives`), and facts are taken to those that stand
 for them by arrays (`rewriting`).
 """
@@ -12,26 +21,335 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from evermat.engines.embedded.representatives import Cliques
-from evermat.engines.embedded.rewriting import (
-    Sought,
-    explicit_behind,
-    images_of,
-    normalise,
-    rewritten,
-    rows_among,
-    rows_mentioning,
-    shared_ids,
+from evermat.algebra import Within
+from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.dedup import distinct, intern_rows
+from evermat.engines.embedded.fact_sets import NOTHING, Marker, Settled
+from evermat.engines.embedded.kernels import cliques as kernels_cliques
+from evermat.engines.embedded.kernels import rewriting as kernels_rewriting
+from evermat.engines.embedded.kernels.rewriting import (
+    MOST_COMBINATIONS,
+    TOO_MANY,
+    UNKNOWN,
 )
-from evermat.engines.embedded.settled import Settled
+from evermat.engines.embedded.relation import EXPLICIT
+from evermat.engines.embedded.union_find import Cliques
+from evermat.engines.embedded.views import found_facts
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, SettledFacts
-    from evermat.algebra.abilities import Representatives
-    from evermat.engines.embedded.arrays import Ids
+    from evermat.algebra.equality import Representatives
+    from evermat.engines.embedded.arrays import Flags, Ids, Rows
     from evermat.engines.embedded.dictionary import Dictionary
+    from evermat.engines.embedded.kernels.layout import Numbers
+    from evermat.engines.embedded.relation import Relation
     from evermat.engines.embedded.store import Store
+    from evermat.engines.embedded.views import Names, Sets
     from evermat.values import Kind
+
+
+MANY_SEARCHES = 1 << 13
+"""After so many look-ups indexes are told of them."""
+
+FEW_MENTIONING = 1 << 13
+"""There is room for so many facts about some ids at first: to look for them again costs
+far more than room."""
+
+_EVERY_STATUS = np.ones(1 << 16, np.uint8)
+
+
+class Rewriting:
+    """Answers questions about facts and equal constants."""
+
+    def __init__(self, sets: Sets) -> None:
+        self._sets = sets
+        self._columns: dict[Names, _Columns] = {}
+        self._searches = 0
+
+    def rewrite(self, facts: Settled, cliques: Cliques) -> Settled:
+        """What stands for facts; images never seen before get rows."""
+        if facts.is_empty() or cliques.is_identity():
+            return facts
+        bit = self._sets.spare_bit
+        if bit and not cliques.has_integers:
+            segments = self._described(facts)
+            self._note_searches(facts)
+            found = np.empty_like(facts.every)
+            lines = np.empty((len(segments), 4), np.int64)
+            count = kernels_rewriting.rewrite(
+                segments, facts.every, cliques.links, bit, found, lines
+            )
+            if count != UNKNOWN:
+                return (
+                    found_facts(facts.names(), found, lines[:count]) if count else facts
+                )
+        relations = self._sets.relations
+        return Settled(
+            {name: _images(relations[name], r, cliques) for name, r in facts.parts()}
+        )
+
+    def shared(self, facts: Settled, cliques: Cliques) -> Settled:
+        """Facts with a constant that is equal to another, and maybe more."""
+        if cliques.is_identity():
+            return NOTHING
+        if cliques.has_integers:
+            return facts
+        kernel = kernels_rewriting.choose_shared
+        return self._sets.chosen(facts, kernel, cliques.others)
+
+    def shared_ids(self, facts: Settled, cliques: Cliques) -> Ids:
+        """The constants in facts that stand for cliques of two and more, in order."""
+        relations = self._sets.relations
+        if cliques.has_integers:
+            parts = [relations[name].table[:, r].ravel() for name, r in facts.parts()]
+            ids = np.concatenate(parts)
+            return np.unique(ids[cliques.sizes(ids) > 1])
+        sizes = facts.sizes().items()
+        room = sum(size * relations[name].arity for name, size in sizes)
+        found: Ids = np.empty(room, np.uint32)
+        size = kernels_rewriting.list_shared_ids(
+            self._described(facts), facts.every, cliques.others, found
+        )
+        return np.unique(found[:size])
+
+    def rewritten_into(
+        self, facts: Settled, cliques: Cliques, target: Facts
+    ) -> Settled:
+        """Facts for which a fact of a view stands."""
+        if facts.is_empty():
+            return facts
+        sets = self._sets
+        if not cliques.has_integers:
+            self._note_searches(facts)
+            with Marker(sets) as marker:
+                code = sets.common_code(target, marker)
+                if code is not None:
+                    kernel = kernels_rewriting.choose_by_image
+                    visible = sets.visible(code)
+                    return sets.chosen(facts, kernel, cliques.links, visible)
+        kept = {}
+        for name, rows in facts.parts():
+            images = _known_images(sets.relations[name], rows, cliques)
+            known = images >= 0
+            known[known] = sets.test(target, name, images[known])
+            kept[name] = rows[known]
+        return Settled(kept)
+
+    def preimages(self, facts: Settled, cliques: Cliques) -> Settled:
+        """The explicit facts that facts of representatives stand for."""
+        if facts.is_empty():
+            return facts
+        bit = self._sets.spare_bit
+        if bit and not cliques.has_integers:
+            segments, rows = self._described(facts), facts.every
+            total = kernels_rewriting.count_originals(
+                segments, rows, cliques.others, MOST_COMBINATIONS
+            )
+            if total != TOO_MANY:
+                self._note_searches(facts)
+                found = np.empty(total, np.int32)
+                lines = np.empty((len(segments), 4), np.int64)
+                count = kernels_rewriting.list_originals(
+                    segments, rows, cliques.ring, bit, found, lines
+                )
+                return found_facts(facts.names(), found, lines[:count])
+        relations = self._sets.relations
+        return Settled(
+            {name: _preimages(relations[name], r, cliques) for name, r in facts.parts()}
+        )
+
+    def normalise(self, relation: Relation, cliques: Cliques) -> tuple[Rows, Rows]:
+        """The explicit rows that other ones stand for, and what does.
+
+        For relations in which nothing else holds.
+        """
+        rows = np.arange(relation.count, dtype=np.int32)
+        outdated = _explicit(relation, rows[cliques.differs(relation.table, rows)])
+        if not outdated.size:
+            return NO_ROWS, NO_ROWS
+        return outdated, intern_rows(relation, cliques.map(relation.table[:, outdated]))
+
+    def rows_of(self, name: str, table: Ids) -> Rows:
+        """The rows of facts of a relation, given by column; some may get new ones."""
+        relation = self._sets.relations[name]
+        if relation.count:
+            found = np.empty(table.shape[1], np.int32)
+            self._sets.describe()
+            if kernels_rewriting.find_rows(relation.address, table, found) != UNKNOWN:
+                return distinct(found)
+        return intern_rows(relation, table)
+
+    def _described(self, facts: Settled) -> Numbers:
+        """Where the rows of facts are; layouts of relations are up to date then."""
+        segments = facts.segments(self._sets.relations)
+        self._sets.describe()
+        return segments
+
+    def _note_searches(self, facts: Settled) -> None:
+        """Take note of look-ups, so that directories are made if they are worth it.
+
+        They are put down to the facts of the moment: it is the same in the long run.
+        """
+        self._searches += facts.size()
+        if self._searches > MANY_SEARCHES:
+            for name, size in facts.sizes().items():
+                primary = self._sets.relations[name].primary
+                primary.note_searches(int(size / facts.size() * self._searches))
+            self._searches = 0
+
+    # ---------------------------------------------------------------- where ids occur
+
+    def mentioning(self, ids: Ids, facts: Facts) -> Settled:
+        """Facts of a view that mention one of some ids, which are in order."""
+        sets = self._sets
+        if isinstance(facts, Settled):
+            kernel = kernels_rewriting.choose_mentioning
+            return sets.chosen(facts, kernel, ids)
+        wanted: Names = None
+        inner = facts
+        if isinstance(facts, Within) and facts.region.relations == facts.region.names:
+            wanted, inner = facts.region.names, facts.facts
+        with Marker(sets) as marker:
+            code = sets.common_code(inner, marker)
+            if code is not None:
+                return self._mentioning(ids, wanted, sets.visible(code))
+        return sets.settled(self._mentioning(ids, wanted, _EVERY_STATUS) & facts)
+
+    def _mentioning(self, ids: Ids, wanted: Names, visible: Flags) -> Settled:
+        """Facts of some relations, or of all of them, with a visible status."""
+        columns = self._columns_of(wanted)
+        room = FEW_MENTIONING
+        bit = self._sets.take_bit()
+        try:
+            while True:
+                found = np.empty(room, np.int32)
+                lines = np.empty((len(columns.names), 4), np.int64)
+                count = kernels_rewriting.list_mentioning(
+                    columns.lines, ids, visible, bit, found, lines
+                )
+                if count != TOO_MANY:
+                    return found_facts(columns.names, found, lines[:count])
+                room *= 8
+        finally:
+            self._sets.give_back(bit)
+
+    def _columns_of(self, wanted: Names) -> _Columns:
+        """Some relations, or all of them, and an index for each of their columns."""
+        known = self._columns.get(wanted)
+        if known is not None and known.time == self._sets.time:
+            return known
+        relations = [
+            relation
+            for name, relation in self._sets.relations.items()
+            if relation.count and (wanted is None or name in wanted)
+        ]
+        if known is None or known.relations != relations:
+            known = self._columns[wanted] = _Columns(relations)
+        known.describe(self._sets.time)
+        return known
+
+
+class _Columns:
+    """Relations with an index for each of their columns.
+
+    Attributes:
+        lines: what `kernels.rewriting.list_mentioning` is told of them.
+        time: when they were described.
+    """
+
+    def __init__(self, relations: list[Relation]) -> None:
+        self.relations = relations
+        self.names = [relation.name for relation in relations]
+        self._indexes = [
+            (relation, relation.index((column,)))
+            for relation in relations
+            for column in range(relation.arity)
+        ]
+        numbers = {relation: number for number, relation in enumerate(relations)}
+        self.lines: Numbers = np.array(
+            [
+                (relation.address, index.address, numbers[relation])
+                for relation, index in self._indexes
+            ],
+            np.int64,
+        ).reshape(-1, 3)
+        self.time = -1
+
+    def describe(self, time: int) -> None:
+        """Have indexes and layouts up to date."""
+        for relation, index in self._indexes:
+            if relation.changed_at > self.time and index.described != relation.count:
+                relation.describe(index)
+        self.time = time
+
+
+# ------------------------------------------------------------- one relation at a time
+
+
+def _images(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
+    """The rows of the images of some rows."""
+    moved = cliques.differs(relation.table, rows)
+    if not moved.any():
+        return rows
+    new = intern_rows(relation, cliques.map(relation.table[:, rows[moved]]))
+    return distinct(np.concatenate([rows[~moved], new]))
+
+
+def _known_images(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
+    """For each row the row of its image, or -1 if that was never seen."""
+    if cliques.is_identity():
+        return rows
+    other = cliques.differs(relation.table, rows)
+    found = rows.copy()
+    if other.any():
+        images = cliques.map(relation.table[:, rows[other]])
+        found[other] = relation.find(images)
+    return found
+
+
+def _preimages(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
+    """The explicit rows whose images are among some rows of representatives."""
+    if cliques.is_identity() or not relation.arity:
+        return _explicit(relation, rows)
+    is_shared = (cliques.sizes(relation.table[:, rows]) > 1).any(axis=0)
+    parts = [_explicit(relation, rows)]
+    if is_shared.any():
+        shared = rows[is_shared]
+        members, many = cliques.combinations(relation.table, shared, MOST_COMBINATIONS)
+        found = relation.find(members)
+        parts.append(_explicit(relation, found[found >= 0]))
+        if many.size:
+            parts.append(_explicit(relation, _through_index(relation, many, cliques)))
+    return distinct(np.concatenate(parts))
+
+
+def _explicit(relation: Relation, rows: Rows) -> Rows:
+    explicit: Rows = rows[(relation.status[rows] & EXPLICIT) != 0]
+    return explicit
+
+
+def _through_index(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
+    """Explicit rows with these images, found by the column that narrows most."""
+    best: tuple[int, int, Ids] | None = None
+    for column in range(relation.arity):
+        ids = distinct(relation.table[column, rows].astype(np.int64)).astype(np.uint32)
+        members = cliques.members(ids)[1]
+        index = relation.index((column,))
+        hits = sum(run.find_halves(members)[2] for run in index.runs)
+        if best is None or hits < best[0]:
+            best = (hits, column, members)
+    if best is None or not best[0]:
+        return NO_ROWS
+    _, column, members = best
+    parts = []
+    for run in relation.index((column,)).runs:
+        first, last, total = run.find_halves(members)
+        part = np.empty(total, np.int32)
+        kernels_cliques.list_ranges(first, last, run.rows, part)
+        parts.append(part)
+    found = _explicit(relation, np.concatenate(parts))
+    images = _known_images(relation, found, cliques)
+    return found[np.isin(images, rows)]
 
 
 class EqualityOperators(ABC):
@@ -66,13 +384,13 @@ class EqualityOperators(ABC):
             left, right = self.store.relations[name].table[:, rows]
             losers = cliques.unite(left, right, values)
             return self._unary(lost, losers)
-        return Settled({})
+        return NOTHING
 
     def _unary(self, relation: str, ids: Ids) -> Settled:
         if not ids.size:
-            return Settled({})
+            return NOTHING
         table = np.ascontiguousarray(ids).reshape(1, -1)
-        return Settled({relation: self.store.images.rows_of(relation, table)})
+        return Settled({relation: self.store.rewriting.rows_of(relation, table)})
 
     def restore(
         self,
@@ -94,7 +412,7 @@ class EqualityOperators(ABC):
             ones = relation.table[0, rows]
             sizes, members = cliques.members(ones)
             pairs = np.stack([np.repeat(ones, sizes), members])
-            found[name] = self.store.images.rows_of(name, pairs)
+            found[name] = self.store.rewriting.rows_of(name, pairs)
         return Settled(found)
 
     def moved(
@@ -108,49 +426,21 @@ class EqualityOperators(ABC):
     def rewrite(self, facts: SettledFacts, representatives: Representatives) -> Settled:
         """The facts with every constant replaced by its representative."""
         cliques = cast("Cliques", representatives)
-        if cliques.is_identity():
-            return cast("Settled", facts)
-        few = self.store.images.rewrite(cast("Settled", facts), cliques)
-        if few is not None:
-            return few
-        return Settled(
-            {
-                name: rewritten(self.store.relations[name], rows, cliques)
-                for name, rows in cast("Settled", facts).rows.items()
-            }
-        )
+        return self.store.rewriting.rewrite(cast("Settled", facts), cliques)
 
     def shared(self, facts: SettledFacts, representatives: Representatives) -> Settled:
         """All facts with a constant that is equal to another, and maybe more."""
         cliques = cast("Cliques", representatives)
-        if cliques.is_identity():
-            return Settled({})
-        few = self.store.images.shared(cast("Settled", facts), cliques)
-        if few is not None:
-            return few
-        return Settled(
-            {
-                name: cliques.shared(self.store.relations[name].table, rows)
-                for name, rows in cast("Settled", facts).rows.items()
-            }
-        )
+        return self.store.rewriting.shared(cast("Settled", facts), cliques)
 
     def rewritten_into(
         self, facts: SettledFacts, representatives: Representatives, target: Facts
     ) -> Settled:
         """Those of the facts that `rewrite` takes to a fact of a view."""
         cliques = cast("Cliques", representatives)
-        few = self.store.images.rewritten_into(cast("Settled", facts), cliques, target)
-        if few is not None:
-            return few
-        sets = self.store.sets
-        kept = {}
-        for name, rows in cast("Settled", facts).rows.items():
-            images = images_of(self.store.relations[name], rows, cliques)
-            known = images >= 0
-            known[known] = sets.test(target, name, images[known])
-            kept[name] = rows[known]
-        return Settled(kept)
+        return self.store.rewriting.rewritten_into(
+            cast("Settled", facts), cliques, target
+        )
 
     def mentioning(self, marks: SettledFacts, facts: Facts) -> Settled:
         """The facts of a view with a constant that begins one of the marks."""
@@ -159,8 +449,9 @@ class EqualityOperators(ABC):
             for name, rows in cast("Settled", marks).rows.items()
         ]
         if not parts:
-            return Settled({})
-        return self._mentioning(np.unique(np.concatenate(parts)), facts)
+            return NOTHING
+        ids = np.unique(np.concatenate(parts))
+        return self.store.rewriting.mentioning(ids, facts)
 
     def about_moved(
         self, before: Representatives, after: Representatives, facts: Facts
@@ -168,71 +459,38 @@ class EqualityOperators(ABC):
         """The facts of a view about constants whose representative differs."""
         old, new = cast("Cliques", before), cast("Cliques", after)
         moved = old.differences(new)
-        if not moved.size:
-            return Settled({})
         ones = np.concatenate([old.map(moved), new.map(moved)])
         # No fact mentions the others.
-        return self._mentioning(np.unique(ones[old.map(ones) == ones]), facts)
-
-    def _mentioning(self, ids: Ids, facts: Facts) -> Settled:
-        """The facts of a view that mention one of some ids, which are in order."""
-        if isinstance(facts, Settled):
-            return self._among(facts, ids)
-        few = self.store.images.mentioning(ids, facts)
-        if few is not None:
-            return few
-        sets, sought = self.store.sets, Sought(ids)
-        found = {}
-        for name, relation in self.store.relations.items():
-            if not sets.sees_any(facts, name):
-                continue
-            rows = rows_mentioning(relation, sought)
-            if rows.size:
-                found[name] = rows[sets.test(facts, name, rows)]
-        return Settled(found)
-
-    def _among(self, facts: Settled, ids: Ids) -> Settled:
-        """Those of the facts that mention one of some ids, which are in order."""
-        few = self.store.images.among(facts, ids)
-        if few is not None:
-            return few
-        return Settled(
-            {
-                name: rows_among(self.store.relations[name], rows, ids)
-                for name, rows in facts.rows.items()
-            }
-        )
+        ids = np.unique(ones[old.map(ones) == ones])
+        return self.store.rewriting.mentioning(ids, facts) if ids.size else NOTHING
 
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
     ) -> Settled:
         """A fact `relation(c, c)` for each clique of two and more of the facts."""
         cliques = cast("Cliques", representatives)
-        if cliques.is_identity():
-            return Settled({})
-        if facts.is_empty():
-            return Settled({})
-        ids = self.store.images.shared_ids(cast("Settled", facts), cliques)
-        if ids is None:
-            parts = [
-                shared_ids(self.store.relations[name], rows, cliques)
-                for name, rows in cast("Settled", facts).rows.items()
-            ]
-            ids = np.concatenate(parts)
+        if cliques.is_identity() or facts.is_empty():
+            return NOTHING
+        ids = self.store.rewriting.shared_ids(cast("Settled", facts), cliques)
         table = np.stack([ids, ids])
-        return Settled({relation: self.store.images.rows_of(relation, table)})
+        return Settled({relation: self.store.rewriting.rows_of(relation, table)})
 
     def normalise(self, representatives: Representatives) -> Settled:
-        """Let representatives of given facts hold in their place."""
+        """Let representatives of explicit facts hold in their place."""
         cliques = cast("Cliques", representatives)
         if cliques.is_identity():
-            return Settled({})
-        return Settled(
-            {
-                name: normalise(relation, cliques)
-                for name, relation in self.store.relations.items()
-            }
-        )
+            return NOTHING
+        found = {
+            name: self.store.rewriting.normalise(relation, cliques)
+            for name, relation in self.store.relations.items()
+        }
+        outdated = Settled({name: rows for name, (rows, _) in found.items()})
+        images = Settled({name: rows for name, (_, rows) in found.items()})
+        implied = self.store.sets.settled(images - self.store.explicit)
+        self.store.hide(outdated)
+        self.store.show(images)
+        self.store.give(implied)
+        return implied
 
     def marked(self) -> Settled:
         """The explicit facts with a recursive count above zero."""
@@ -243,20 +501,12 @@ class EqualityOperators(ABC):
             }
         )
 
-    def originals(
+    def preimages(
         self, facts: SettledFacts, representatives: Representatives
     ) -> Settled:
         """The explicit facts that `rewrite` takes to one of the facts."""
         cliques = cast("Cliques", representatives)
-        few = self.store.images.originals(cast("Settled", facts), cliques)
-        if few is not None:
-            return few
-        return Settled(
-            {
-                name: explicit_behind(self.store.relations[name], rows, cliques)
-                for name, rows in cast("Settled", facts).rows.items()
-            }
-        )
+        return self.store.rewriting.preimages(cast("Settled", facts), cliques)
 
     def expanded_count(self, relation: str, representatives: Representatives) -> int:
         """How many facts the materialised facts of a relation stand for."""

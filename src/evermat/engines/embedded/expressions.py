@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.algebra import Apply, Column
-from evermat.algebra.evaluation_errors import EvaluationError, evaluation_error
-from evermat.functions import FunctionError, evaluate
+from evermat.algebra.queries import EvaluationError, evaluation_error
+from evermat.functions import FUNCTIONS, FunctionError, evaluate
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
@@ -117,7 +117,13 @@ class Calculator:
         table = table[:, order]
         new = np.ones(n, np.bool_)
         new[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
-        constants: list[Constant] = []
+        constants = self._by_columns(expression, used, table[:, new])
+        if constants is not None:
+            ids = self._dictionary.encode_constants(constants)
+            result = np.empty(n, np.uint32)
+            result[order] = ids[np.cumsum(new) - 1]
+            return result
+        constants = []
         for first, row in zip(order[new], table[:, new].T.tolist(), strict=True):
             binding = {
                 index: self._dictionary.constant(id_)
@@ -132,6 +138,30 @@ class Calculator:
         result = np.empty(n, np.uint32)
         result[order] = ids[np.cumsum(new) - 1]
         return result
+
+    def _by_columns(
+        self, expression: Apply, used: Sequence[int], table: Ids
+    ) -> list[Constant] | None:
+        """The values for all rows by one call, if the function is one of columns."""
+        compute = FUNCTIONS[expression.function].evaluate_columns
+        if compute is None or not used:
+            return None
+        decoded = {
+            index: [self._dictionary.constant(id_) for id_ in ids.tolist()]
+            for index, ids in zip(used, table, strict=True)
+        }
+        columns: list[list[Constant]] = []
+        for argument in expression.arguments:
+            if isinstance(argument, Column):
+                columns.append(decoded[argument.index])
+            elif isinstance(argument, Constant):
+                columns.append([argument] * table.shape[1])
+            else:
+                return None
+        try:
+            return compute(columns)
+        except FunctionError:
+            return None  # row by row, to find the one that has no value
 
     def _binding(self, columns: Mapping[int, Ids], row: int) -> dict[int, Constant]:
         return {

@@ -14,7 +14,7 @@ from evermat.algebra import (
     Union,
     Within,
 )
-from evermat.engines.embedded.bits import Growing, Stored
+from evermat.engines.embedded.fact_sets import Growing, Stored
 
 if TYPE_CHECKING:
     from evermat.algebra import Pattern, Region

@@ -21,11 +21,12 @@ from evermat.engines.embedded.kernels.layout import (
     address,
     index_layout,
 )
-from evermat.engines.embedded.merging import SortedPairs, merge_pairs
-from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.sorting import SortedPairs, merge_pairs, sort_pairs
+from evermat.runtime.interrupts import masked
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
+    from evermat.engines.embedded.mapped_file import ArrayWriter, MappedArrays
 
 MERGE_RATIO = 3
 """Runs are merged unless the longer one is more than this many times as long."""
@@ -207,6 +208,23 @@ class Run(SortedPairs):
         self._directory = NO_ROWS
         self._line = None
 
+    def write(self, file: ArrayWriter, name: str) -> None:
+        """Write the run to a file, with its directory if there is one."""
+        file.put(f"{name}/keys", self.keys)
+        file.put(f"{name}/rows", self.rows)
+        if self._directory.size:
+            file.put(f"{name}/directory", self._directory)
+            file.values[f"{name}/directory"] = [self._base, self._shift]
+
+    @classmethod
+    def read(cls, file: MappedArrays, name: str) -> Run:
+        """A run as it was written."""
+        run = cls(file.get(f"{name}/keys"), file.get(f"{name}/rows"))
+        if f"{name}/directory" in file:
+            run._base, run._shift = file.values[f"{name}/directory"]
+            run._directory = file.get(f"{name}/directory")
+        return run
+
     @property
     def nbytes(self) -> int:
         """Memory in use."""
@@ -254,6 +272,18 @@ class Index:
         self.covered = 0
         self.described = -1
 
+    def write(self, file: ArrayWriter, name: str) -> None:
+        """Write all runs to a file."""
+        file.values[name] = len(self.runs)
+        for at, run in enumerate(self.runs):
+            run.write(file, f"{name}/{at}")
+
+    def take_up(self, file: MappedArrays, name: str, covered: int) -> None:
+        """Have the runs of a file, which cover so many rows."""
+        self.clear()
+        self.runs = [Run.read(file, f"{name}/{at}") for at in range(file.values[name])]
+        self.covered = covered
+
     def describe(self, count: int) -> None:
         """Bring the layout up to date with a relation of so many rows."""
         self.layout[RUNS] = len(self.runs)
@@ -300,20 +330,23 @@ class Index:
             self.add_sorted(*sort_pairs(keys, rows))
 
     def add_sorted(self, keys: Keys, rows: Rows) -> None:
-        """Add new rows whose keys are in order; an error leaves all as it was."""
+        """Add new rows whose keys are in order."""
         if not keys.size:
             return
         runs = [*self.runs, Run(keys, rows)]
         runs.sort(key=len, reverse=True)
-        for at in range(len(runs) - 1, 0, -1):
-            if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
-                runs[at - 1] = Run(*merge_pairs(runs[at - 1], runs[at]))
-                del runs[at]
-        # Not before compiled code reads the index: there can be many small relations.
-        is_read = self.described >= 0
-        if is_read and len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
-            runs[-1] = runs[-1].as_tail()
-        self.runs = runs
+        # What is merged in its place cannot be undone: interrupts wait until the index
+        # knows of it.
+        with masked():
+            for at in range(len(runs) - 1, 0, -1):
+                if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
+                    runs[at - 1] = Run(*merge_pairs(runs[at - 1], runs[at]))
+                    del runs[at]
+            # Not before compiled code reads the index: many relations are small.
+            is_read = self.described >= 0
+            if is_read and len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
+                runs[-1] = runs[-1].as_tail()
+            self.runs = runs
 
     def unite_runs(self) -> bool:
         """Have one run, unless there are many keys; whether that is a change.
@@ -323,9 +356,10 @@ class Index:
         if len(self.runs) < 2 or sum(map(len, self.runs)) > MOST_UNITED:  # noqa: PLR2004
             return False
         *longer, united = self.runs
-        for run in reversed(longer):
-            united = Run(*merge_pairs(run, united))
-        self.runs, self.described = [united], -1
+        with masked():
+            for run in reversed(longer):
+                united = Run(*merge_pairs(run, united))
+            self.runs, self.described = [united], -1
         return True
 
     def note_added(self, size: int, count: int) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from evermat.algebra import EngineUseError
-from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.arrays import empty
 from evermat.engines.embedded.cores import in_slices, within
 from evermat.engines.embedded.index import TAIL, WIDEST_EXACT_KEY, Index, make_keys
 from evermat.engines.embedded.kernels import appends as kernels_appends
@@ -23,9 +23,8 @@ from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.kernels import rows as kernels_rows
 from evermat.engines.embedded.kernels import wide as kernels_wide
 from evermat.engines.embedded.kernels.layout import address, relation_layout
-from evermat.engines.embedded.large_arrays import empty
+from evermat.engines.embedded.planner import Statistics
 from evermat.engines.embedded.sorting import sort_pairs
-from evermat.engines.embedded.statistics import Statistics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.engines.embedded.arrays import Ids, Keys, Rows, Status
+    from evermat.engines.embedded.mapped_file import ArrayWriter, MappedArrays
 
 _Listener = TypeVar("_Listener")
 
@@ -166,28 +166,6 @@ class Relation:
             self._clock.tick(self)
         return counter
 
-    def add_counts(
-        self, which: int, rows: Rows, counts: Rows, sign: int, old: Rows = NO_ROWS
-    ) -> bool:
-        """Add or subtract counts; whether none has fallen below zero.
-
-        Args:
-            which: one of the two counters.
-            rows: rows, none of them twice.
-            counts: how much to add or subtract.
-            sign: 1 or -1.
-            old: is given the counts as they were, if it has room for any.
-        """
-        counter = self.counter(which)
-        self.note_counted(which, rows, int(rows.max(initial=-1)))
-
-        def change(part: slice) -> int:
-            return kernels_rows.change_counts(
-                counter, rows[part], counts[part], sign, old[part]
-            )
-
-        return not in_slices(rows.size, change)
-
     def note_counted(self, which: int, rows: Rows, greatest: int) -> None:
         """Take note that counts of rows were changed, one row being the greatest."""
         if greatest >= self._counted[which]:
@@ -214,6 +192,11 @@ class Relation:
         """The counts of some rows, without making room for a counter never used."""
         counter = self._counters[which]
         return np.zeros(rows.size, np.int32) if counter is None else counter[rows]
+
+    @property
+    def counted_until(self) -> int:
+        """The row from which on all counts are zero."""
+        return max(self._counted)
 
     def counted_rows(self) -> Rows:
         """The rows of which one of the two counts is above zero."""
@@ -422,36 +405,6 @@ class Relation:
             empty.append(run.keys[chosen], self._table[:, run.rows[chosen]])
         return np.arange(empty.count, dtype=np.int32)
 
-    def show(self, rows: Rows) -> None:
-        """Make rows materialised."""
-        self.alive += self.flip(rows, MATERIALISED, present=True)
-
-    def hide(self, rows: Rows) -> None:
-        """Make rows no longer materialised, and forget their counts."""
-        self.alive -= self.flip(rows, MATERIALISED, present=False)
-        self.forget_counts(rows)
-
-    def give(self, rows: Rows) -> None:
-        """Make rows explicit."""
-        self.given += self.flip(rows, EXPLICIT, present=True)
-
-    def withdraw(self, rows: Rows) -> None:
-        """Make rows no longer explicit."""
-        self.given -= self.flip(rows, EXPLICIT, present=False)
-
-    def forget_counts(self, rows: Rows) -> None:
-        """Make both counts of rows zero."""
-        for counter, used in zip(self._counters, self._counted, strict=True):
-            if counter is not None:
-                # Most facts of closures have no counts, and their memory was never
-                # written.
-                counter[rows[rows < used]] = 0
-
-    def flip(self, rows: Rows, bit: int, *, present: bool) -> int:
-        """Set a status bit, or clear it; for how many rows that is a change."""
-        change = kernels_rows.set_bit if present else kernels_rows.clear_bit
-        return change(self._status, np.ascontiguousarray(rows), bit)
-
     def _reserve(self, size: int) -> None:
         self._clock.tick(self)
         if size <= self._status.size:
@@ -527,6 +480,70 @@ class Relation:
         rows = np.arange(self.count, dtype=np.int32)
         new._accept(self.count, *sort_pairs(self.keys_of(self.whole_table()), rows))
         return new
+
+    # ----------------------------------------------------------------------- files
+
+    def write(self, file: ArrayWriter, name: str) -> None:
+        """Write all rows to a file, with their status, counters and indexes."""
+        count = self.count
+        room = count + count // _SLACK
+        counted = [0 if each is None else used for each, used in self._counters_used]
+        indexes = [
+            columns for columns, each in self._indexes.items() if each.covered == count
+        ]
+        file.values[name] = {
+            "rows": count,
+            "alive": self.alive,
+            "explicit": self.given,
+            "counted": counted,
+            "instances": sum(
+                int(each[:used].sum(dtype=np.int64))
+                for each, used in self._counters_used
+                if each is not None
+            )
+            - self.given,
+            "indexes": indexes,
+        }
+        file.put(f"{name}/table", self._table[:, :count], room)
+        held = np.uint16(MATERIALISED | EXPLICIT)
+        file.put(f"{name}/status", self._status[:count] & held, room)
+        for which, (counter, _) in enumerate(self._counters_used):
+            if counted[which] and counter is not None:
+                file.put(f"{name}/counter {which}", counter[:count], room)
+        self.primary.write(file, f"{name}/index")
+        for columns in indexes:
+            self._indexes[columns].write(file, f"{name}/index {columns}")
+
+    @property
+    def _counters_used(self) -> list[tuple[Rows | None, int]]:
+        """Each counter, and the row from which on all counts are zero."""
+        used = (min(each, self.count) for each in self._counted)
+        return list(zip(self._counters, used, strict=True))
+
+    def take_up(self, file: MappedArrays, name: str) -> int:
+        """Have the rows of a file: for relations without any.
+
+        Returns:
+            How many rule instances the counts stand for.
+        """
+        about = file.values[name]
+        self._clock.tick(self)
+        self.count = about["rows"]
+        self.alive, self.given = about["alive"], about["explicit"]
+        self._table = file.get(f"{name}/table")
+        self._status = file.get(f"{name}/status")
+        self._counted = about["counted"]
+        self._counters = [None, None]
+        for which, used in enumerate(self._counted):
+            if used:
+                counter = self._counters[which] = file.get(f"{name}/counter {which}")
+                # New rows begin with zero, and room in a file is not verified.
+                counter[self.count :] = 0
+        self.primary.take_up(file, f"{name}/index", self.count)
+        for columns in map(tuple, about["indexes"]):
+            index = self._indexes[columns] = Index(columns)
+            index.take_up(file, f"{name}/index {columns}", self.count)
+        return int(about["instances"])
 
     # --------------------------------------------------------------------- indexes
 

@@ -1,4 +1,11 @@
-"""What the embedded engine does with rules.
+"""Plans of queries, kept as long as relations are about as large as they were.
+
+Which facts have a derivation: a fact that one rule derives is not asked about again.
+
+Where many rules derive the same relation, as those for `person(?x)`, most facts follow
+by one or two of them. So these are asked first, and the others only about what is left.
+
+What the embedded engine does with rules.
 
 All queries of a set are run by one call of compiled code where that is little work
 (`at_once`), and otherwise one after the other, each by its plan (`evaluate`).
@@ -6,33 +13,201 @@ All queries of a set are run by one call of compiled code where that is little w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from evermat.algebra import Role
+from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.bits import Marker
-from evermat.engines.embedded.evaluation import Evaluation, Prepared
-from evermat.engines.embedded.heads import Heads, find_or_append
-from evermat.engines.embedded.operators import Source
-from evermat.engines.embedded.plan import describe
+from evermat.engines.embedded.batch import Evaluation, Prepared, Source
+from evermat.engines.embedded.bytecode import Program, can_be_programmed
+from evermat.engines.embedded.dedup import Heads, find_or_append
+from evermat.engines.embedded.fact_sets import Marker, RowCounts, Settled
+from evermat.engines.embedded.planner import describe, make_plan
 from evermat.engines.embedded.relation import Relation
-from evermat.engines.embedded.settled import RowCounts
 from evermat.engines.embedded.small_batch import joined
-from evermat.engines.embedded.snapshot import Copy
+from evermat.engines.embedded.store import Copy
 from evermat.runtime.interrupts import check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
-    from evermat.algebra import Monitor, Pattern, Query, QuerySet, Views
-    from evermat.engines.embedded.evaluation import InlineTables
-    from evermat.engines.embedded.plan_cache import Plans
-    from evermat.engines.embedded.proving import Proofs
-    from evermat.engines.embedded.settled import Derived, Settled
+    from evermat.algebra import Facts, Monitor, Pattern, Query, QuerySet, Views
+    from evermat.engines.embedded.arrays import Rows
+    from evermat.engines.embedded.batch import InlineTables
+    from evermat.engines.embedded.fact_sets import Derived
+    from evermat.engines.embedded.planner import Plan
     from evermat.engines.embedded.small_batch import AtOnce, Work
     from evermat.engines.embedded.store import Store
+
+    Run = Callable[[Query, Views, Heads], None]
+
+
+REPLAN_FACTOR = 8
+"""A plan is made anew when a relation has grown or shrunk by more than this."""
+
+
+class Plans:
+    """The plans for the relations of a store.
+
+    They go with their queries, which go when rules change: a plan has a query of its
+    own, so that it does not keep alive what it is found by.
+
+    Args:
+        store: relations that queries mention are added to it.
+        inline: the inline rows of queries.
+    """
+
+    def __init__(self, store: Store, inline: InlineTables) -> None:
+        self._inline = inline
+        self._plans: WeakKeyDictionary[Query, Plan] = WeakKeyDictionary()
+        self._prepared: WeakKeyDictionary[Query, Prepared] = WeakKeyDictionary()
+        self._programs: WeakKeyDictionary[Query, tuple[int, Plan, Program | None]] = (
+            WeakKeyDictionary()
+        )
+        """Each with the time at which it was right."""
+        self.move_to(store)
+
+    def move_to(self, store: Store) -> None:
+        """Go on with another store."""
+        self.relations = store.relations
+        self._clock = store.clock
+        self.forget_programs()
+
+    @property
+    def time(self) -> int:
+        """Goes on whenever a relation has other rows, or other arrays."""
+        return self._clock.time
+
+    def changed_since(self, time: int) -> list[Relation]:
+        """The relations that have changed after some time."""
+        return self._clock.since(time)
+
+    def forget_programs(self) -> None:
+        """Make programs anew: they may mention relations that are no more."""
+        self._programs.clear()
+
+    def declare(self, relation: str, arity: int) -> None:
+        """Make a relation known."""
+        known = self.relations.get(relation)
+        if known is None:
+            self.relations[relation] = Relation(relation, arity, self._clock)
+        elif known.arity != arity:
+            raise ArityMismatchError(known.arity, arity, name=relation)
+
+    def _plan(self, query: Query) -> Plan:
+        plan = self._plans.get(query)
+        if plan is None or self._is_outdated(plan):
+            self.declare(query.head.relation, len(query.head.operands))
+            plan = self._plans[query] = self.new_plan(query)
+        return plan
+
+    def prepared(self, query: Query) -> Prepared:
+        """The plan of a query, ready to be run a step at a time."""
+        plan = self._plan(query)
+        prepared = self._prepared.get(query)
+        if prepared is None or prepared.plan is not plan:
+            prepared = self._prepared[query] = Prepared(plan, self._inline)
+        return prepared
+
+    def program(self, query: Query) -> Program | None:
+        """The program of a query, if it can have one, for relations as they are."""
+        known = self._programs.get(query)
+        if known is not None and known[0] == self._clock.time:
+            return known[2]
+        plan = self._plan(query)
+        program = known[2] if known is not None and known[1] is plan else None
+        if program is None and can_be_programmed(plan):
+            program = Program(plan, self.relations, self._inline)
+        if program is not None:
+            program.bring_up_to_date()
+        self._programs[query] = (self._clock.time, plan, program)
+        return program
+
+    def new_plan(self, query: Query) -> Plan:
+        """A plan for relations as they are."""
+        for pattern in (*query.positive, *query.negative):
+            self.declare(pattern.relation, len(pattern.operands))
+        relations, id_of = self.relations, self._inline.dictionary.id_of
+        return make_plan(
+            replace(query),
+            fan_out=lambda name, columns: relations[name].statistics.fan_out(columns),
+            frequency=lambda name, constants: relations[name].statistics.frequency(
+                {column: id_of(value) for column, value in constants.items()}
+            ),
+            size=lambda name: relations[name].count,
+        )
+
+    def _is_outdated(self, plan: Plan) -> bool:
+        relations = self.relations
+        if plan.query.head.relation not in relations:
+            return True
+        for name, size in plan.sizes.items():
+            if name not in relations:
+                return True
+            now = relations[name].count
+            if not (size + 16) <= REPLAN_FACTOR * (now + 16):
+                return True
+            if not (now + 16) <= REPLAN_FACTOR * (size + 16):
+                return True
+        return False
+
+
+class Proofs:
+    """Asks queries, the most successful first.
+
+    Attributes:
+        found: how many facts each query has yielded so far.
+    """
+
+    def __init__(self) -> None:
+        self.found: WeakKeyDictionary[Query, int] = WeakKeyDictionary()
+
+    def derivable(
+        self, queries: QuerySet, views: Views, store: Store, run: Run
+    ) -> Settled:
+        """Those of the changed facts that a query yields.
+
+        Args:
+            queries: each yields facts that it reads as changed ones.
+            views: what they read.
+            store: where the relations are.
+            run: evaluates a query.
+        """
+        changed = cast("Settled", views.delta_positive)
+        proved = {}
+        for name, rows in changed.rows.items():
+            asked = queries.by_change.get((Role.CHANGED, name), ())
+            left, parts = rows, []
+            for query in sorted(asked, key=self._successes, reverse=True):
+                heads = Heads(len(query.head.operands))
+                run(query, replace(views, delta_positive=Settled({name: left})), heads)
+                counted = heads.counted()
+                if counted is None:
+                    continue
+                found = find_or_append(store.relations[name], counted)
+                self.found[query] = self.found.get(query, 0) + found.size
+                parts.append(found)
+                if found.size == left.size:
+                    break
+                others = Settled({name: left}) - Settled({name: found})
+                left = store.sets.rows_of(others)[name]
+            proved[name] = _joined(parts)
+        return Settled(proved)
+
+    def _successes(self, query: Query) -> int:
+        return self.found.get(query, 0)
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    if not parts:
+        return NO_ROWS
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class RuleOperators:
@@ -62,7 +237,22 @@ class RuleOperators:
         """The facts that the queries yield, with the number of matches of each."""
         return self._run(queries, views)
 
-    def derivable(self, queries: QuerySet, views: Views) -> Settled:
+    def derivable(
+        self, rules: Sequence[QuerySet], views: Views, explicit: Facts
+    ) -> Settled:
+        """Those of the changed facts that are explicit, or that a query yields."""
+        sets = self.store.sets
+        changed = cast("Settled", views.delta_positive)
+        found = sets.settled(changed & explicit)
+        for queries in rules:
+            changed = sets.settled(changed - found)
+            if changed.is_empty():
+                break
+            views = replace(views, delta_positive=changed)
+            found = sets.settled(found | self._derivable(queries, views))
+        return found
+
+    def _derivable(self, queries: QuerySet, views: Views) -> Settled:
         """Those of the changed facts that a query yields."""
         done = self.at_once.prove(queries, views, self.store.sets)
         if done is not None:
@@ -101,7 +291,7 @@ class RuleOperators:
         )
         if done is None:
             every = queries.affected(views)
-            return RowCounts(self._run_in_turn(every, views))
+            return RowCounts.of(self._run_in_turn(every, views))
         found, work = done
         self._note(work)
         if work.rest:

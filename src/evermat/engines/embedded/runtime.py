@@ -29,6 +29,7 @@ class Compiler(Protocol):
     """What declares kernels while they are compiled."""
 
     types: Any
+    record: Any
     carray: Any
     intrinsic: Any
 
@@ -65,6 +66,21 @@ def begin_compiling(compiler: Compiler) -> None:
     for name in TYPES:
         setattr(module, name, getattr(compiler.types, name))
     module.carray = compiler.carray  # type: ignore[attr-defined]
+
+
+def tuple_of(kind: type, *fields: object) -> Any:  # noqa: ANN401  Numba's types have none
+    """The type of named tuples whose fields have some types."""
+    return _any if _compiler is None else _compiler.types.NamedTuple(fields, kind)
+
+
+def pair_of(kind: object) -> Any:  # noqa: ANN401  Numba's types have none
+    """The type of pairs of values of one type."""
+    return _any if _compiler is None else _compiler.types.UniTuple(kind, 2)
+
+
+def structure_of(fields: object) -> Any:  # noqa: ANN401  Numba's types have none
+    """The type of elements of arrays with named fields."""
+    return _any if _compiler is None else _compiler.record(fields)
 
 
 def kernel(signature: object) -> Callable[[_Function], _Function]:

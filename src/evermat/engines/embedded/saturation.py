@@ -8,7 +8,7 @@ facts again. Whatever runs a round, it leaves behind the same facts and counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -16,45 +16,26 @@ import numpy as np
 
 from evermat.algebra import Role, Rounds, apply_round, apply_rules, apply_step
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.bits import Marker
-from evermat.engines.embedded.counters import below_zero
-from evermat.engines.embedded.fact_keys import facts_of, keys_of
-from evermat.engines.embedded.fresh_rows import give_rows
-from evermat.engines.embedded.kernels.changes import (
-    CANDIDATES,
-    CHUNKS,
-    FRESH,
-    IN_CANDIDATES,
-    IN_DELTA,
-    IN_LOG,
-    IN_OLD_COUNTS,
-    LOGGED,
-    MATCHES,
-    STATE_SIZE,
-    mark_keys,
-)
+from evermat.engines.embedded.dedup import give_rows
+from evermat.engines.embedded.fact_sets import Marker, RowCounts, Settled
+from evermat.engines.embedded.kernels.changes import Scratch, mark_keys
 from evermat.engines.embedded.kernels.fixpoint import (
-    ADMITTED,
     BELOW_ZERO,
-    DELTA,
     HAS_FRESH,
-    IN_ADMITTED,
-    IN_ALL,
-    LISTS,
-    NEXT,
-    NUMBER_LISTS,
     PAUSED,
-    ROUNDS,
     SATURATED,
-    SEGMENTS,
+    SATURATION,
     TOO_LARGE,
+    Bits,
+    Log,
+    Seen,
+    Settings,
     saturate,
 )
-from evermat.engines.embedded.recent import Recent
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
-from evermat.engines.embedded.settled import RowCounts, Settled
-from evermat.engines.embedded.triggers import Triggers
-from evermat.engines.embedded.view_masks import mark_visible
+from evermat.engines.embedded.store import below_zero
+from evermat.engines.embedded.triggers import Recent, Triggers, facts_of, keys_of
+from evermat.engines.embedded.views import mark_visible
 from evermat.runtime.interrupts import check
 
 if TYPE_CHECKING:
@@ -69,14 +50,14 @@ if TYPE_CHECKING:
         SettledFacts,
         Views,
     )
-    from evermat.algebra.abilities import PlannedStrata
-    from evermat.algebra.saturation import OnRounds
-    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
-    from evermat.engines.embedded.bits import Growing
-    from evermat.engines.embedded.counters import CounterColumn, Overwritten
+    from evermat.algebra.engine import PlannedStrata
+    from evermat.algebra.fixpoint import OnRounds
+    from evermat.engines.embedded.arrays import Keys, Rows
     from evermat.engines.embedded.engine import EmbeddedEngine
+    from evermat.engines.embedded.fact_sets import Growing
     from evermat.engines.embedded.kernels.layout import Numbers
-    from evermat.engines.embedded.view_masks import Code
+    from evermat.engines.embedded.store import CounterColumn, Overwritten
+    from evermat.engines.embedded.views import Code
 
 MOST_FACTS = 1 << 16
 """How many facts there is room for in a list."""
@@ -100,18 +81,34 @@ CountedRules = tuple["QuerySet", int]
 """Rules, and the number of the counter of their derivations, or -1."""
 
 
-@dataclass(slots=True)
+def new_scratch(size: int) -> Scratch:
+    """Room for so many facts in each list; what is not used is not taken."""
+    return Scratch(
+        candidates=np.empty(size, np.uint64),
+        delta=np.empty(size, np.uint64),
+        found=np.empty(size, np.uint64),
+        spare=np.empty(size, np.uint64),
+        rows=np.empty(size, np.int32),
+        counts=np.empty(size, np.int32),
+        fresh=np.empty(size, np.uint32),
+    )
+
+
 class Room:
     """Lists that are used again by every call; see `kernels.fixpoint`."""
 
-    keys: Keys = field(default_factory=lambda: np.empty((LISTS, MOST_FACTS), np.uint64))
-    numbers: Rows = field(
-        default_factory=lambda: np.empty((NUMBER_LISTS, MOST_FACTS), np.int32)
-    )
-    fresh: Ids = field(default_factory=lambda: np.empty(MOST_FACTS, np.uint32))
-    chunks: Numbers = field(
-        default_factory=lambda: np.empty((MOST_CHUNKS, 2), np.int64)
-    )
+    def __init__(self) -> None:
+        self.scratch = new_scratch(MOST_FACTS)
+        nothing: Numbers = np.empty((0, 0), np.int64)
+        self.log = Log(
+            admitted=np.empty(MOST_FACTS, np.uint64),
+            changed=np.empty(MOST_FACTS, np.int32),
+            counted=np.empty(MOST_FACTS, np.uint64),
+            old_counts=np.empty(MOST_FACTS, np.int32),
+            chunks=np.empty((MOST_CHUNKS, 2), np.int64),
+            greatest=nothing,
+            segments=nothing,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +119,15 @@ class Form:
         triggers: which programs a change sets off.
         first, step: the slots of the rules for the beginning, and of those of rounds.
         rules, settings: see `kernels.fixpoint`.
-        table: for status bits, what may see each status.
+        seen: for status bits, what may see each status.
     """
 
     triggers: Triggers
     first: Sequence[int]
     step: int
     rules: Numbers
-    settings: Numbers
-    table: Callable[[tuple[int, int, int]], Flags]
+    settings: Settings
+    seen: Callable[[Bits], Seen]
 
 
 class Change(NamedTuple):
@@ -215,7 +212,7 @@ class Saturator:
         self._room = Room()
         self._triggers: Recent[CountedRules | None, Triggers] = Recent()
         self._forms: Recent[tuple[object, ...], Form] = Recent()
-        self._tables: dict[tuple[object, ...], Flags] = {}
+        self._seen: dict[tuple[object, ...], Seen] = {}
         self._known_codes: dict[Facts, Code | None] = {}
 
     def end(self) -> None:
@@ -229,7 +226,7 @@ class Saturator:
         self._triggers.clear()
         self._forms.clear()
 
-    def get_ready(self, strata: PlannedStrata) -> None:
+    def prepare_updates(self, strata: PlannedStrata) -> None:
         """Make plans and indexes for updates by DRed^c."""
         known = self._engine.store.relations.keys()
         for stratum in strata.strata:
@@ -305,20 +302,20 @@ class Saturator:
         slots = [triggers.slot(rules) for rules in first]
         lines = [(slot, which) for slot, (_, which) in zip(slots, first, strict=True)]
         last = (-1, -1) if step is None else (triggers.slot(step), step[1])
-        settings = (
-            -1 if task.is_deletion else 1,
-            _which(task.zero),
-            int(task.enters_first),
-            MOST_ROWS,
-            PAUSE_AFTER,
+        settings = Settings(
+            sign=-1 if task.is_deletion else 1,
+            zero=_which(task.zero),
+            enters_first=int(task.enters_first),
+            cost_limit=MOST_ROWS,
+            pause_after=PAUSE_AFTER,
         )
         return Form(
             triggers,
             slots,
             last[0],
             np.array([*lines, last], np.int64),
-            np.array(settings, np.int64),
-            lambda bits: self._table(codes, bits),
+            settings,
+            lambda bits: self._seen_by(codes, bits),
         )
 
     def _triggers_of(
@@ -357,19 +354,17 @@ class Saturator:
             )
         return self._known_codes[view]
 
-    def _table(self, codes: Sequence[Code], bits: tuple[int, int, int]) -> Flags:
-        """For each status what may see it: see `kernels.fixpoint`."""
+    def _seen_by(self, codes: Sequence[Code], bits: Bits) -> Seen:
+        """For each status what may see it."""
         key = (*codes, *bits)
-        known = self._tables.get(key)
+        known = self._seen.get(key)
         if known is None:
             table = self._engine.at_once.table
-            _, changed, absent = bits
-            known = self._tables[key] = np.stack(
-                [
-                    table(codes[0], codes[1], changed, absent, codes[2]),
-                    table(codes[3], codes[4], changed, absent, codes[5]),
-                    mark_visible({1: codes[6]}),
-                ]
+            changed, absent = bits.changed, bits.changed_absent
+            known = self._seen[key] = Seen(
+                first=table(codes[0], codes[1], changed, absent, codes[2]),
+                step=table(codes[3], codes[4], changed, absent, codes[5]),
+                unless=mark_visible({1: codes[6]}),
             )
         return known
 
@@ -391,14 +386,17 @@ class CompiledRounds:
         self._changes = beginning.changes
         self._form = form
         self._triggers = form.triggers
-        self._room = room
-        self._state: Numbers = np.zeros(STATE_SIZE, np.int64)
-        self._segments: Numbers = np.empty((len(form.rules), 2), np.int64)
+        self._scratch = room.scratch
+        self._log = room.log._replace(
+            segments=np.empty((len(form.rules), 2), np.int64),
+        )
+        self._states = np.zeros(1, SATURATION)
+        self._state = self._states[0]
 
     def can_take(self, candidates: Settled) -> bool:
         """Whether all rules that a round can reach have programs."""
         triggers, form = self._triggers, self._form
-        has_room = candidates.size() <= self._room.keys.shape[1]
+        has_room = candidates.size() <= self._scratch.candidates.size
         if not has_room or not self._engine.store.sets.has_bits(2):
             return False
         if not all(triggers.reach(form.first, read) for _, read in self._changes):
@@ -435,36 +433,35 @@ class CompiledRounds:
         engine, triggers, state = self._engine, self._triggers, self._state
         triggers.describe()
         keys = keys_of(candidates, engine.store, triggers)
-        self._room.keys[IN_CANDIDATES, : keys.size] = keys
-        state[CANDIDATES] = keys.size
+        self._scratch.candidates[: keys.size] = keys
+        state["candidates"] = keys.size
         store = engine.store
         lost, gained = (
             keys_of(facts, store, triggers, read) for facts, read in self._changes
         )
         into = cast("Growing", self._task.into).bit
-        all_bits = np.array([into, *bits], np.int64)
-        table = self._form.table((into, bits[0], bits[1]))
+        all_bits = Bits(into, *bits)
+        seen = self._form.seen(all_bits)
         greatest: Numbers = np.empty((2, len(triggers.names)), np.int64)
-        room = self._room
-        lists = (room.keys, room.numbers, room.fresh, room.chunks, greatest)
+        log = self._log = self._log._replace(greatest=greatest)
         while True:
             greatest[:] = -1
             before = triggers.work[:, 1].copy()
             try:
                 ends = saturate(
-                    triggers.arrays,
-                    lists,
+                    triggers.index,
+                    self._scratch,
+                    log,
                     (lost, gained),
                     all_bits,
-                    table,
+                    seen,
                     self._form.rules,
                     self._form.settings,
-                    self._segments,
-                    state,
+                    self._states,
                     triggers.growth(),
                 )
             finally:
-                self._take_over(greatest)
+                self._take_over()
             triggers.note_growth()
             self._tell(before, on_rounds, was_too_large=ends == TOO_LARGE)
             if ends == HAS_FRESH:
@@ -473,9 +470,9 @@ class CompiledRounds:
                 break
             check()
         triggers.note_work()
-        if state[FRESH]:
+        if state["fresh"]:
             self._give_rows()
-        engine.matches += int(state[MATCHES])
+        engine.matches += int(state["matches"])
         return int(ends)
 
     def _names_below_zero(self) -> list[str]:
@@ -495,14 +492,14 @@ class CompiledRounds:
     ) -> None:
         """Tell what was done by a call; a large round still lacks its rules."""
         state, monitor = self._state, self._engine.monitor
-        rounds, admitted = int(state[ROUNDS]), int(state[IN_ALL])
-        state[ROUNDS] = state[IN_ALL] = 0
+        rounds, admitted = int(state["rounds"]), int(state["in_all"])
+        state["rounds"] = state["in_all"] = 0
         if monitor is not None:
             matched = self._triggers.work[:, 1] - before
             for program in np.flatnonzero(matched).tolist():
                 label = self._triggers.programs[program].label
                 monitor.working(label, int(matched[program]))
-        large = int(state[DELTA]) if was_too_large else 0
+        large = int(state["delta"]) if was_too_large else 0
         if rounds > (large > 0):
             done = rounds - (large > 0)
             on_rounds(Rounds(done, admitted - large, are_compiled=True))
@@ -512,13 +509,13 @@ class CompiledRounds:
     def _run_large_round(self) -> Settled:
         """Apply rules that were too much for compiled code; the next candidates."""
         engine, task, state = self._engine, self._task, self._state
-        waiting = self._small[int(state[NEXT]) :]
+        waiting = self._small[int(state["next"]) :]
         if not waiting:
-            delta = self._facts(self._room.keys[IN_DELTA, : state[DELTA]])
+            delta = self._facts(self._scratch.delta[: state["delta"]])
             return cast("Settled", apply_step(engine, task, delta))
         # Several rules may have derived a fact, and it may be among the seeds.
         candidates: Facts = self._facts(
-            np.unique(self._room.keys[IN_CANDIDATES, : state[CANDIDATES]])
+            np.unique(self._scratch.candidates[: state["candidates"]])
         )
         for each in waiting:
             candidates |= apply_rules(engine, task, each)
@@ -529,23 +526,30 @@ class CompiledRounds:
 
     # -- what calls leave behind
 
-    def _take_over(self, greatest: Numbers) -> None:
+    def _take_over(self) -> None:
         """Tell the set that grows, counters and relations what a call has changed."""
         state = self._state
-        if state[LOGGED]:
-            self._take_over_counts(greatest)
-            state[LOGGED] = state[CHUNKS] = 0
-        entered = int(state[ADMITTED])
+        if state["logged"]:
+            try:
+                self._take_over_counts()
+            except BaseException:
+                # Nobody knows what was overwritten, so nothing can be undone.
+                self._engine.is_torn = True
+                raise
+            state["logged"] = state["chunks"] = 0
+        entered = int(state["admitted"])
         if entered:
-            facts = self._facts(self._room.keys[IN_ADMITTED, :entered])
+            facts = self._facts(self._log.admitted[:entered])
             cast("Growing", self._task.into).take_over(facts)
-            state[ADMITTED] = 0
+            state["admitted"] = 0
 
-    def _take_over_counts(self, greatest: Numbers) -> None:
+    def _take_over_counts(self) -> None:
         """Tell counters what was overwritten, and relations whose facts are counted."""
         names = self._triggers.names
         relations = self._engine.store.relations
-        log = _Log(names, self._room, self._state)
+        greatest = self._log.greatest
+        state = self._state
+        log = _Overwritten(names, self._log, int(state["logged"]), int(state["chunks"]))
         for which, counter in enumerate(self._engine.store.counters):
             if which not in log.counters:
                 continue
@@ -560,29 +564,30 @@ class CompiledRounds:
     def _give_rows(self) -> None:
         """Give rows to facts that have none, count them, and make them candidates."""
         state, triggers = self._state, self._triggers
-        fresh = self._room.fresh
-        candidates = self._room.keys[IN_CANDIDATES]
+        fresh = self._scratch.fresh
+        candidates = self._scratch.candidates
         counters = self._engine.store.counters
         is_deletion = self._task.is_deletion
         grown = []
         start = 0
-        for end, which in self._segments[: state[SEGMENTS]].tolist():
+        for end, which in self._log.segments[: state["segments"]].tolist():
             # Rules of several segments may have derived a fact.
             for number, rows, counts in give_rows(
                 fresh[start:end], triggers.numbered, may_be_known=start > 0
             ):
                 relation = triggers.numbered.relations[number]
                 if which >= 0:
-                    counted = RowCounts({relation.name: (rows, counts)})
+                    counted = RowCounts(Settled({relation.name: rows}), counts)
                     count = counters[which]
                     (count.subtract if is_deletion else count.add)(counted)
-                first, last = state[CANDIDATES], state[CANDIDATES] + rows.size
+                first = state["candidates"]
+                last = first + rows.size
                 candidates[first:last] = rows
                 candidates[first:last] |= np.uint64(number << 32)
-                state[CANDIDATES] = last
+                state["candidates"] = last
                 grown.append(relation)
             start = end
-        state[FRESH] = state[SEGMENTS] = 0
+        state["fresh"] = state["segments"] = 0
         triggers.describe_grown(grown)
 
     def _wipe(self, bits: list[int]) -> None:
@@ -591,21 +596,20 @@ class CompiledRounds:
         for relation in self._triggers.numbered.relations:
             relation.status[: relation.count] &= mask
         # These are in the set that grows, which does not know of them.
-        admitted = int(self._state[ADMITTED])
+        admitted = int(self._state["admitted"])
         into = cast("Growing", self._task.into).bit
-        keys = self._room.keys[IN_ADMITTED]
-        mark_keys(self._triggers.arrays[0], keys, admitted, 0, into, 0)
+        keys = self._log.admitted
+        mark_keys(self._triggers.index.relations, keys, admitted, 0, into, 0)
 
 
-class _Log:
+class _Overwritten:
     """Counts that a call has overwritten."""
 
-    def __init__(self, names: Sequence[str], room: Room, state: Numbers) -> None:
-        size, chunks = int(state[LOGGED]), int(state[CHUNKS])
+    def __init__(self, names: Sequence[str], log: Log, size: int, chunks: int) -> None:
         self._names = list(names)
-        self._keys: Keys = room.keys[IN_LOG, :size].copy()
-        self._old: Rows = room.numbers[IN_OLD_COUNTS, :size].copy()
-        self._chunks = room.chunks[:chunks].tolist()
+        self._keys: Keys = log.counted[:size].copy()
+        self._old: Rows = log.old_counts[:size].copy()
+        self._chunks = log.chunks[:chunks].tolist()
         self.counters = {which for _, which in self._chunks}
 
     def of(self, which: int) -> list[Overwritten]:

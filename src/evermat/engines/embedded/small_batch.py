@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from evermat.algebra import Role
-from evermat.engines.embedded.arrays import NO_FLAGS
-from evermat.engines.embedded.bits import Marker
+from evermat.engines.embedded.arrays import NO_FLAGS, NO_ROWS
 from evermat.engines.embedded.bytecode import ROLES, fact_line
-from evermat.engines.embedded.flat import Flat
-from evermat.engines.embedded.fresh_rows import Numbered, give_rows
+from evermat.engines.embedded.dedup import Numbered, give_rows
+from evermat.engines.embedded.fact_sets import NOTHING, Marker, RowCounts, Settled
 from evermat.engines.embedded.kernels.instructions import MOST_SLOTS
 from evermat.engines.embedded.kernels.interpreter import (
     MATCHED,
@@ -29,8 +28,7 @@ from evermat.engines.embedded.kernels.interpreter import (
     find_facts,
     run_programs,
 )
-from evermat.engines.embedded.settled import RowCounts, Settled
-from evermat.engines.embedded.view_masks import mark_visible
+from evermat.engines.embedded.views import mark_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,15 +38,14 @@ if TYPE_CHECKING:
     from evermat.algebra import Query, QuerySet, Views
     from evermat.engines.embedded.arrays import Flags, Ids, Rows
     from evermat.engines.embedded.bytecode import Program
+    from evermat.engines.embedded.fact_sets import Derived
     from evermat.engines.embedded.kernels.layout import Numbers
-    from evermat.engines.embedded.plan_cache import Plans
-    from evermat.engines.embedded.sets import Sets
-    from evermat.engines.embedded.settled import Derived
-    from evermat.engines.embedded.view_masks import Code
+    from evermat.engines.embedded.rules import Plans
+    from evermat.engines.embedded.views import Code, Sets
 
     Line = tuple[int, int, int, int]
 
-MOST_CHANGED = 1 << 13
+MOST_CHANGED = 1 << 15
 """Up to this many changed rows, queries of an update are run at once."""
 
 MOST_FROM_SCRATCH = 0
@@ -135,7 +132,7 @@ class AtOnce:
         if work is None:
             return None
         if not work.jobs:
-            return RowCounts({}), work
+            return RowCounts(NOTHING, NO_ROWS), work
         ends = self._carry_out(work, views, sets, NO_FLAGS)
         if ends is None:
             return None
@@ -239,7 +236,7 @@ class AtOnce:
             positive, negative, local = codes
             if any(program.reads_unchanged for program in work.programs):
                 for role, delta in _deltas(views):
-                    bits[role] = marker.bit_everywhere(delta)
+                    bits[role] = marker.bit(delta)
             size = run_programs(
                 np.array(work.jobs, np.int64),
                 np.concatenate(work.rows),
@@ -307,18 +304,15 @@ class AtOnce:
         if add and ends[-1]:
             found = self._counted(names, ends)
             return self._with_fresh(found, ends, names).facts
-        flat = self._found_rows(names, ends)
-        return Settled({} if flat is None else flat)
+        return self._found_rows(names, ends)
 
     def _counted(self, names: list[str], ends: Numbers) -> RowCounts:
         """What was found by the last call, and how often."""
-        flat = self._found_rows(names, ends)
-        if flat is None:
-            return RowCounts({})
-        return RowCounts((flat, self._counts[: flat.rows.size].copy()))
+        facts = self._found_rows(names, ends)
+        return RowCounts(facts, self._counts[: facts.size()].copy())
 
-    def _found_rows(self, names: list[str], ends: Numbers) -> Flat | None:
-        """What was found by the last call, if anything."""
+    def _found_rows(self, names: list[str], ends: Numbers) -> Settled:
+        """What was found by the last call."""
         size = int(ends[-2])
         rows = self._found[:size].astype(np.uint32).view(np.int32)
         relations = self._plans.relations
@@ -329,7 +323,9 @@ class AtOnce:
                 found.append(name)
                 lines.append((relations[name].address, place, end))
                 place = end
-        return Flat(found, rows, np.array(lines, np.int64)) if found else None
+        if not found:
+            return NOTHING
+        return Settled.of_segments(found, rows, np.array(lines, np.int64))
 
     def _with_fresh(
         self, found: RowCounts, ends: Numbers, names: list[str]
@@ -368,10 +364,10 @@ def _deltas(views: Views) -> list[tuple[Role, Settled]]:
 
 def joined(found: RowCounts, more: Derived) -> RowCounts:
     """Both together; a row can be in both."""
-    both = dict(found.by_name)
+    both = {name: (rows, counts) for name, rows, counts in found.parts()}
     for name, counted in more.items():
         both[name] = _summed(both[name], counted) if name in both else counted
-    return RowCounts(both)
+    return RowCounts.of(both)
 
 
 def _summed(one: tuple[Rows, Rows], other: tuple[Rows, Rows]) -> tuple[Rows, Rows]:

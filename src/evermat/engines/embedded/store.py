@@ -1,17 +1,30 @@
-"""What an embedded engine holds: relations, the stored sets and the counters."""
+"""The counters of facts, and how a transaction takes its changes back.
+
+Copies of facts that outlive what happens to the engine.
+
+What is stored about facts as numbers: how they change, and taking them up again.
+
+What an embedded engine holds: relations, the stored sets and the counters.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
+from evermat.algebra import STORED_NUMBERS, EngineUseError
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.bits import Stored
 from evermat.engines.embedded.closure_indexes import ClosureIndexes
-from evermat.engines.embedded.cores import chosen_rows
-from evermat.engines.embedded.counters import CounterColumn
+from evermat.engines.embedded.cores import chosen_rows, together
+from evermat.engines.embedded.dedup import distinct, intern_rows
+from evermat.engines.embedded.equality import Rewriting
+from evermat.engines.embedded.fact_sets import RowCounts, Settled, Stored
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
+from evermat.engines.embedded.kernels import fact_sets as kernels_fact_sets
 from evermat.engines.embedded.kernels import rows as kernels_rows
 from evermat.engines.embedded.relation import (
     EXPLICIT,
@@ -21,14 +34,303 @@ from evermat.engines.embedded.relation import (
     Clock,
     Relation,
 )
-from evermat.engines.embedded.sets import Sets
-from evermat.engines.embedded.small_rewriting import Images
+from evermat.engines.embedded.views import Sets, is_shared, shares_of
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Rows
-    from evermat.engines.embedded.clique_arrays import CliqueArrays
+    from collections.abc import Callable, Mapping
+
+    from evermat.algebra import Counts, Facts
+    from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.dictionary import Dictionary
-    from evermat.engines.embedded.settled import Settled
+    from evermat.engines.embedded.kernels.layout import Numbers
+    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.union_find import CliqueArrays
+
+    RowSets = Mapping[str, Rows]
+
+
+Overwritten = tuple[str, "Rows", "Rows"]
+"""A relation, rows and their counts before they were changed."""
+
+
+class CounterColumn:
+    """One of the two counters, over all relations."""
+
+    def __init__(self, which: int, relations: dict[str, Relation], sets: Sets) -> None:
+        self.which = which
+        self._relations = relations
+        self._sets = sets
+        self._changes: list[Overwritten | Callable[[], list[Overwritten]]] | None = None
+        """What was overwritten, or where to ask for it."""
+
+    def add(self, counts: Counts) -> None:
+        """Raise the numbers by the counts."""
+        self._change(cast("RowCounts", counts), 1)
+
+    def subtract(self, counts: Counts) -> None:
+        """Lower the numbers by the counts; never below zero."""
+        self._change(cast("RowCounts", counts), -1)
+
+    def _change(self, counts: RowCounts, sign: int) -> None:
+        facts = counts.facts
+        if facts.is_empty():
+            return
+        if self._changes is not None:
+            # Before anything changes: afterwards there may be no memory to note it.
+            for name, rows in facts.parts():
+                old = self._relations[name].counter(self.which)[rows]
+                self._changes.append((name, rows, old))
+        least, greatest = self._changed(facts, counts.numbers, sign)
+        if least < 0:
+            self._changed(facts, counts.numbers, -sign)
+            raise below_zero(", ".join(facts.names()))
+        for (name, rows), last in zip(facts.parts(), greatest, strict=True):
+            self._relations[name].note_counted(self.which, rows, last)
+
+    def _changed(
+        self, facts: Settled, numbers: Rows, sign: int
+    ) -> tuple[int, list[int]]:
+        """Change counts: the least there is then, and the greatest rows."""
+        for name in facts.names():
+            self._relations[name].counter(self.which)
+        segments = facts.segments(self._relations)
+        self._sets.describe()
+        old: Rows = np.empty(facts.size(), np.int32)
+        greatest: Numbers = np.zeros(len(segments), np.int64)
+        kernel = kernels_fact_sets.change_counts
+        how = self.which, sign, old
+        if not is_shared(facts.size()):
+            least = kernel(segments, facts.every, numbers, *how, greatest)
+            return least, greatest.tolist()
+
+        def change(share: Numbers) -> int:
+            last: Numbers = np.empty(len(share), np.int64)
+            least = kernel(share, facts.every, numbers, *how, last)
+            np.maximum.at(greatest, share[:, 3], last)
+            return least
+
+        shares = shares_of(segments, facts.size())
+        least = min(together([partial(change, share) for share in shares]))
+        return least, greatest.tolist()
+
+    def positive(self, facts: Facts) -> Settled:
+        """Those of the facts whose number is above zero."""
+        return self._chosen(self._sets.settled(facts), positive=True)
+
+    def zero(self, facts: Facts) -> Settled:
+        """Those of the facts whose number is zero."""
+        return self._chosen(self._sets.settled(facts), positive=False)
+
+    def _chosen(self, facts: Settled, *, positive: bool) -> Settled:
+        kernel = kernels_fact_sets.choose_counted
+        return self._sets.chosen(facts, kernel, self.which, positive)
+
+    def remember(self) -> None:
+        """From now on, keep what is overwritten."""
+        self._changes = []
+
+    def note(self, overwritten: Callable[[], list[Overwritten]]) -> None:
+        """Take note of changes that were made elsewhere."""
+        if self._changes is not None:
+            self._changes.append(overwritten)
+
+    def restore(self) -> None:
+        """Write back what was overwritten, the last change first."""
+        for name, rows, old in reversed(self.overwritten()):
+            self._relations[name].restore_counts(self.which, rows, old)
+
+    def overwritten(self) -> list[Overwritten]:
+        """What was overwritten so far, the first change first."""
+        found: list[Overwritten] = []
+        for change in self._changes or ():
+            found += change() if callable(change) else [change]
+        return found
+
+    def forget(self) -> None:
+        """Stop keeping what is overwritten."""
+        self._changes = None
+
+
+def below_zero(names: str) -> EngineUseError:
+    """What counting refuses."""
+    return EngineUseError(
+        f"a count of `{names}` would fall below zero",
+        reason="what is taken away was counted before",
+    )
+
+
+class Copy:
+    """Rows of ids by relation; the constants are looked up when they are read.
+
+    Args:
+        dictionary: the constants.
+        tables: ids by relation, which never change.
+        facts: for some of the relations the rows that are meant, if not all.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        tables: Mapping[str, Ids],
+        facts: Settled | None = None,
+    ) -> None:
+        self._dictionary = dictionary
+        self._tables = tables
+        self._facts = facts
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of facts of each relation that has any."""
+        chosen = {} if self._facts is None else self._facts.sizes()
+        if len(chosen) == len(self._tables):
+            return chosen
+        return {name: ids.shape[1] for name, ids in self._tables.items()} | chosen
+
+    def read(self, relation: str) -> pa.Table:
+        """The rows of a relation."""
+        ids = self._tables.get(relation)
+        if ids is None:
+            return pa.table({})
+        if self._facts is not None and relation in self._facts.rows:
+            ids = ids[:, self._facts.rows[relation]]
+        if ids.shape[0] == 0:
+            # A table without columns still has a number of rows.
+            return pa.table({"": pa.nulls(ids.shape[1])}).select([])
+        columns = [self._dictionary.decode(column) for column in ids]
+        return pa.table(columns, names=[str(at) for at in range(len(columns))])
+
+
+StoredNumbers = npt.NDArray[np.int64]
+"""A row for each of `STORED_NUMBERS`, a column for each fact."""
+
+HOLDS, GIVEN, COUNTS = 0, 1, slice(2, 4)
+
+
+class Difference:
+    """Facts by column, and by how much their numbers change."""
+
+    def __init__(
+        self, dictionary: Dictionary, facts: dict[str, tuple[Ids, StoredNumbers]]
+    ) -> None:
+        self._facts = {
+            name: (ids[:, changed], numbers[:, changed])
+            for name, (ids, numbers) in facts.items()
+            if (changed := numbers.any(axis=0)).any()
+        }
+        tables = {name: ids for name, (ids, _) in self._facts.items()}
+        self._copy = Copy(dictionary, tables)
+
+    def relations(self) -> Mapping[str, int]:
+        """The number of rows of each relation that has any."""
+        return self._copy.relations()
+
+    def read(self, relation: str) -> pa.Table:
+        """The facts as columns of terms, then a column for each of the numbers."""
+        table = self._copy.read(relation)
+        _, numbers = self._facts[relation]
+        for name, column in zip(STORED_NUMBERS, numbers, strict=True):
+            table = table.append_column(name, pa.array(column))
+        return table
+
+
+def committed(
+    store: Store,
+    dictionary: Dictionary,
+    sets: tuple[RowSets, RowSets, RowSets, RowSets],
+) -> Difference:
+    """What a transaction will have changed when it is committed.
+
+    Args:
+        store: the facts as they are, with the counts as they will be.
+        dictionary: the constants.
+        sets: the facts that leave and come, and those that are withdrawn and given.
+    """
+    gone, come, lost, new = sets
+    overwritten: dict[str, list[tuple[int, Rows, Rows]]] = {}
+    for at, counter in enumerate(store.counters):
+        for name, rows, old in counter.overwritten():
+            overwritten.setdefault(name, []).append((at, rows, old))
+    changed = {}
+    for name in {**gone, **come, **lost, **new, **overwritten}:
+        relation = store.relations[name]
+        parts = [each[name] for each in sets if name in each]
+        parts += [rows for _, rows, _ in overwritten.get(name, [])]
+        touched = distinct(np.concatenate(parts))
+        before = stored_numbers(relation, touched)
+        after = before.copy()
+        # The first value that was overwritten is the one from before.
+        for at, rows, old in reversed(overwritten.get(name, [])):
+            before[2 + at, np.searchsorted(touched, rows)] = old
+        for which, each, value in (
+            (HOLDS, gone, 0),
+            (COUNTS, gone, 0),
+            (HOLDS, come, 1),
+            (GIVEN, lost, 0),
+            (GIVEN, new, 1),
+        ):
+            if name in each:
+                after[which, np.searchsorted(touched, each[name])] = value
+        changed[name] = (relation.table[:, touched], after - before)
+    return Difference(dictionary, changed)
+
+
+def replaced(old: Store, new: Store, dictionary: Dictionary) -> Difference:
+    """What changes when one store takes the place of another."""
+    changed = {}
+    for name in {**old.relations, **new.relations}:
+        parts = [
+            (relation.whole_table(), sign * stored_numbers(relation))
+            for relation, sign in (
+                (old.relations.get(name), -1),
+                (new.relations.get(name), 1),
+            )
+            if relation is not None and relation.count
+        ]
+        if parts:
+            changed[name] = parts[0] if len(parts) == 1 else _summed(parts)
+    return Difference(dictionary, changed)
+
+
+def apply_numbers(store: Store, name: str, ids: Ids, change: pa.Table) -> None:
+    """Add to what is stored about facts, each of which is there once."""
+    relation = store.relations[name]
+    intern_rows(relation, ids)
+    rows = relation.find(ids)
+    columns = [change[each].to_numpy() for each in STORED_NUMBERS]
+    for counter, counts in zip(store.counters, columns[COUNTS], strict=True):
+        changed = np.flatnonzero(counts)
+        facts = Settled({name: rows[changed]})
+        counter.add(RowCounts(facts, counts[changed].astype(np.int32)))
+    store.give(Settled({name: rows[columns[GIVEN] > 0]}))
+    store.withdraw(Settled({name: rows[columns[GIVEN] < 0]}))
+    store.show(Settled({name: rows[columns[HOLDS] > 0]}))
+    store.hide(Settled({name: rows[columns[HOLDS] < 0]}))
+
+
+def stored_numbers(relation: Relation, rows: Rows | None = None) -> StoredNumbers:
+    """What is stored about some rows of a relation, or about all of them."""
+    if rows is None:
+        rows = np.arange(relation.count, dtype=np.int32)
+    status = relation.status[rows]
+    numbers: StoredNumbers = np.empty((len(STORED_NUMBERS), rows.size), np.int64)
+    numbers[HOLDS] = (status & MATERIALISED) != 0
+    numbers[GIVEN] = (status & EXPLICIT) != 0
+    for at, which in enumerate((NONRECURSIVE, RECURSIVE)):
+        numbers[2 + at] = relation.counted(which, rows)
+    return numbers
+
+
+def _summed(parts: list[tuple[Ids, StoredNumbers]]) -> tuple[Ids, StoredNumbers]:
+    """Each fact once, with the sum of its numbers."""
+    ids = np.concatenate([part for part, _ in parts], axis=1)
+    numbers = np.concatenate([part for _, part in parts], axis=1)
+    if not ids.shape[0]:
+        return ids[:, :1], numbers.sum(axis=1, keepdims=True)
+    order = np.lexsort(tuple(ids))
+    ids, numbers = ids[:, order], numbers[:, order]
+    new = np.ones(order.size, np.bool_)
+    new[1:] = (ids[:, 1:] != ids[:, :-1]).any(axis=0)
+    starts = np.flatnonzero(new)
+    return ids[:, starts], np.add.reduceat(numbers, starts, axis=1)
 
 
 class Store:
@@ -39,7 +341,7 @@ class Store:
         self.clock = Clock()
         """Goes on whenever a relation has other rows than before."""
         self.sets = Sets(self.relations, dictionary, self.clock)
-        self.images = Images(self.sets)
+        self.rewriting = Rewriting(self.sets)
         self.spare_arrays: list[CliqueArrays] = []
         self.materialised = Stored(MATERIALISED)
         self.explicit = Stored(EXPLICIT)
@@ -51,9 +353,7 @@ class Store:
 
     def show(self, facts: Settled, *, zeros: int = 0) -> None:
         """Make facts materialised; other status bits of theirs are cleared."""
-        for relation, count in self._flipped(
-            facts, MATERIALISED, present=True, zeros=zeros
-        ):
+        for relation, count in self._flipped(facts, MATERIALISED, zeros=zeros):
             relation.alive += count
 
     def hide(self, facts: Settled, *, zeros: int = 0) -> None:
@@ -65,15 +365,13 @@ class Store:
             facts, MATERIALISED, present=False, zeros=zeros
         ):
             relation.alive -= count
-        if self.sets.is_flat(facts):
-            facts.flat(self.relations).forget_counts()
-            return
-        for name, rows in facts.rows.items():
-            self.relations[name].forget_counts(rows)
+        if not facts.is_empty():
+            segments = facts.segments(self.relations)
+            kernels_fact_sets.forget_counts(segments, facts.every)
 
     def give(self, facts: Settled) -> None:
         """Make facts explicit."""
-        for relation, count in self._flipped(facts, EXPLICIT, present=True):
+        for relation, count in self._flipped(facts, EXPLICIT):
             relation.given += count
 
     def withdraw(self, facts: Settled) -> None:
@@ -82,26 +380,14 @@ class Store:
             relation.given -= count
 
     def _flipped(
-        self, facts: Settled, bit: int, *, present: bool, zeros: int = 0
+        self, facts: Settled, bit: int, *, present: bool = True, zeros: int = 0
     ) -> list[tuple[Relation, int]]:
         """Set a bit or clear it; for how many rows of each relation is it a change.
 
         Other bits are cleared.
         """
-        if facts.is_empty():
-            return []
+        changed = self.sets.mark(facts, bit, present=present, zeros=zeros)
         relations = [self.relations[name] for name in facts.names()]
-        if self.sets.is_flat(facts):
-            self.sets.describe()
-            together = facts.flat(self.relations)
-            changed = together.mark(bit, present=present, zeros=zeros).tolist()
-        else:
-            if zeros:
-                self.sets.mark(facts, zeros, present=False)
-            changed = [
-                relation.flip(facts.rows[relation.name], bit, present=present)
-                for relation in relations
-            ]
         return list(zip(relations, changed, strict=True))
 
     def recovered(self, dictionary: Dictionary) -> Store:

@@ -14,7 +14,7 @@ from evermat.values import Constant
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evermat.algebra import Captured, Closure, Facts, Pattern, Snapshot
+    from evermat.algebra import Closure, ClosureSnapshot, Facts, Pattern, Snapshot
     from evermat.engines.reference.sets import Row
 
 Pair = tuple[Constant, Constant]
@@ -84,16 +84,16 @@ def _followed(seeds: set[Pair], edges: set[Pair]) -> set[Pair]:
 
 
 @dataclass(frozen=True)
-class CapturedRows:
+class RowsSnapshot:
     """A closure, worked out at once."""
 
     relation: str
     arity: int
     rows: frozenset[Row]
 
-    def minus(self, other: Captured | None) -> Snapshot:
+    def minus(self, other: ClosureSnapshot | None) -> Snapshot:
         """What the closure has and another one has not."""
         rows = self.rows
-        if isinstance(other, CapturedRows):
+        if isinstance(other, RowsSnapshot):
             rows -= other.rows
         return Copy({self.relation: rows}, {self.relation: self.arity})

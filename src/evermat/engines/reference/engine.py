@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from evermat.algebra import (
     STORED_NUMBERS,
+    AggregatesByGroup,
+    Engine,
     EngineUseError,
-    ProvesInLevels,
-    SaturatesInRounds,
     require_bounded,
 )
 from evermat.columns import ArityMismatchError, as_terms, constants, table_of_rows
-from evermat.engines.reference.closures import CapturedRows, closed_rows, fits
+from evermat.engines.reference.closures import RowsSnapshot, closed_rows, fits
 from evermat.engines.reference.equality import EqualityOperators
 from evermat.engines.reference.evaluation import Matcher, Reader, instance
 from evermat.engines.reference.sets import (
@@ -35,11 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from evermat.algebra import (
-        Captured,
         Closure,
+        ClosureSnapshot,
         Counters,
         Counts,
-        Engine,
         Facts,
         GrowingFacts,
         Journal,
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from evermat.engines.reference.sets import Fact, Row
 
 
-class ReferenceEngine(SaturatesInRounds, ProvesInLevels, EqualityOperators):
+class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     """Python sets and dictionaries; see `evermat.algebra.Engine` for the methods."""
 
     name = "reference"
@@ -89,7 +88,7 @@ class ReferenceEngine(SaturatesInRounds, ProvesInLevels, EqualityOperators):
 
     @property
     def explicit(self) -> StoredFacts:
-        """The facts that were given, when the update began."""
+        """The explicit facts when the update began."""
         return self.store.explicit
 
     def growing(self) -> GrowingFacts:
@@ -137,10 +136,6 @@ class ReferenceEngine(SaturatesInRounds, ProvesInLevels, EqualityOperators):
             if self.monitor is not None:
                 self.monitor.working(query.label, found.total())
         return Counted(numbers)
-
-    def derivable(self, queries: QuerySet, views: Views) -> SettledFacts:
-        """Those of the changed facts that a query yields."""
-        return self.derive(queries, views)
 
     def answer(self, query: Query, views: Views) -> pa.Table:
         """The distinct rows a single query yields."""
@@ -218,18 +213,20 @@ class ReferenceEngine(SaturatesInRounds, ProvesInLevels, EqualityOperators):
         """Those of the candidates that the closure of facts has."""
         return self.settle(candidates & self.close(closure, facts))
 
-    def capture(self, closure: Closure, facts: Facts) -> Captured:
+    def snapshot_closure(self, closure: Closure, facts: Facts) -> ClosureSnapshot:
         """The closure of facts, to be read when the facts have long changed."""
         pattern = closure.pattern
         rows = frozenset(closed_rows(closure, facts))
-        return CapturedRows(pattern.relation, len(pattern.operands), rows)
+        return RowsSnapshot(pattern.relation, len(pattern.operands), rows)
 
-    def capture_both(
+    def snapshot_closures(
         self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
-    ) -> tuple[Captured, Captured]:
+    ) -> tuple[ClosureSnapshot, ClosureSnapshot]:
         """The closures of two views, to be compared with each other."""
         del changes
-        return self.capture(closure, before), self.capture(closure, after)
+        return self.snapshot_closure(closure, before), self.snapshot_closure(
+            closure, after
+        )
 
     # -- data in and out
 
@@ -270,7 +267,12 @@ class ReferenceEngine(SaturatesInRounds, ProvesInLevels, EqualityOperators):
         self._saved = self.store.copy()
 
     def commit(
-        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+        self,
+        *,
+        deleted: Facts,
+        added: Facts,
+        explicit_removed: Facts,
+        explicit_added: Facts,
     ) -> None:
         """End the transaction, with the facts changed as told."""
         if self._saved is None:
@@ -279,7 +281,9 @@ class ReferenceEngine(SaturatesInRounds, ProvesInLevels, EqualityOperators):
         new.materialised.contents = contents_of(
             (self.store.materialised - deleted) | added
         )
-        new.explicit.contents = contents_of((self.store.explicit - withdrawn) | given)
+        new.explicit.contents = contents_of(
+            (self.store.explicit - explicit_removed) | explicit_added
+        )
         new.forget()
         if self.journal is not None:
             self.journal(new.difference(self._saved.numbers()))
@@ -364,11 +368,11 @@ class ReferenceEngine(SaturatesInRounds, ProvesInLevels, EqualityOperators):
         return left, came
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """For each relation: facts, given facts, bytes, indexes."""
+        """For each relation: facts, explicit facts, bytes, indexes."""
         return {
             relation: {
                 "facts": len(rows_of(self.store.materialised, relation)),
-                "given": len(rows_of(self.store.explicit, relation)),
+                "explicit": len(rows_of(self.store.explicit, relation)),
                 "bytes": sys.getsizeof(rows_of(self.store.materialised, relation)),
                 "indexes": 0,
             }

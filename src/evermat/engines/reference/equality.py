@@ -1,6 +1,6 @@
 """What the reference engine does for equality by rewriting.
 
-See `evermat.algebra.abilities.EqualityEngine` for the methods.
+See `evermat.algebra.engine.Engine` for the methods.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from evermat.engines.reference.sets import Settled, by_relation, facts_of, rows_
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, SettledFacts
-    from evermat.algebra.abilities import Representatives
+    from evermat.algebra.equality import Representatives
     from evermat.engines.reference.store import Store
     from evermat.values import Constant, Kind
 
@@ -37,7 +37,12 @@ class EqualityOperators(ABC):
 
     @abstractmethod
     def commit(
-        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+        self,
+        *,
+        deleted: Facts,
+        added: Facts,
+        explicit_removed: Facts,
+        explicit_added: Facts,
     ) -> None:
         """End the transaction, with the facts changed as told."""
 
@@ -169,8 +174,8 @@ class EqualityOperators(ABC):
         self.commit(
             deleted=Settled(by_relation(outdated)),
             added=Settled(by_relation(images)),
-            withdrawn=Settled({}),
-            given=implied,
+            explicit_removed=Settled({}),
+            explicit_added=implied,
         )
         return implied
 
@@ -180,7 +185,7 @@ class EqualityOperators(ABC):
             Settled(by_relation(facts_of(self.store.explicit)))
         )
 
-    def originals(
+    def preimages(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
         """The explicit facts that `rewrite` takes to one of the facts."""

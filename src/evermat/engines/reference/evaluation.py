@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Apply, Column, Compute, Require, Role
-from evermat.algebra.evaluation_errors import evaluation_error
+from evermat.algebra.queries import evaluation_error
 from evermat.engines.reference.sets import NO_ROWS, Row, rows_of
 from evermat.functions import FUNCTIONS, FunctionError
 from evermat.values import Constant, boolean_constant

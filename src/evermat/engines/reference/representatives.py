@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, cast
 
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.equality import UnequalValuesError
 from evermat.columns import as_terms, constants, table_of_rows
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Cliques:
-    """See `evermat.algebra.abilities.Representatives`."""
+    """See `evermat.algebra.equality.Representatives`."""
 
     def __init__(self, known: dict[Constant, Constant] | None = None) -> None:
         self.known = dict(known or {})

@@ -4,7 +4,7 @@ Where to look, from the outside inwards:
 
 | what                             | where                                        |
 | -------------------------------- | -------------------------------------------- |
-| gathered while facts fit         | `adaptive`, `gathered`, `limits`             |
+| on the driver while facts fit    | `adaptive`, `driver_engine`, `limits`        |
 | the methods of the engine        | `engine`, `rules`, `closures`, `equality`    |
 | sets of facts, and views of them | `sets`, `heaps`, `counters`, `journal`,      |
 |                                  | `snapshot`                                   |
@@ -19,6 +19,7 @@ Where to look, from the outside inwards:
 | closures                         | `closure_snapshots`, `spreading`             |
 | equal constants                  | `representatives`, `rewriting`, `components` |
 | few rows of much                 | `lookups`, `fetching`, `row_keys`            |
-| sessions, tasks and their files  | `session`, `tasks`, `task_files`, `staging`  |
+| sessions, tasks and their files  | `session`, `tasks`, `task_files`, `staging`, |
+|                                  | `checkpoint_place`                           |
 | what is done, in words           | `explaining`                                 |
 """

@@ -1,25 +1,21 @@
-"""The engine called `spark`: facts gathered on the driver while they fit, then spread.
+"""The engine called `spark`: facts on the driver where they fit, else distributed.
 
-It begins with the embedded engine (`gathered`). An update that outgrows it is undone,
-the facts are moved to the cluster (`engine`), and the update is done again there. They
-stay there: moving back and forth would cost more than it brings.
+Where rows and states come from, their size is known before they are loaded, and facts
+that do not fit are distributed from the first one on. An update that outgrows the
+driver nevertheless is undone, the facts are moved to the cluster (`engine`), and the
+update is done again there. They stay there: moving back and forth would cost more than
+it brings.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from evermat.engines.embedded.journal import replaced
-from evermat.engines.embedded.store import Store
+from evermat.engines.embedded.store import Store, replaced
 from evermat.engines.spark.blocks import Cluster
+from evermat.engines.spark.driver_engine import DriverEngine, Scale, Weighing
 from evermat.engines.spark.engine import SparkEngine
-from evermat.engines.spark.gathered import (
-    GatheredEngine,
-    OutgrownError,
-    Scale,
-    Weighing,
-)
-from evermat.engines.spark.limits import limits_of
+from evermat.engines.spark.limits import OutgrownError, limits_of
 from evermat.engines.spark.session import find_session, own_session
 from evermat.engines.spark.staging import stage
 
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.algebra import Engine, Facts, Journal, Monitor, Snapshot
-    from evermat.algebra.abilities import Representatives
+    from evermat.algebra.equality import Representatives
     from evermat.engines.spark.staging import StagedRows
 
     Found = TypeVar("Found")
@@ -44,31 +40,33 @@ class AdaptiveEngine:
 
     Args:
         session: a Spark session; by default the active one, or a new local one.
-        gathered: facts up to which all are on the driver; 0 to spread them always.
-        small: facts up to which a set of spread facts is on the driver.
+        driver_facts: facts up to which all are on the driver, by default as many as
+            there is memory for; 0 to distribute them always.
+        small: facts up to which a set of distributed facts is on the driver.
 
     Attributes:
-        cluster: where facts are spread.
+        cluster: where facts are distributed.
     """
 
     name = "spark"
+    takes_frames = True
 
     def __init__(
         self,
         session: SparkSession | None = None,
         *,
-        gathered: int | None = None,
+        driver_facts: int | None = None,
         small: int | None = None,
     ) -> None:
         session = find_session() if session is None else session
-        limits = limits_of(session, gathered=gathered, small=small)
+        limits = limits_of(session, driver_facts=driver_facts, small=small)
         self.cluster = Cluster(
             own_session(session), limits.small, limits.constants, limits.hashed
         )
-        self._scale = Scale(limits.gathered)
-        self._facts: SparkEngine | GatheredEngine
-        if limits.gathered:
-            self._facts = GatheredEngine(self._scale)
+        self._scale = Scale(limits.driver_facts)
+        self._facts: SparkEngine | DriverEngine
+        if limits.driver_facts:
+            self._facts = DriverEngine(self._scale)
         else:
             self._facts = SparkEngine.on(self.cluster)
 
@@ -76,17 +74,17 @@ class AdaptiveEngine:
         return getattr(self._facts, name)
 
     @property
-    def is_gathered(self) -> bool:
+    def is_on_driver(self) -> bool:
         """Whether the facts are all on the driver."""
-        return isinstance(self._facts, GatheredEngine)
+        return isinstance(self._facts, DriverEngine)
 
     @property
     def place(self) -> str:
         """Where the facts are, in words."""
-        if not isinstance(self._facts, GatheredEngine):
+        if not isinstance(self._facts, DriverEngine):
             return self._facts.place
         known, limit = self._facts.row_count(), self._scale.limit
-        return f"gathered on the driver, {known:,} of at most {limit:,} facts"
+        return f"driver: {known:,} facts, with room for {limit:,}"
 
     # ---------------------------------------------------------------------- moving
 
@@ -95,9 +93,9 @@ class AdaptiveEngine:
 
         An update that fails must leave the engine as it was.
         """
-        if not self.is_gathered or self._scale.is_watched:
+        if not self.is_on_driver or self._scale.is_watched:
             return work()
-        self._scale.start()
+        self._scale.is_watched = True
         try:
             return work()
         except OutgrownError:
@@ -108,25 +106,25 @@ class AdaptiveEngine:
 
     def make_room(self, facts: int) -> None:
         """Spread the facts if so many more do not fit: not in a transaction."""
-        gathered = self._facts
+        here = self._facts
         if (
-            isinstance(gathered, GatheredEngine)
-            and gathered.row_count() + facts > self._scale.limit
+            isinstance(here, DriverEngine)
+            and here.row_count() + facts > self._scale.limit
         ):
             self.spread()
 
     def spread(self) -> None:
         """Move the facts to the cluster: not in a transaction."""
-        gathered = self._facts
-        if not isinstance(gathered, GatheredEngine):
+        here = self._facts
+        if not isinstance(here, DriverEngine):
             return
         spread = SparkEngine.on(self.cluster)
-        for relation, arity in gathered.relations().items():
+        for relation, arity in here.relations().items():
             spread.declare(relation, arity)
-        dictionary = gathered.inline.dictionary
-        facts = replaced(Store(dictionary), gathered.store, dictionary)
+        dictionary = here.inline.dictionary
+        facts = replaced(Store(dictionary), here.store, dictionary)
         spread.reinstate((name, facts.read(name)) for name in facts.relations())
-        spread.matches, spread.journal = gathered.matches, gathered.journal
+        spread.matches, spread.journal = here.matches, here.journal
         spread.monitor = self.monitor
         self._facts = spread
 
@@ -137,7 +135,7 @@ class AdaptiveEngine:
         """
         staged = stage(self.cluster, parts, name)
         self.make_room(staged.num_rows)
-        return staged.table() if self.is_gathered else staged
+        return staged.table() if self.is_on_driver else staged
 
     # -------------------------------------------------------- what both have their own
 
@@ -149,8 +147,10 @@ class AdaptiveEngine:
 
     @monitor.setter
     def monitor(self, monitor: Monitor | None) -> None:
-        gathered = self.is_gathered
-        self._facts.monitor = Weighing(self._scale, monitor) if gathered else monitor
+        facts = self._facts
+        if isinstance(facts, DriverEngine):
+            monitor = Weighing(facts, monitor)
+        facts.monitor = monitor
 
     @property
     def is_torn(self) -> bool:

@@ -96,6 +96,7 @@ class Cluster:
             not room for.
         tags: the number of each relation that was ever named.
         jobs: how many times Spark was asked to compute something.
+        doing: what for, in words.
         waste: names of views that nobody needs any more, and what they kept. They are
             put here by the garbage collector, perhaps in the middle of a call to
             Spark, so that Spark is told later.
@@ -111,6 +112,7 @@ class Cluster:
     tags: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     jobs: int = 0
+    doing: str = ""
     waste: list[tuple[str, DataFrame | None]] = field(default_factory=list)
     _view_sizes: dict[str, int] = field(default_factory=dict)
     _terms: tuple[int, str] | None = None
@@ -153,7 +155,7 @@ class Cluster:
 
     def _collected_in_parts(self, at_once: int, sql: str) -> pa.Table:
         self.jobs += 1
-        with called_here(self.session):
+        with called_here(self.session, self.doing):
             frame = self.session.sql(sql)
             with in_files(frame, at_once) as written:
                 return pa.concat_tables(parts_of(written))
@@ -206,7 +208,7 @@ class Cluster:
         self.clean()
         tags = None if tags is None else frozenset(tags)
         if not isinstance(plan, str):
-            with called_here(self.session), self.for_few_rows():
+            with called_here(self.session, self.doing), self.for_few_rows():
                 return self._written_now(plan, width, tags, few=True)
 
         def write(plan: str) -> tuple[DataFrame, Origin, Summary]:
@@ -251,7 +253,7 @@ class Cluster:
     def _suited(self, sql: str) -> Iterator[str]:
         """Settings and a hint that suit a plan, by how many rows it reads."""
         views = set(_VIEW.findall(sql))
-        with called_here(self.session):
+        with called_here(self.session, self.doing):
             if sum(self._view_sizes.get(view, _MANY) for view in views) > FEW_ROWS:
                 yield ""
                 return

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evermat.algebra import (
-        Captured,
         Closure,
+        ClosureSnapshot,
         Facts,
         Pattern,
         SettledFacts,
@@ -119,9 +119,9 @@ class Closer:
         mask = has_pairs(start.paths(nodes), asked)
         return self._settled(rows.table.filter(pa.array(mask)))
 
-    def capture(self, closure: Closure, facts: Facts) -> CapturedClosure:
+    def snapshot_closure(self, closure: Closure, facts: Facts) -> FrameSnapshot:
         """The closure of facts, to be read when the facts have long changed."""
-        return CapturedClosure(self, Start(self._cluster, closure, facts))
+        return FrameSnapshot(self, Start(self._cluster, closure, facts))
 
     def copy_of(self, start: Start, less: Start | None) -> Copy:
         """What one closure has and another one has not, worked out on the cluster."""
@@ -202,16 +202,16 @@ class Graphs:
         )
 
 
-class CapturedClosure:
+class FrameSnapshot:
     """A closure, held by what it starts from."""
 
     def __init__(self, closer: Closer, start: Start) -> None:
         self._closer = closer
         self.start = start
 
-    def minus(self, other: Captured | None) -> Snapshot:
+    def minus(self, other: ClosureSnapshot | None) -> Snapshot:
         """What the closure has and another one has not."""
-        less = other.start if isinstance(other, CapturedClosure) else None
+        less = other.start if isinstance(other, FrameSnapshot) else None
         return LazyCopy(self._closer, self.start, less)
 
 

@@ -99,7 +99,7 @@ class CounterLog:
         if name is not None:
             raise EngineUseError(
                 f"a count of `{name}` would fall below zero",
-                law="what is taken away was counted before",
+                reason="what is taken away was counted before",
             )
         self.append(block, -1)
 

@@ -42,7 +42,7 @@ class DigestCollisionError(EvermatError, RuntimeError):
     def __init__(self, first: str, second: str) -> None:
         super().__init__(
             f"`{first}` and `{second}` have the same digest",
-            law="ids of the Spark engine are digests of 62 bits",
+            reason="ids of the Spark engine are digests of 62 bits",
             help="use the embedded engine, or change one of the two constants",
         )
 
@@ -244,6 +244,21 @@ class Dictionary:
     def terms(self) -> pa.Table:
         """The constants on the driver: columns `id`, `kind` and `text`."""
         return _listed(self._runs)
+
+    def in_order(self) -> tuple[Ids, pa.StructArray]:
+        """The constants on the driver in the order of their ids."""
+        if len(self._runs) > 1:
+            ids = np.concatenate([run.ids for run in self._runs])
+            terms = pa.concat_arrays([run.terms for run in self._runs])
+            self._runs = [_sorted_run(ids, terms)]
+        if not self._runs:
+            return np.empty(0, np.int64), pa.array([], TERM)
+        return self._runs[0].ids, self._runs[0].terms
+
+    def take_up(self, ids: Ids, terms: pa.StructArray) -> None:
+        """Have constants in the order of their ids: for dictionaries without any."""
+        self._runs = [_Run(ids, terms)] if ids.size else []
+        self.version += 1
 
     def unsaved_terms(self) -> pa.Table:
         """The constants on the list of those that were added."""

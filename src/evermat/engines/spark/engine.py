@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from evermat.algebra import (
     STORED_NUMBERS,
+    AggregatesByGroup,
+    Engine,
     EngineUseError,
-    ProvesInLevels,
     Region,
-    SaturatesInRounds,
     require_bounded,
 )
 from evermat.columns import ArityMismatchError
@@ -28,7 +28,7 @@ from evermat.engines.spark.blocks import (
     width_of,
     with_ones,
 )
-from evermat.engines.spark.closures import CapturedClosure, Closer
+from evermat.engines.spark.closures import Closer, FrameSnapshot
 from evermat.engines.spark.counters import CounterLog, Numbers
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
 
     from evermat.algebra import (
         Closure,
-        Engine,
         Facts,
         Journal,
         Monitor,
@@ -97,7 +96,7 @@ class _Saved:
     counters: tuple[Numbers, Numbers]
 
 
-class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOperators):
+class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
     """Relations as data frames of ids, spread from the first fact on.
 
     Args:
@@ -106,8 +105,9 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
     """
 
     name = "spark"
-    is_gathered = False
-    place = "spread over the cluster"
+    is_on_driver = False
+    place = "distributed over the cluster"
+    takes_frames = True
 
     def __init__(
         self, session: SparkSession | None = None, *, small: int | None = None
@@ -141,6 +141,8 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
         self._explicit = Stored(Heap(cluster))
         self._counters = (CounterLog(cluster), CounterLog(cluster))
         self._saved: _Saved | None = None
+        self._steps = 0
+        """How many times rules were applied in this transaction."""
         heaps = (self._materialised.heap, self._explicit.heap)
         lookups = Lookups(cluster, (*heaps, *self._counters))
         for source in (*heaps, *self._counters):
@@ -168,7 +170,7 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
 
     @property
     def explicit(self) -> Stored:
-        """The facts that were given, when the update began."""
+        """The explicit facts when the update began."""
         return self._explicit
 
     def growing(self) -> Growing:
@@ -255,22 +257,24 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
         self._declare_closure(closure)
         return Closer(self._evaluation).close_among(closure, facts, candidates)
 
-    def capture(self, closure: Closure, facts: Facts) -> CapturedClosure:
+    def snapshot_closure(self, closure: Closure, facts: Facts) -> FrameSnapshot:
         """The closure of facts, to be read when the facts have long changed."""
         self._declare_closure(closure)
-        return Closer(self._evaluation).capture(closure, facts)
+        return Closer(self._evaluation).snapshot_closure(closure, facts)
 
     def _declare_closure(self, closure: Closure) -> None:
         for pattern in (closure.pattern, closure.edges):
             if pattern is not None:
                 self.declare(pattern.relation, len(pattern.operands))
 
-    def capture_both(
+    def snapshot_closures(
         self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
-    ) -> tuple[CapturedClosure, CapturedClosure]:
+    ) -> tuple[FrameSnapshot, FrameSnapshot]:
         """The closures of two views, to be compared with each other."""
         del changes
-        return self.capture(closure, before), self.capture(closure, after)
+        return self.snapshot_closure(closure, before), self.snapshot_closure(
+            closure, after
+        )
 
     # ------------------------------------------------------------- data in and out
 
@@ -344,6 +348,7 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
         if self._saved is not None:
             raise EngineUseError("a transaction is under way already")
         self.is_torn = False
+        self._steps = 0
         self._saved = self._contents()
 
     def _contents(self) -> _Saved:
@@ -363,19 +368,27 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
             counters.numbers = numbers
 
     def commit(
-        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+        self,
+        *,
+        deleted: Facts,
+        added: Facts,
+        explicit_removed: Facts,
+        explicit_added: Facts,
     ) -> None:
         """End the transaction, with the facts changed as told."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
         self.cluster.dictionary.reconcile()
+        self.cluster.doing = "commit"
         # All jobs are done before the journal is told: any of them may fail.
         before = self._contents()
-        new = self._changed(deleted, added, withdrawn, given)
+        new = self._changed(deleted, added, explicit_removed, explicit_added)
         self._put_back(before)
         if self.journal is not None:
             self.journal(
-                self._difference(self._saved, deleted, added, withdrawn, given)
+                self._difference(
+                    self._saved, deleted, added, explicit_removed, explicit_added
+                )
             )
         self.is_torn = True
         seal()
@@ -383,16 +396,20 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
         self._saved = None
 
     def _changed(
-        self, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+        self,
+        deleted: Facts,
+        added: Facts,
+        explicit_removed: Facts,
+        explicit_added: Facts,
     ) -> _Saved:
         """Change what is stored, as a commit is told to, and return it."""
         gone = settle(deleted - added, self.cluster)
         come = settle(added - (self._materialised - deleted), self.cluster)
-        lost = settle(withdrawn - given, self.cluster)
-        new = settle(given - (self._explicit - withdrawn), self.cluster)
+        lost = settle(explicit_removed - explicit_added, self.cluster)
+        new = settle(explicit_added - (self._explicit - explicit_removed), self.cluster)
         for stored, less, more in (
             (self._materialised, settle(deleted, self.cluster), come),
-            (self._explicit, settle(withdrawn, self.cluster), new),
+            (self._explicit, settle(explicit_removed, self.cluster), new),
         ):
             stored.heap.remove(block_rows(less.block))
             stored.heap.add(more.block)
@@ -407,22 +424,22 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
         saved: _Saved,
         deleted: Facts,
         added: Facts,
-        withdrawn: Facts,
-        given: Facts,
+        explicit_removed: Facts,
+        explicit_added: Facts,
     ) -> Difference:
         """What `commit` is about to change."""
         parts, ends = [], []
         for which, stored, less, more in (
             (HOLDS, self._materialised, deleted, added),
-            (GIVEN, self._explicit, withdrawn, given),
+            (GIVEN, self._explicit, explicit_removed, explicit_added),
         ):
             left = settle(less & stored, self.cluster)
             come = settle(more - (stored - less), self.cluster)
             parts.append(rows_part(which, -1, block_rows(left.block)))
             parts.append(rows_part(which, 1, block_rows(come.block)))
             ends.append((left, come, stored - less))
-        (gone, come, stay), (lost, new, stay_given) = ends
-        kept = come | new | stay | stay_given
+        (gone, come, stay), (lost, new, stay_explicit) = ends
+        kept = come | new | stay | stay_explicit
         forgotten = block_rows(settle((gone | lost) - kept, self.cluster).block)
         for which, counters, old in zip(
             (C_NR, C_R), self._counters, saved.counters, strict=True
@@ -559,13 +576,13 @@ class SparkEngine(SaturatesInRounds, ProvesInLevels, RuleOperators, EqualityOper
             take_up_table(self, appended(parts))
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """For each relation: facts, given facts, bytes, indexes."""
+        """For each relation: facts, explicit facts, bytes, indexes."""
         numbers = {}
         for relation, arity in self._arities.items():
             facts = self.size(self._materialised, relation)
             numbers[relation] = {
                 "facts": facts,
-                "given": self.size(self._explicit, relation),
+                "explicit": self.size(self._explicit, relation),
                 "bytes": facts * 8 * (width_of(arity) + 1),
                 "indexes": 0,
             }

@@ -1,6 +1,6 @@
 """What the Spark engine does for equality by rewriting.
 
-See `evermat.algebra.abilities.EqualityEngine` for the methods. Which constants are
+See `evermat.algebra.engine.Engine` for the methods. Which constants are
 equal is kept by the driver (`representatives`); many equalities are first contracted on
 the cluster (`components`), so that the driver sees each constant once. Facts are joined
 with the map (`rewriting`).
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evermat.algebra import Facts, SettledFacts
-    from evermat.algebra.abilities import Representatives
+    from evermat.algebra.equality import Representatives
     from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.counters import CounterLog
     from evermat.engines.spark.dictionary import Ids
@@ -65,7 +65,12 @@ class EqualityOperators(ABC):
 
     @abstractmethod
     def commit(
-        self, *, deleted: Facts, added: Facts, withdrawn: Facts, given: Facts
+        self,
+        *,
+        deleted: Facts,
+        added: Facts,
+        explicit_removed: Facts,
+        explicit_added: Facts,
     ) -> None:
         """End the transaction, with the facts changed as told."""
 
@@ -147,7 +152,7 @@ class EqualityOperators(ABC):
         cliques = cast("Cliques", representatives)
         return Settled(settled_block(behind(block_rows(block), cliques, wanted)))
 
-    def originals(
+    def preimages(
         self, facts: SettledFacts, representatives: Representatives
     ) -> Settled:
         """The explicit facts that `rewrite` takes to one of the facts."""
@@ -190,7 +195,12 @@ class EqualityOperators(ABC):
         implied = settle(images - self._explicit, self.cluster)
         nothing = empty(self.cluster)
         self.begin()
-        self.commit(deleted=outdated, added=images, withdrawn=nothing, given=implied)
+        self.commit(
+            deleted=outdated,
+            added=images,
+            explicit_removed=nothing,
+            explicit_added=implied,
+        )
         return implied
 
     def marked(self) -> Settled:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from evermat.algebra import Query, QuerySet, Views
-    from evermat.algebra.evaluation_errors import EvaluationError
+    from evermat.algebra.queries import EvaluationError
     from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.expressions import Failure
     from evermat.engines.spark.queries import QueryPlan

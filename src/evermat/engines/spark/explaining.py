@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.engines.spark.decomposition import decompose
+from evermat.wording import counted
 
 if TYPE_CHECKING:
     from evermat.algebra import Query, QuerySet
@@ -52,3 +53,21 @@ def folding_lines(query: Query) -> list[str]:
     if query.inline is None:
         return []
     return [f"{len(query.inline.rows):,} rules in one: they differ in constants only"]
+
+
+def job_text(step: int, queries: QuerySet) -> str:
+    """What Spark's pages say about the jobs that apply rules.
+
+    Args:
+        step: how many times rules were applied in this update.
+        queries: the rules.
+    """
+    labels = list(dict.fromkeys(query.label for query in queries.queries))
+    more = f" and {counted(len(labels) - 1, 'other rule')}" if len(labels) > 1 else ""
+    shown = labels[0] if labels else "no rules"
+    cut = f"{shown[:_LONGEST]}…" if len(shown) > _LONGEST else shown
+    return f"step {step}: {cut}{more}"
+
+
+_LONGEST = 120
+"""Characters of a rule that are shown."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evermat.algebra import Apply, Column
-from evermat.algebra.evaluation_errors import EvaluationError, evaluation_error
+from evermat.algebra.queries import EvaluationError, evaluation_error
 from evermat.engines.spark.ids import (
     FIRST_DIGEST,
     SMALLEST,
@@ -22,6 +22,7 @@ from evermat.engines.spark.ids import (
     small_constant,
 )
 from evermat.functions import FunctionError, evaluate
+from evermat.python_functions import shipped, take_over
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
@@ -204,9 +205,11 @@ class _Evaluator:
         self._mark = mark
         self._used = sorted(columns_in(expression))
         self._others = tuple(others)
+        self._functions = shipped(_functions_in(expression))
 
     def values(self, columns: tuple[pa.Array, ...]) -> Iterator[Constant]:
         """The value for each row."""
+        take_over(self._functions)
         count = 3 * len(self._used)
         lists = [column.to_pylist() for column in columns]
         for at, row in enumerate(zip(*lists[:count], strict=True)):
@@ -235,13 +238,20 @@ class _Evaluator:
             ids |= {i: ids_[at] for i, ids_ in zip(self._others, others, strict=False)}
             report = {
                 "message": failure.message,
-                "law": failure.law,
+                "reason": failure.reason,
                 "help": failure.help,
                 "mark": self._mark,
                 "ids": list(ids.items()),
             }
             message = f"{_FAILED}{json.dumps(report)}{_END}"
             raise ValueError(message) from None
+
+
+def _functions_in(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Apply):
+        yield expression.function
+        for argument in expression.arguments:
+            yield from _functions_in(argument)
 
 
 def _value(expression: Expression, binding: dict[int, Constant]) -> Constant:
@@ -274,7 +284,9 @@ def failed_computation(error: Exception) -> Failure | None:
     if not found:
         return None
     report = json.loads(rest.partition(_END)[0])
-    failure = EvaluationError(report["message"], law=report["law"], help=report["help"])
+    failure = EvaluationError(
+        report["message"], reason=report["reason"], help=report["help"]
+    )
     return Failure(failure, report["mark"], dict(map(tuple, report["ids"])))
 
 

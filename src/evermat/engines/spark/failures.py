@@ -1,4 +1,4 @@
-"""What fails on Spark for lack of memory, said plainly, or tried in another way."""
+"""What fails on Spark for lack of something, said plainly, or tried in another way."""
 
 from __future__ import annotations
 
@@ -21,6 +21,17 @@ DIED = re.compile(
     r"|Error while sending or receiving"
 )
 """What Spark says of tasks and processes that had too little memory, or ended."""
+LACKS_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+"""What Spark says of workers without a package."""
+INSTALL = (
+    "install evermat with the same extras for the Python of all workers "
+    "(`spark.pyspark.python`), or send an environment along by `--archives`"
+)
+DISK_IS_FULL = re.compile(r"No space left on device|ENOSPC|[Dd]isk quota exceeded")
+FREE_DISK = (
+    "free some, or name larger disks: `spark.local.dir` for what Spark shuffles and "
+    "spills, `spark.evermat.checkpoints` for checkpoints"
+)
 _NO_ROOM = re.compile(r"UNABLE_TO_ACQUIRE_MEMORY|SparkOutOfMemoryError")
 
 
@@ -40,13 +51,21 @@ def message_of(error: Exception) -> str:
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
-    """Say what to do where Spark had too little memory."""
+    """Say what to do where Spark had too little of something."""
     try:
         yield
     except EvermatError:
         raise
     except Exception as error:
         text = message_of(error)
+        if lacking := LACKS_PACKAGE.search(text):
+            raise SparkStepError(
+                f"a worker lacks the package `{lacking[1]}`", help=INSTALL
+            ) from without_secrets(error)
+        if DISK_IS_FULL.search(text):
+            raise SparkStepError(
+                f"a disk is full: {gist(text)}", help=FREE_DISK
+            ) from without_secrets(error)
         if not DIED.search(text):
             raise
         raise SparkStepError(

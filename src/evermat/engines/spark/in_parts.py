@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
+from evermat.engines.spark.session import shared_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,7 +31,7 @@ TERMS_AT_ONCE = 1 << 17
 def in_files(frame: DataFrame, at_once: int) -> Iterator[DataFrame]:
     """The same rows, read from files of a limited number of rows; gone afterwards."""
     session = frame.sparkSession
-    folder = f"{session.sparkContext.getCheckpointDir()}/{uuid4()}"
+    folder = f"{shared_folder(session)}/{uuid4()}"
     try:
         frame.write.option("maxRecordsPerFile", at_once).parquet(folder)
         yield session.read.schema(frame.schema).parquet(folder)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from evermat.algebra import Query, QuerySet, Views
 from evermat.engines.embedded.dictionary import INTEGER_ZERO
 from evermat.engines.embedded.engine import EmbeddedEngine
+from evermat.engines.embedded.fact_sets import Settled
 from evermat.engines.embedded.relation import RECURSIVE
-from evermat.engines.embedded.settled import Settled
 from evermat.engines.spark.decomposition import constants_of, with_constants
 from evermat.engines.spark.ids import constant_id
 from evermat.values import Constant, Kind

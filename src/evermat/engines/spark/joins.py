@@ -63,7 +63,7 @@ def room_for_tables(session: SparkSession) -> int:
         # The driver is in the list as well.
         known = inside._jsc.sc().getExecutorMemoryStatus().size()  # noqa: SLF001
         executors = max(1, known - 1)
-        heap = _bytes(settings.get("spark.executor.memory", "1g"))
+        heap = bytes_of(settings.get("spark.executor.memory", "1g"))
     share = float(settings.get("spark.memory.fraction", "0.6"))
     return executors * rows_in_tables(heap, share)
 
@@ -79,7 +79,7 @@ def rows_in_tables(heap: int, share: float) -> int:
     return int(max(0, heap - _RESERVED) * share / 2 / _ROW)
 
 
-def _bytes(size: str) -> int:
+def bytes_of(size: str) -> int:
     """A size as Spark's settings have it: a number, of megabytes unless it says."""
     found = re.fullmatch(r"\s*(\d+)([kmgtp]?)b?\s*", size.lower())
     return 1 << 30 if found is None else int(found[1]) << _UNITS[found[2]]

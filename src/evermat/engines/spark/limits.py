@@ -1,8 +1,8 @@
-"""How many facts are kept together: settings of the session, or of the environment.
+"""What is kept on the driver: settings of the session, or of the environment.
 
-All are numbers of facts, or of constants. A session says `spark.evermat.gathered`,
+All are numbers of facts, or of constants. A session says `spark.evermat.driver_facts`,
 `spark.evermat.small`, `spark.evermat.constants` and `spark.evermat.hashed`; where it
-does not, EVERMAT_SPARK_GATHERED, EVERMAT_SPARK_SMALL, EVERMAT_SPARK_CONSTANTS and
+does not, EVERMAT_SPARK_DRIVER_FACTS, EVERMAT_SPARK_SMALL, EVERMAT_SPARK_CONSTANTS and
 EVERMAT_SPARK_HASHED are taken, and then what is written here, or follows from the
 memory of executors.
 """
@@ -10,27 +10,37 @@ memory of executors.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.engines.spark.joins import room_for_tables
+from evermat.engines.spark.joins import bytes_of, room_for_tables
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
-GATHERED = 5_000_000
-"""Facts up to which all of them are kept by the embedded engine on the driver.
-
-A fact takes some 100 to 300 bytes there, with both counters, indexes and texts.
-"""
+BYTES_PER_FACT = 400
+"""Memory of a fact on the driver, with counters, indexes and texts."""
+SHARE = 0.6
+"""How much of the free memory facts may take."""
 SMALL = 200_000
-"""Facts up to which a set stays on the driver, once the others are spread."""
+"""Facts up to which a set stays on the driver, once the others are distributed."""
 CONSTANTS = 1_000_000
-"""Constants up to which the dictionary of spread facts stays on the driver.
+"""Constants up to which the dictionary of distributed facts stays on the driver.
 
 A constant takes some 50 to 100 bytes there; small integers take nothing.
 """
+_CONTROL_GROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    ),
+)
 
 
 class SparkLimitError(EvermatError, ValueError):
@@ -39,47 +49,93 @@ class SparkLimitError(EvermatError, ValueError):
     code = "EM607"
 
 
+class OutgrownError(Exception):
+    """There is no room for an update. A signal between our own parts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Numbers of facts and of constants.
 
     Attributes:
-        gathered: up to so many, all facts are on the driver; 0 to spread them always.
-        small: up to so many, a set of spread facts is on the driver.
-        constants: up to so many, the dictionary of spread facts is on the driver.
+        driver_facts: up to so many, all facts are on the driver; 0 to distribute them
+            from the first one on.
+        small: up to so many, a set of distributed facts is on the driver.
+        constants: up to so many, the dictionary of distributed facts is on the driver.
         hashed: up to so many rows of a side, a join makes a table by hash of them.
     """
 
-    gathered: int
+    driver_facts: int
     small: int
     constants: int
     hashed: int
 
 
 def limits_of(
-    session: SparkSession, *, gathered: int | None = None, small: int | None = None
+    session: SparkSession, *, driver_facts: int | None = None, small: int | None = None
 ) -> Limits:
     """The limits of a session, unless they are given."""
+    heap = session.sparkContext.getConf().get("spark.driver.memory", "1g")
+
+    def limit(name: str, usual: Callable[[], int], given: int | None = None) -> int:
+        if given is not None:
+            return _number(name, str(given))
+        return limit_of(name, session.conf.get(f"spark.evermat.{name}", None), usual)
+
     return Limits(
-        _limit(session, "gathered", GATHERED, gathered),
-        _limit(session, "small", SMALL, small),
-        _limit(session, "constants", CONSTANTS),
-        _limit(session, "hashed", room_for_tables(session)),
+        limit("driver_facts", lambda: facts_in_memory(heap), driver_facts),
+        limit("small", lambda: SMALL, small),
+        limit("constants", lambda: CONSTANTS),
+        limit("hashed", lambda: room_for_tables(session)),
     )
 
 
-def _limit(
-    session: SparkSession, name: str, usual: int, given: int | None = None
-) -> int:
-    setting = f"spark.evermat.{name}"
-    text = session.conf.get(setting, None)
-    if given is not None:
-        setting, text = name, str(given)
-    elif text is None:
-        setting = f"EVERMAT_SPARK_{name.upper()}"
-        text = os.environ.get(setting, str(usual))
+def limit_of(name: str, setting: str | None, usual: Callable[[], int]) -> int:
+    """A limit: what a session says, else the environment, else what is usual.
+
+    Raises:
+        SparkLimitError: what is said is no number.
+    """
+    if setting is not None:
+        return _number(f"spark.evermat.{name}", setting)
+    variable = f"EVERMAT_SPARK_{name.upper()}"
+    text = os.environ.get(variable)
+    return usual() if text is None else _number(variable, text)
+
+
+def _number(setting: str, text: str) -> int:
     if not text.isdecimal():
         raise SparkLimitError(
             f"`{setting}` is `{text}`", help="it is a number, 0 or more"
         )
     return int(text)
+
+
+def facts_in_memory(heap: str = "0") -> int:
+    """For how many facts the driver has memory.
+
+    Args:
+        heap: memory that its Java process may still take, as Spark's settings have it.
+    """
+    free = free_memory() - bytes_of(heap)
+    return max(0, int(free * SHARE) // BYTES_PER_FACT)
+
+
+def free_memory() -> int:
+    """Bytes that this process can have more: of the machine, and of its container."""
+    free = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    status = _text("/proc/meminfo")
+    if found := re.search(r"^MemAvailable:\s+(\d+) kB", status, re.MULTILINE):
+        free.append(int(found[1]) << 10)
+    for most, used in _CONTROL_GROUPS:
+        limit, usage = _text(most).strip(), _text(used).strip()
+        if limit.isdecimal() and usage.isdecimal():
+            free.append(int(limit) - int(usage))
+    return max(0, min(free))
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.algebra import Column, Pattern, Role, Views
+from evermat.engines.embedded.batch import InlineTables
+from evermat.engines.embedded.dedup import intern_rows
 from evermat.engines.embedded.dictionary import (
     FIRST_INTEGER,
     INTEGER_ZERO,
@@ -23,9 +25,7 @@ from evermat.engines.embedded.dictionary import (
     Dictionary,
 )
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.engines.embedded.evaluation import InlineTables
-from evermat.engines.embedded.heads import intern_rows
-from evermat.engines.embedded.settled import Settled as Rows
+from evermat.engines.embedded.fact_sets import Settled as Rows
 from evermat.engines.spark.blocks import local_block, spread, width_of
 from evermat.engines.spark.nearby import MOST_CHANGES, Nearby, NotNearError, walk
 from evermat.engines.spark.reading import Reader
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.algebra import Monitor, Query, QuerySet
-    from evermat.engines.embedded.settled import RowCounts
+    from evermat.engines.embedded.fact_sets import RowCounts
     from evermat.engines.spark.blocks import Block, Cluster
     from evermat.engines.spark.nearby import NearReader
 
@@ -220,7 +220,7 @@ class DriverEvaluation:
 
     def _block(self, counts: RowCounts) -> Block:
         tables = []
-        for name, rows in counts.rows.items():
+        for name, rows, derived in counts.parts():
             relation = self._engine.store.relations[name]
             columns = [
                 pa.array(self._codes.ids(codes)) for codes in relation.table[:, rows]
@@ -228,7 +228,7 @@ class DriverEvaluation:
             zeros = np.zeros(rows.size, np.int64)
             columns = columns or [pa.array(zeros)]
             tags = pa.array(zeros + self._cluster.tag(name))
-            numbers = pa.array(counts.counts[name].astype(np.int64))
+            numbers = pa.array(derived.astype(np.int64))
             names = [*key_columns(width_of(relation.arity)), "n"]
             tables.append(pa.table([tags, *columns, numbers], names=names))
         if not tables:

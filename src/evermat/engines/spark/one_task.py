@@ -17,7 +17,7 @@ import pyarrow as pa
 from evermat.algebra import QuerySet, Role, Views
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.engines.embedded.settled import Settled
+from evermat.engines.embedded.fact_sets import Settled
 from evermat.engines.spark.blocks import united, width_of
 from evermat.engines.spark.decomposition import constants_of
 from evermat.engines.spark.inside_tasks import Numbering
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from evermat.algebra import Facts, Query
+    from evermat.engines.embedded.arrays import Rows
     from evermat.engines.spark.blocks import Cluster
 
 MOST_ROWS = 5_000
@@ -140,9 +141,10 @@ def derive(work: Round, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     engine = EmbeddedEngine()
     for name, arity in work.arities.items():
         engine.declare(name, arity)
-    sets: dict[Part, Settled] = {part: Settled({}) for part in work.parts}
+    read: dict[Part, dict[str, Rows]] = {part: {} for part in work.parts}
     for (part, name), table in tables.items():
-        sets[part].rows[name] = numbering.add(engine, name, table).rows[name]
+        read[part][name] = numbering.add(engine, name, table).every
+    sets = {part: Settled(found) for part, found in read.items()}
     nothing = Settled({})
     gained, lost = (
         sets.get((role, False), nothing) if role in work.changes else None
@@ -158,11 +160,11 @@ def derive(work: Round, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     counts = engine.derive_counts(QuerySet(numbering.queries), views)
     tags = {name: tag for tag, name in work.names.items()}
     known = sets[Role.ALL, False].rows
-    for name, found in counts.rows.items():
+    for name, found, derived in counts.parts():
         columns = numbering.ids_of(engine.store.relations[name].table[:, found])
         zeros = np.zeros(found.size, np.int64)
         columns += [zeros] * (work.width - len(columns))
-        numbers = counts.counts[name].astype(np.int64)
+        numbers = derived.astype(np.int64)
         old = np.isin(found, known.get(name, NO_ROWS))
         yield pa.record_batch(
             [pa.array(each) for each in (zeros + tags[name], *columns, numbers, old)],

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from evermat.algebra import QuerySet, Role, Views
 from evermat.engines.embedded.engine import EmbeddedEngine
-from evermat.engines.embedded.settled import Settled
+from evermat.engines.embedded.fact_sets import Settled
 from evermat.engines.spark.blocks import width_of
 from evermat.engines.spark.decomposition import constants_of, is_plain
 from evermat.engines.spark.inside_tasks import Numbering, Work, by_relation
@@ -249,15 +249,18 @@ def derive_piece(work: Work, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     engine = EmbeddedEngine()
     for name, arity in work.arities.items():
         engine.declare(name, arity)
-    read = Settled({})
-    for name, table in tables.items():
-        read.rows[name] = numbering.add(engine, name, table).rows[name]
+    read = Settled(
+        {
+            name: numbering.add(engine, name, table).every
+            for name, table in tables.items()
+        }
+    )
     counts = engine.derive_counts(QuerySet(numbering.queries), Views(read, read))
-    for name, found in counts.rows.items():
+    for name, found, derived in counts.parts():
         columns = numbering.ids_of(engine.store.relations[name].table[:, found])
         zeros = np.zeros(found.size, np.int64)
         columns += [zeros] * (work.width - len(columns))
-        numbers = counts.counts[name].astype(np.int64)
+        numbers = derived.astype(np.int64)
         yield pa.record_batch(
             [pa.array(each) for each in (zeros + work.heads[name], *columns, numbers)],
             names=[*key_columns(work.width), "n"],

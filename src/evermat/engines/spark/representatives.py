@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.algebra.abilities import UnequalValuesError
+from evermat.algebra.equality import UnequalValuesError
 from evermat.columns import rows_without_columns
 from evermat.engines.embedded.arrays import sum_of_products
-from evermat.engines.embedded.id_cache import RememberedIds
+from evermat.engines.embedded.dictionary import RememberedIds
 from evermat.engines.embedded.kernels import cliques as kernels_cliques
 from evermat.engines.embedded.kernels.layout import address
 from evermat.engines.spark.blocks import local_block
@@ -38,7 +38,7 @@ _NOBODY: Numbers = np.empty(0, np.uint32)
 
 
 class Cliques:
-    """See `evermat.algebra.abilities.Representatives`."""
+    """See `evermat.algebra.equality.Representatives`."""
 
     def __init__(
         self, cluster: Cluster, moved: Ids = NO_IDS, ones: Ids = NO_IDS

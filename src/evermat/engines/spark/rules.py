@@ -13,6 +13,7 @@ from evermat.algebra import QuerySet
 from evermat.engines.spark.decoding import ClusterRows
 from evermat.engines.spark.explaining import (
     folding_lines,
+    job_text,
     layout_lines,
     recursion_lines,
 )
@@ -44,6 +45,7 @@ class RuleOperators(ABC):
     matches: int
     _evaluation: Evaluation
     _materialised: Stored
+    _steps: int
 
     @abstractmethod
     def declare(self, relation: str, arity: int) -> None:
@@ -56,6 +58,7 @@ class RuleOperators(ABC):
     def derive_counts(self, queries: QuerySet, views: Views) -> Counted:
         """The facts that the queries yield, with the number of matches of each."""
         self._declare(queries)
+        self._note(queries)
         here = self._evaluation.driver.run(queries, views, self.monitor)
         if here is not None:
             self._found(sum(here[1].values()))
@@ -71,11 +74,17 @@ class RuleOperators(ABC):
                 self.monitor.working(label, number)
         return Counted(block)
 
+    def _note(self, queries: QuerySet) -> None:
+        """Have Spark's pages say which rules the next jobs are about."""
+        self._steps += 1
+        self.cluster.doing = job_text(self._steps, queries)
+
     def fixpoint(self, queries: QuerySet) -> tuple[Counted, Settled] | None:
         """All that recursive rules derive, in one pass where that can be done."""
         if self.monitor is not None:
             return None  # a budget is looked at after every round
         self._declare(queries)
+        self._note(queries)
         facts = self._materialised
         derived = self._evaluation.fixpoints.run(queries, facts, facts)
         if derived is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import os
 import re
@@ -15,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from evermat.engines.spark.checkpoint_place import require_place
 from evermat.errors import EvermatError
 from evermat.redaction import without_secrets
 
@@ -195,17 +195,22 @@ def _properties(jvm: Any, settings: Mapping[str, str | None]) -> object:  # noqa
 
 
 @contextmanager
-def called_here(session: SparkSession) -> Iterator[None]:
+def called_here(session: SparkSession, doing: str = "") -> Iterator[None]:
     """Make and run plans in here.
 
     Spark looks through the stack for who called it, once for each step of a plan,
     unless it is told.
+
+    Args:
+        session: runs the plans.
+        doing: what for, as Spark's pages show it.
     """
     context = session.sparkContext
-    before: dict[str, Any] = {
-        name: context.getLocalProperty(name) for name in CALL_SITE
-    }
-    for name, value in CALL_SITE.items():
+    wanted = {**CALL_SITE, "spark.job.description": f"evermat: {doing}"}
+    if not doing:
+        del wanted["spark.job.description"]
+    before: dict[str, Any] = {name: context.getLocalProperty(name) for name in wanted}
+    for name, value in wanted.items():
         context.setLocalProperty(name, value)
     try:
         yield
@@ -241,7 +246,9 @@ def written_down(frame: DataFrame, *, few: bool = False) -> DataFrame:
         frame: the frame.
         few: its rows may stay in memory, where there are no executors.
     """
-    if not IS_LOCAL.fullmatch(str(frame.sparkSession.sparkContext.master)):
+    session = frame.sparkSession
+    if not IS_LOCAL.fullmatch(str(session.sparkContext.master)):
+        require_place(session, is_local=False)
         return frame.checkpoint(eager=True)
     from pyspark import StorageLevel  # noqa: PLC0415  slow to load
 
@@ -285,6 +292,12 @@ def let_go(frame: DataFrame) -> None:
     gateway.detach(cast("Any", frame)._jdf)  # noqa: SLF001
 
 
+def shared_folder(session: SparkSession) -> str:
+    """A folder that the driver and all workers see, for what does not last."""
+    is_local = IS_LOCAL.fullmatch(str(session.sparkContext.master)) is not None
+    return require_place(session, is_local=is_local)
+
+
 def own_session(session: SparkSession) -> SparkSession:
     """A session on the same cluster with settings and view names of its own."""
     own = session.newSession()
@@ -299,8 +312,4 @@ def own_session(session: SparkSession) -> SparkSession:
     own.conf.set("spark.sql.shuffle.partitions", parallelism)
     # Spark takes the same number by itself, and this can be switched back to.
     own.conf.set("spark.sql.leafNodeDefaultParallelism", parallelism)
-    if own.sparkContext.getCheckpointDir() is None:
-        folder = tempfile.mkdtemp(prefix="evermat-checkpoints-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        own.sparkContext.setCheckpointDir(folder)
     return own

@@ -17,18 +17,23 @@ from typing import TYPE_CHECKING
 
 from evermat.errors import ParseError, ProgramError, Source, raise_all
 from evermat.lang.dialects.scanner import END, Scanner
-from evermat.lang.other_notations import query_of_another_language
+from evermat.lang.lexer import RDF_TYPE, Namespace
+from evermat.lang.reader import query_of_another_language
 from evermat.lang.syntax import (
+    ANONYMOUS,
     TRIPLE,
+    Aggregation,
     Atom,
     BodyElement,
+    Expression,
     Negation,
     Program,
     Rule,
     Term,
     Variable,
+    element_variables,
+    substitute_rule,
 )
-from evermat.lang.terms import RDF_TYPE, Namespace
 from evermat.values import XSD, Constant, Kind, language_string, literal
 
 if TYPE_CHECKING:
@@ -74,6 +79,17 @@ def read_dlog(text: str, *, name: str = "<rules>") -> Program:
         raise query_of_another_language(source) or problem from None
 
 
+_AGGREGATES = {
+    "COUNT": "count",
+    "SUM": "sum",
+    "MIN": "min",
+    "MAX": "max",
+    "AVG": "avg",
+    "SAMPLE": "any",
+}
+"""What the aggregates of RDFox are called here."""
+
+
 class _Reader:
     """Reads one program."""
 
@@ -82,6 +98,7 @@ class _Reader:
         self._namespace = Namespace()
         self._rules: list[Rule] = []
         self._facts: list[Atom] = []
+        self._aggregate_count = 0
 
     def program(self) -> Program:
         """Read everything."""
@@ -123,9 +140,9 @@ class _Reader:
             self._facts += heads
             self._end_of_statement("a fact")
             return
-        body = [self._literal()]
+        body = [*self._part()]
         while tokens.accept(","):
-            body.append(self._literal())
+            body += self._part()
         span = tokens.span_since(first)
         self._end_of_statement("a part of a rule's body")
         self._rules.append(Rule(tuple(heads), tuple(body), span=span))
@@ -146,6 +163,67 @@ class _Reader:
         iri = tokens.expect_kind("iri", "an IRI such as `<http://example.org/>`")
         self._namespace.prefixes[prefix.text.removesuffix(":")] = iri.text[1:-1]
         tokens.accept(".")
+
+    def _part(self) -> list[BodyElement]:
+        """A literal, or the aggregates of an `AGGREGATE(…)`."""
+        if self._tokens.current.text == "AGGREGATE":
+            return self._aggregates()
+        return [self._literal()]
+
+    def _aggregates(self) -> list[BodyElement]:
+        """RDFox's `AGGREGATE([?x, :p, ?v] ON ?x BIND SUM(?v) AS ?total)`.
+
+        Variables that are not named behind `ON` belong to the aggregate alone, all
+        solutions of its body count, and groups without any have no value.
+        """
+        tokens = self._tokens
+        first = tokens.advance()
+        tokens.expect("(", "after `AGGREGATE`")
+        body = [self._literal()]
+        while tokens.accept(","):
+            body.append(self._literal())
+        group: set[str] = set()
+        if tokens.accept("ON"):
+            while tokens.current.kind == "variable":
+                group.add(tokens.advance().text[1:])
+        self._aggregate_count += 1
+        inside = {v.name for element in body for v in element_variables(element)}
+        own: dict[str, Expression] = {
+            name: Variable(f"{name}_in{self._aggregate_count}")
+            for name in inside - group - {ANONYMOUS}
+        }
+        (plain,) = [substitute_rule(Rule((), tuple(body)), own).body]
+        solution = [
+            Variable(name) if name in group else own[name] for name in sorted(inside)
+        ]
+        span = tokens.span_since(first)
+        found: list[BodyElement] = []
+        while tokens.accept("BIND"):
+            function, values = self._aggregated(own, solution)
+            tokens.expect("AS", "behind what is aggregated")
+            target = tokens.expect_kind("variable", "a variable behind `AS`")
+            name = Variable(target.text[1:], tokens.span(target))
+            found.append(Aggregation(name, function, tuple(values), plain, span))
+        tokens.expect(")", "at the end of `AGGREGATE`")
+        # Only groups with solutions have some solution.
+        some = Variable(f"some_in{self._aggregate_count}")
+        return [*found, Aggregation(some, "any", (solution[0],), plain, span)]
+
+    def _aggregated(
+        self, own: dict[str, Expression], solution: list[Expression]
+    ) -> tuple[str, list[Expression]]:
+        """`SUM(?v)`: the function, and the tuples that it is over."""
+        tokens = self._tokens
+        name = tokens.advance()
+        function = _AGGREGATES.get(name.text)
+        if function is None:
+            raise tokens.unsupported(f"the aggregate `{name.text}` is", name)
+        tokens.expect("(", f"after `{name.text}`")
+        is_distinct = tokens.accept("DISTINCT") is not None
+        value = tokens.expect_kind("variable", "a variable").text[1:]
+        tokens.expect(")", f"after the argument of `{name.text}`")
+        chosen = own.get(value, Variable(value))
+        return function, [chosen] if is_distinct else [chosen, *solution]
 
     def _literal(self) -> BodyElement:
         tokens = self._tokens

@@ -17,9 +17,8 @@ from evermat.errors import (
     Span,
     UnknownPrefixError,
 )
-from evermat.lang.lexer import Token
+from evermat.lang.lexer import EscapeError, Token, string_content
 from evermat.lang.syntax import Call
-from evermat.lang.terms import EscapeError, string_content
 
 if TYPE_CHECKING:
     import re
@@ -140,7 +139,7 @@ class Scanner:
             raise self.error(message, operator, hint=hint)
 
     def skip_behind(self, text: str) -> None:
-        """Go to the token behind the next one with this text, or to the end."""
+        """Go to the token after the next one with this text, or to the end."""
         while self.current.kind != END and self.advance().text != text:
             pass
 
@@ -183,7 +182,7 @@ class Scanner:
         return UnknownPrefixError(
             f"unknown prefix `{prefix}:`",
             labels=(Label(self.span(token)),),
-            law="a prefix must be declared before it is used",
+            reason="a prefix must be declared before it is used",
             help=f"add `{directive.format(prefix)}` above, with the IRI that "
             f"`{prefix}:` stands for",
         )
@@ -195,7 +194,7 @@ class Scanner:
         return UnsupportedSyntaxError(
             f"{construct} not supported",
             labels=(Label(self.span(token)),),
-            law=f"only the plain part of {self.language} is read",
+            reason=f"only the plain part of {self.language} is read",
             help=hint,
         )
 

@@ -1,5 +1,12 @@
 """B/F^≈: deletion when equal constants are replaced by representatives.
 
+Deletion with equality, and base facts: those that no rule derives.
+
+One fact of representatives stands for several explicit facts, under different names.
+When
+one of them goes, there is no need to look for proofs: it is known what is still
+explicit. This is the first step of a deletion, and often the last one.
+
 Source: [motik2015equality], Algorithms 1 to 7. They take one fact at a time; here each
 step works on a set of facts.
 
@@ -9,9 +16,9 @@ Notation (left: the paper; right: this file)
     π'            `new`                           equalities that are proved
     D; O         `doubtful`; `run.deleted`       the latter are those not all proved
     C; P ∖ P̂     `checked`; `proved`
-    Y            `delayed`, `delayed_images`     proved, but nobody asked so far
-    S            `run.deleted - images`          disproved: no fact behind it is proved
-    F^π ∩ E      `engine.originals`              looked up, never multiplied out
+    Y            `delayed`, `delayed_images`     proved, but not asked about so far
+    S            `run.deleted - images`          disproved: no preimage is proved
+    F^π ∩ E      `engine.preimages`              looked up, never multiplied out
     c ≈ c        `~same(c, c)`                   for cliques of two and more
 
 Facts of I stand for all facts that differ only in equal constants. A fact of I is
@@ -19,9 +26,9 @@ proved here if its cliques are proved *whole* and its one image under π' is; th
 would also call it proved if each of its several images is. The difference is some facts
 that are looked at once more, and saves walking through products of cliques.
 
-Differences to B/F: everything is derived anew from the given facts with constants that
-are equal only if that is proved, too; what is lost may therefore split a clique, and
-facts take the place of the one that stood for them.
+Differences to B/F: everything is derived anew from the explicit facts with constants
+that are equal only if that is proved, too; what is lost may therefore split a clique,
+and facts take the place of the one that stood for them.
 """
 
 from __future__ import annotations
@@ -40,15 +47,125 @@ from evermat.algebra import (
 )
 from evermat.algebra.compile import derive
 from evermat.lang.equality import SAME
-from evermat.maintenance.equality.explicit import following
-from evermat.maintenance.equality.insertion import EQUALITIES
-from evermat.maintenance.equality.state import LOST
+from evermat.maintenance.equality.program import EQUALITIES, LOST
 
 if TYPE_CHECKING:
     from evermat.algebra import Facts, SettledFacts
-    from evermat.algebra.abilities import Representatives
-    from evermat.maintenance.equality.explicit import ToldFacts
-    from evermat.maintenance.equality.insertion import Setting
+    from evermat.algebra.compile import RuleSet
+    from evermat.algebra.equality import Representatives
+    from evermat.lang.syntax import Rule
+    from evermat.maintenance.context import Run
+    from evermat.maintenance.equality.program import ExplicitFacts, Setting
+
+
+class BaseFacts:
+    """Facts of the component of equality before an update, base facts above all.
+
+    Attributes:
+        chosen: the rules that stay.
+        rules: their form for facts of representatives.
+        region: the facts that matter to them.
+        derivable: the facts that they derive.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        chosen: frozenset[Rule],
+        explicit: ExplicitFacts,
+        representatives: Representatives,
+    ) -> None:
+        normal = setting.rules(representatives)
+        self.engine = setting.engine
+        self.run = setting.run
+        self.explicit = explicit
+        self.representatives = representatives
+        self.chosen = chosen
+        self.rules = normal.checking(chosen)
+        self.region = normal.region
+        self.derivable = normal.derivable
+        self._lone_rules = normal.checking_alone(chosen)
+        self._read_alone = normal.read_alone
+
+    def among(self, facts: SettledFacts) -> SettledFacts:
+        """Those of the facts that no rule derives."""
+        return self.engine.settle(facts - facts.within(self.derivable))
+
+    def delete(
+        self, facts: SettledFacts, still: SettledFacts, alone: SettledFacts
+    ) -> SettledFacts:
+        """Deal with base facts that lose preimages; returns facts to be checked.
+
+        Those without a preimage do not hold any more. Those of which one
+        is still explicit hold if their cliques do, so what is in doubt is what followed
+        from them. If that may be more than these cliques, they are checked before.
+
+        Args:
+            facts: facts that may have lost a preimage.
+            still: facts that still have a preimage.
+            alone: explicit facts that are deleted and stand for themselves only.
+        """
+        engine = self.engine
+        base, lone = self.among(facts), self.among(alone)
+        held = engine.settle(base & still)
+        safe = engine.settle(held - held.within(self._read_alone))
+        found = following(self.run, self.rules, safe)
+        lost = engine.settle((base - held) | lone)
+        gone = engine.settle((self.explicit.deletions - alone).within(self.region))
+        doubtful = (facts | alone) - safe - lost
+        return engine.settle(doubtful | found | self.lose(lost, gone))
+
+    def lose(self, facts: SettledFacts, preimages: SettledFacts) -> SettledFacts:
+        """Delete base facts; returns what may depend on them.
+
+        Args:
+            facts: facts that do not hold, at least not for all names.
+            preimages: all preimages of those of them that stand for
+                several, and maybe others.
+        """
+        engine, run = self.engine, self.run
+        if facts.is_empty():
+            return facts
+        run.round(facts)
+        crowded = engine.settle(facts & self._crowded(preimages))
+        by_two = following(run, self.rules, crowded)
+        by_one = following(run, self._lone_rules, facts - crowded)
+        run.delete(facts)
+        return engine.settle(by_two | by_one)
+
+    def _crowded(self, preimages: SettledFacts) -> SettledFacts:
+        """All facts with two preimages, and maybe more."""
+        engine = self.engine
+        others = engine.settle(
+            preimages - engine.rewrite(preimages, self.representatives)
+        )
+        if others.is_empty():
+            return others
+        images = engine.rewrite(others, self.representatives)
+        if images.size() < others.size():
+            return images
+        return engine.settle(images & preimages)
+
+
+def following(run: Run, rules: RuleSet, facts: Facts) -> SettledFacts:
+    """What rules derive from some facts, and others that are not deleted."""
+    read = rules.delta.changes.get(Role.CHANGED, frozenset())
+    changed = run.engine.settle(facts)
+    if read.isdisjoint(changed.relations()):
+        return run.engine.no_facts()
+    remaining = run.materialised - run.deleted
+    with run.forwards("delete"):
+        return derive(
+            run.engine,
+            rules.delta,
+            positive=remaining,
+            negative=remaining,
+            delta_positive=changed,
+        )
+
+
+# ----------------------------------------------------------------------------- deletion
+
 
 _PAIR = (Column(0), Column(1))
 _BROKEN = QuerySet(
@@ -80,17 +197,17 @@ _OTHER_NAMES = QuerySet(
 class Deletion:
     """Finds out which facts no longer hold, and which cliques fall apart."""
 
-    def __init__(self, setting: Setting, told: ToldFacts) -> None:
+    def __init__(self, setting: Setting, base: BaseFacts) -> None:
         self.setting = setting
         self.engine = setting.engine
         self.run = setting.run
-        self.told = told
-        self.given = told.given
-        self.old = told.representatives
-        self.chosen = told.chosen
-        self.old_rules = told.rules
-        self.region = told.region
-        self.derivable = told.derivable
+        self.base = base
+        self.explicit = base.explicit
+        self.old = base.representatives
+        self.chosen = base.chosen
+        self.old_rules = base.rules
+        self.region = base.region
+        self.derivable = base.derivable
         self.new = self.engine.representatives()
         self.new_rules = setting.rules(self.new).proving(self.chosen)
         growing = self.engine.growing
@@ -131,19 +248,19 @@ class Deletion:
     def _split(self, nodes: SettledFacts) -> SettledFacts:
         """Break up facts about cliques that fall apart; returns facts to be checked.
 
-        What is given of those that no rule derives holds on.
+        Base facts with a preimage continue to hold.
         """
         engine, run = self.engine, self.run
         if nodes.is_empty():
             return nodes
         remaining = run.materialised - run.deleted
         mentioned = engine.mentioning(nodes, remaining.within(self.region))
-        told = self.told.among(mentioned)
-        if told.is_empty():
+        base = self.base.among(mentioned)
+        if base.is_empty():
             return mentioned
-        self._prove(told)
-        given = self.given.before(engine.originals(told, self.old))
-        return engine.settle((mentioned - told) | self.told.lose(told, given))
+        self._prove(base)
+        preimages = self.explicit.before(engine.preimages(base, self.old))
+        return engine.settle((mentioned - base) | self.base.lose(base, preimages))
 
     def _propagate(self) -> Representatives:
         """Put what is proved in the place of what was deleted (Algorithm 2)."""
@@ -208,7 +325,7 @@ class Deletion:
         """Facts that are likely to prove cliques among the facts.
 
         Something must say that another name is equal to the one that represents it,
-        and often that is a given fact about the other name. There are few of these
+        and often that is an explicit fact about the other name. There are few of these
         where the clique has a well-known name that thousands of facts mention.
         """
         engine, run = self.engine, self.run
@@ -257,7 +374,7 @@ class Deletion:
     # ------------------------------------------------------------- forward chaining
 
     def _saturate(self, facts: SettledFacts) -> bool:
-        """Prove what follows from given facts by way of checked facts (Algorithm 5).
+        """Prove what follows from explicit facts by way of checked facts (Algorithm 5).
 
         Returns whether there is anything.
         """
@@ -290,13 +407,13 @@ class Deletion:
         return self.gains > before
 
     def _sure(self, facts: SettledFacts) -> SettledFacts:
-        """Given facts behind the facts, and those proved before (l. 36 to 40)."""
+        """Preimages of the facts, and those proved before (l. 36 to 40)."""
         engine = self.engine
         # Nodes of cliques are not given: equalities are, and rules derive nodes.
-        told = engine.settle(facts - facts.within(EQUALITIES))
+        base = engine.settle(facts - facts.within(EQUALITIES))
         sure: Facts = facts & self.delayed
-        if not told.is_empty():
-            sure |= self.given.kept(engine.originals(told, self.old))
+        if not base.is_empty():
+            sure |= self.explicit.kept(engine.preimages(base, self.old))
         if not self.delayed_images.is_empty():
             sure |= engine.rewritten_into(self.delayed_images, self.old, facts)
         return engine.settle(sure)

@@ -1,7 +1,7 @@
-"""Proofs where one constant stands for all that are equal to it.
+"""Proofs and contradictions where one constant stands for all that are equal to it.
 
 Facts about representatives do not tell why constants are equal, nor which name a given
-fact was about. So a fact is proved among facts as they were given: those that it can
+fact was about. So a fact is proved among facts as they were inserted: those that it can
 follow from are looked for backwards, over representatives, and the proof is then found
 among them by the rules together with axioms of equality. These say what everybody knows
 about equality, in steps that can be followed:
@@ -12,15 +12,23 @@ about equality, in steps that can be followed:
 
 A step by a rule goes one level backwards, and a step by an axiom none: so a proof of
 height h has been found among enough facts once h levels, or all, have been looked at.
+
+Why two values would be equal: facts of one step, and all explicit facts that lead to
+    them.
+
+The search begins where merging failed. What was derived by then is still there, so it
+is known which facts the wrong equality can follow from.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import product
 from typing import TYPE_CHECKING
 
-from evermat.algebra import Region
+from evermat.algebra import Pattern, Query, QuerySet, Region, Role, Views
 from evermat.algebra.compile import compile_rules, derive
+from evermat.algebra.equality import UnequalValuesError
 from evermat.columns import constants, table_of_rows
 from evermat.lang.equality import (
     OWL_SAME_AS,
@@ -29,19 +37,27 @@ from evermat.lang.equality import (
     rule_constants,
     without_equality,
 )
-from evermat.lang.normalise import is_auxiliary
-from evermat.lang.syntax import SAME_AS, TRIPLE, Atom, Rule, Term, Variable
-from evermat.maintenance.equality.state import LOST, given_among, values_among
+from evermat.lang.syntax import (
+    SAME_AS,
+    TRIPLE,
+    Atom,
+    Rule,
+    Term,
+    Variable,
+    is_auxiliary,
+)
+from evermat.maintenance.equality.program import LOST, explicit_among, values_among
 from evermat.maintenance.proof import Exchange, Fact, constant_order, rows_in
+from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from evermat.algebra import Engine, Facts, SettledFacts
-    from evermat.algebra.abilities import EqualityEngine, Representatives
-    from evermat.values import Constant
+    from evermat.algebra import Engine, Facts, SettledFacts, Snapshot
+    from evermat.algebra.equality import Representatives
+    from evermat.maintenance.equality.update import Insertion
 
 
 def plain_axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
@@ -74,7 +90,7 @@ def visible_arities(engine: Engine) -> dict[str, int]:
 
 
 class Sources:
-    """The given facts that a fact can follow from; inside of a transaction.
+    """The explicit facts that a fact can follow from; inside of a transaction.
 
     Args:
         engine: holds facts about representatives.
@@ -82,7 +98,7 @@ class Sources:
         rules: rules with equality in heads only.
         start: representatives of the fact, or what it follows from in one step.
         facts: those that hold.
-        given: tells those given facts that some representatives stand for.
+        given: finds the explicit facts that some representatives stand for.
 
     Attributes:
         is_whole: whether there are no more than those that were found.
@@ -91,7 +107,7 @@ class Sources:
 
     def __init__(
         self,
-        engine: EqualityEngine,
+        engine: Engine,
         representatives: Representatives,
         rules: Sequence[Rule],
         start: SettledFacts,
@@ -114,7 +130,7 @@ class Sources:
     @classmethod
     def of(
         cls,
-        engine: EqualityEngine,
+        engine: Engine,
         representatives: Representatives,
         rules: Iterable[Rule],
         fact: Fact,
@@ -128,8 +144,8 @@ class Sources:
             ),
             _start(engine, representatives, fact),
             facts=engine.materialised,
-            given=lambda found: given_among(
-                engine, engine.originals(found, representatives)
+            given=lambda found: explicit_among(
+                engine, engine.preimages(found, representatives)
             ),
         )
 
@@ -140,7 +156,7 @@ class Sources:
         return engine.settle((facts | nodes) - self._facts)
 
     def widen(self, depth: int) -> None:
-        """Look at more levels, so many in all."""
+        """Look at more levels, up to a number in all."""
         engine = self._engine
         while self.depth < depth and not self.is_whole:
             self.depth += 1
@@ -157,7 +173,7 @@ class Sources:
             self.is_whole = self._last.is_empty()
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """The given facts, by predicate."""
+        """The explicit facts, by predicate."""
         engine = self._engine
         found = engine.settle(self._facts | self._last)
         given = engine.snapshot(self._given(found))
@@ -170,7 +186,7 @@ class Sources:
 
 
 def _start(
-    engine: EqualityEngine, representatives: Representatives, fact: Fact
+    engine: Engine, representatives: Representatives, fact: Fact
 ) -> SettledFacts:
     """The representative of a fact, and what it follows from without any rule."""
     exchange = Exchange(engine)
@@ -187,8 +203,8 @@ def _start(
     return engine.settle(start | mentioning)
 
 
-def _any_fact(engine: EqualityEngine, representatives: Representatives) -> SettledFacts:
-    """The representative of the first fact that was given."""
+def _any_fact(engine: Engine, representatives: Representatives) -> SettledFacts:
+    """The representative of the first explicit fact."""
     exchange = Exchange(engine)
     given = engine.snapshot(engine.explicit)
     for relation in sorted(given.relations()):
@@ -208,7 +224,7 @@ def is_equality_fact(fact: Fact) -> bool:
 
 
 def absent_tables(
-    engine: EqualityEngine,
+    engine: Engine,
     representatives: Representatives,
     rules: Sequence[Rule],
     sources: Iterable[pa.Table],
@@ -219,7 +235,7 @@ def absent_tables(
         engine: holds facts about representatives.
         representatives: what stands for what.
         rules: normal rules.
-        sources: given facts; every constant in them is equal to itself.
+        sources: explicit facts; every constant in them is equal to itself.
     """
     names = {atom.predicate for rule in rules for atom in rule.negated_atoms()}
     snapshot = engine.snapshot(engine.materialised.within(Region(frozenset(names))))
@@ -246,3 +262,142 @@ def _equal_pairs(
     for members in cliques.values():
         pairs.update(dict.fromkeys(product(members, members)))
     return list(pairs)
+
+
+# ----------------------------------------------------------------------- contradictions
+
+
+_SHOWN = 6
+"""How many facts an error shows, and how many names of a clique."""
+
+MOST_FACTS = 20_000
+MOST_LEVELS = 64
+"""How far the search for explicit facts goes."""
+
+
+def explained(
+    error: UnequalValuesError,
+    insertion: Insertion,
+    before: Representatives,
+    equalities: SettledFacts,
+) -> UnequalValuesError:
+    """The error with the facts that lead to it.
+
+    Args:
+        error: names the two values.
+        insertion: failed to merge constants.
+        before: the cliques before that.
+        equalities: what was to be merged; facts of their representatives.
+    """
+    engine = insertion.setting.engine
+    facts = insertion.facts | insertion.pending
+    links = _links(engine.snapshot(equalities), error.left, error.right)
+    wrong = engine.derive(links, Views(facts, facts, equalities))
+    if wrong.is_empty():
+        wrong = equalities
+    bodies = derive(
+        engine,
+        insertion.rules.backward,
+        positive=facts,
+        negative=facts,
+        delta_positive=wrong,
+    )
+    rows = dict(sorted(_rows(engine.snapshot(bodies)))[:_SHOWN])
+    cliques = (name for row in rows.values() for name in _cliques(row, before))
+    return UnequalValuesError(
+        error.left,
+        error.right,
+        # Facts are told as they are kept, so the names that theirs stand for, too.
+        derivation=(*rows, *dict.fromkeys(cliques)),
+        given=_given(insertion, before, wrong, facts),
+    )
+
+
+def _given(
+    insertion: Insertion, before: Representatives, wrong: SettledFacts, facts: Facts
+) -> dict[str, pa.Table]:
+    """Explicit facts that wrong equalities can follow from, if they are few."""
+    setting = insertion.setting
+    engine, given = setting.engine, setting.explicit
+
+    def behind(found: SettledFacts) -> SettledFacts:
+        kept = given.kept(engine.preimages(found, before))
+        new = engine.rewritten_into(given.insertions, before, found)
+        return engine.settle(kept | new)
+
+    rules = tuple(
+        rule
+        for rule in setting.program.rules
+        if rule in insertion.chosen and rule in setting.component
+    )
+    sources = Sources(engine, before, rules, wrong, facts=facts, given=behind)
+    while not sources.is_whole and sources.size() <= MOST_FACTS:
+        if sources.depth == MOST_LEVELS:
+            break
+        sources.widen(sources.depth + 1)
+    return dict(sources.tables())
+
+
+def _links(snapshot: Snapshot, left: Constant, right: Constant) -> QuerySet:
+    """What finds the fewest of some equalities that lead from one value to another."""
+    nearby: dict[Constant, list[tuple[Constant, Constant]]] = {}
+    for row in snapshot.read(SAME).to_pylist() if SAME in snapshot.relations() else ():
+        one, other = (Constant(Kind(e["kind"]), e["text"]) for e in row.values())
+        nearby.setdefault(one, []).append((one, other))
+        nearby.setdefault(other, []).append((one, other))
+    reached: dict[Constant, tuple[Constant, Constant]] = {}
+    waiting = deque([left])
+    while waiting and right not in reached:
+        here = waiting.popleft()
+        for link in nearby.get(here, ()):
+            there = _other_end(link, here)
+            if there not in reached and there != left:
+                reached[there] = link
+                waiting.append(there)
+    links: list[tuple[Constant, Constant]] = []
+    here = right
+    while here in reached:
+        links.append(reached[here])
+        here = _other_end(reached[here], here)
+    return QuerySet(
+        tuple(
+            Query(
+                head=Pattern(SAME, link),
+                positive=(Pattern(SAME, link, Role.CHANGED),),
+                column_count=0,
+                label="equalities of values",
+            )
+            for link in links
+        )
+    )
+
+
+def _other_end(link: tuple[Constant, Constant], end: Constant) -> Constant:
+    return link[1] if link[0] == end else link[0]
+
+
+def _rows(snapshot: Snapshot) -> Iterator[tuple[str, pa.Table]]:
+    """Facts as texts, each with its row."""
+    for name in snapshot.relations():
+        table = snapshot.read(name)
+        for at in range(table.num_rows):
+            row = table.slice(at, 1)
+            terms = [_term(column) for column in row.columns]
+            yield f"{name}({', '.join(terms)})", row
+
+
+def _cliques(row: pa.Table, representatives: Representatives) -> Iterator[str]:
+    """The constants of a row that are equal to others, with these."""
+    for at in range(row.num_columns):
+        normal = representatives.normalised(row.select([at]))
+        (members,) = representatives.expanded(normal).columns
+        if len(members) > 1:
+            names = sorted(_term(members.slice(n, 1)) for n in range(len(members)))
+            more = [] if len(names) <= _SHOWN else ["…"]
+            yield " ≈ ".join([*names[:_SHOWN], *more])
+
+
+def _term(column: pa.ChunkedArray) -> str:
+    """The only constant of a column."""
+    (term,) = column.to_pylist()
+    return str(Constant(Kind(term["kind"]), term["text"]))

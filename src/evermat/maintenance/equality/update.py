@@ -1,53 +1,178 @@
-"""One update of a program with equality, from given facts to all that follows.
+"""One update of a program with equality: insertion, other rules, and the attempt.
+
+Insertion with equality: the r-materialisation is continued.
+
+Source: [motik2015rewriting], the algorithm behind the r-materialisation, in batches.
+
+A round takes the facts that the last one derived. If there are equalities among them,
+the constants are merged first: facts and rules that mention a constant which has lost
+its status are rewritten, and only what is new after that is worked on. Otherwise rules
+are applied to the new facts, as in any seminaïve evaluation.
+
+An instance over representatives that was not there before has a body fact that is new,
+or belongs to a rule that changed: so merging loses nothing, and no rule is applied
+again to facts that stay as they are.
+
+One update of a program with equality, from explicit facts to all that follows.
 
 Three steps, in one transaction of the engine:
 
 1. what the update takes away: B/F^≈ in the component of equality, which may split
    cliques (`evermat.maintenance.equality.deletion`);
-2. what it adds: the r-materialisation goes on, which may merge cliques
-   (`evermat.maintenance.equality.insertion`);
-3. everything else. It is now known which constants are equal, so given facts and rules
-   are brought into their new normal form, and the difference is an ordinary update of
-   the rules that equality does not depend on, for one of the ordinary algorithms.
+2. what it adds: the r-materialisation is continued, which may merge cliques
+   (`evermat.maintenance.equality.update`);
+3. everything else. It is now known which constants are equal, so explicit facts and
+   rules are brought into their new normal form, and the difference is an ordinary
+   update of the rules that equality does not depend on, for one of the ordinary
+   algorithms.
+
+Attempts at an update of a program with equality, to be committed or thrown away.
+
+The counterpart of `evermat.maintenance.driver`, where facts stand for others: beside
+the facts that leave and come, an attempt tells what facts stood for and stand for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from evermat.algebra import Pattern, Query, QuerySet, Region, Views
-from evermat.algebra.abilities import can_tell_shared, can_withdraw
+from evermat.algebra.compile import derive
+from evermat.algebra.equality import UnequalValuesError
 from evermat.columns import constants
 from evermat.lang.equality import OWL_SAME_AS, SAME, another_name, name_apart
-from evermat.maintenance.context import Run
-from evermat.maintenance.equality.deletion import Deletion
-from evermat.maintenance.equality.explicit import ToldFacts
-from evermat.maintenance.equality.insertion import Insertion, Setting
-from evermat.maintenance.equality.names import all_names, names_of
-from evermat.maintenance.equality.state import (
+from evermat.maintenance.context import Run, Strata
+from evermat.maintenance.counting import Kept
+from evermat.maintenance.equality.deletion import BaseFacts, Deletion
+from evermat.maintenance.equality.program import (
+    EQUALITIES,
+    LOST,
     MOVED,
-    GivenFacts,
+    ExplicitFacts,
+    Setting,
+    all_names,
+    names_of,
     normal_explicit,
     values_among,
 )
-from evermat.maintenance.modular_materialise import materialise_closing
-from evermat.maintenance.rule_book import RuleChange
-from evermat.maintenance.rule_changes import undermine
+from evermat.maintenance.equality.proofs import explained
+from evermat.maintenance.modular import materialise_closing
+from evermat.maintenance.rules import RuleChange, undermine
 from evermat.maintenance.seminaive import materialise
-from evermat.maintenance.strata import Strata
-from evermat.maintenance.updates import StratumReport, Update
+from evermat.maintenance.update import CliqueChange, StratumReport, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evermat.algebra import Facts, SettledFacts
-    from evermat.algebra.abilities import EqualityEngine, Representatives
+    from evermat.algebra import Facts, SettledFacts, Snapshot
+    from evermat.algebra.engine import Engine
+    from evermat.algebra.equality import Representatives
     from evermat.lang.syntax import Rule
-    from evermat.maintenance.equality.rules import EqualityProgram
+    from evermat.maintenance.equality.program import EqualityProgram
     from evermat.maintenance.limits import Watch
+
+
+class Insertion:
+    """Adds facts and all that follows in the component of equality.
+
+    Attributes:
+        chosen: the rules that are applied.
+        representatives: π, changed as constants are merged.
+        pending: facts that are to be added when constants have been merged.
+    """
+
+    def __init__(
+        self, setting: Setting, rules: frozenset[Rule], representatives: Representatives
+    ) -> None:
+        self.setting = setting
+        self.chosen = rules
+        self.representatives = representatives
+        self.pending = setting.engine.no_facts()
+        self.rules = setting.rules(representatives).proving(rules)
+
+    @property
+    def facts(self) -> Facts:
+        """The facts so far."""
+        return self.setting.run.updated
+
+    def apply(self, rules: frozenset[Rule]) -> SettledFacts:
+        """All that some rules derive."""
+        chosen = self.setting.rules(self.representatives).proving(rules)
+        return derive(
+            self.setting.engine, chosen.full, positive=self.facts, negative=self.facts
+        )
+
+    def insert(self, candidates: SettledFacts) -> None:
+        """Add facts, which need not be normal, and what follows from them."""
+        engine, run = self.setting.engine, self.setting.run
+        while True:
+            candidates = engine.rewrite(candidates, self.representatives)
+            delta = engine.settle(candidates - self.facts)
+            if delta.is_empty():
+                return
+            equalities = engine.settle(delta.within(EQUALITIES))
+            if not equalities.is_empty():
+                self.pending = engine.settle(delta - equalities)
+                candidates = engine.settle(self.pending | self._merge(equalities))
+                continue
+            self.pending = engine.no_facts()
+            run.add(delta)
+            run.round(delta)
+            candidates = derive(
+                engine,
+                self.rules.delta,
+                positive=self.facts,
+                negative=self.facts,
+                delta_positive=delta,
+            )
+
+    def merge(self, equalities: SettledFacts) -> SettledFacts:
+        """Merge constants, and nothing else; returns those that lost their status.
+
+        Raises:
+            UnequalValuesError: two values would be equal, and why if it is traced.
+        """
+        setting, engine = self.setting, self.setting.engine
+        before = self.representatives.copy() if setting.tracing else None
+        try:
+            return engine.merge(self.representatives, equalities, LOST, setting.values)
+        except UnequalValuesError as error:
+            if before is None:
+                raise
+            raise explained(error, self, before, equalities) from None
+
+    def _merge(self, equalities: SettledFacts) -> SettledFacts:
+        """Merge constants; returns facts that take the place of others, and new ones.
+
+        Afterwards no fact mentions a constant that does not stand for itself.
+        """
+        setting, engine = self.setting, self.setting.engine
+        before = setting.rules(self.representatives)
+        lost = self.merge(equalities)
+        if lost.is_empty():
+            return engine.no_facts()
+        after = setting.rules(self.representatives)
+        outdated = engine.mentioning(lost, self.facts)
+        setting.run.retract(engine.settle(outdated.within(before.region)))
+        # An explicit fact may come to matter to equality only now, because its
+        # predicate turned out to be the same as that of a rule.
+        images = engine.rewrite(outdated, self.representatives)
+        news = images.within(after.region)
+        if after is not before:
+            self.rules = after.proving(self.chosen)
+            changed = after.changed_since(before) & self.chosen
+            if changed:
+                again = after.proving(changed).full
+                news |= derive(engine, again, positive=self.facts, negative=self.facts)
+        # The nodes of cliques are facts that rules derive nothing from.
+        nodes = engine.rewrite(equalities, self.representatives)
+        setting.run.add(engine.settle(nodes - self.facts))
+        return engine.settle(news - nodes)
+
+
+# ------------------------------------------------------------------------------- update
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +183,7 @@ class EqualityJob:
         program: the rules before and after, together.
         old, new: the rules before; the rules after.
         component: the rules that equality is known to depend on.
-        deletions, insertions: given facts, as they are given.
+        deletions, insertions: explicit facts, as users name them.
         modules: whether closures are materialised as such.
         tracing: whether a contradiction is to be explained.
     """
@@ -84,17 +209,17 @@ class EqualityJob:
 
 
 @dataclass(frozen=True, eq=False)
-class Behind:
-    """Given facts that facts of representatives stood for before an update.
+class Preimages:
+    """The preimages of rewritten facts before an update.
 
     Attributes:
-        facts: representatives of given facts that go.
-        given: what is still given of all that is behind them.
-        still: those of the facts behind which there is any.
+        facts: representatives of explicit facts that are deleted.
+        explicit: those of their preimages that are still explicit.
+        still: those of the facts that have one.
     """
 
     facts: SettledFacts
-    given: SettledFacts
+    explicit: SettledFacts
     still: SettledFacts
 
 
@@ -103,12 +228,13 @@ class Marks:
     """How explicit facts change, implied ones included.
 
     Attributes:
-        withdrawn, given: representatives of given facts that go and that come.
+        deletions, insertions: representatives of explicit facts that are deleted and
+            inserted.
         cleared, set: facts that cease to be explicit in the engine, and that become so.
     """
 
-    withdrawn: SettledFacts
-    given: SettledFacts
+    deletions: SettledFacts
+    insertions: SettledFacts
     cleared: SettledFacts
     set: SettledFacts
 
@@ -122,7 +248,7 @@ class EqualityUpdate:
 
     def __init__(
         self,
-        engine: EqualityEngine,
+        engine: Engine,
         job: EqualityJob,
         before: Representatives,
         watch: Watch,
@@ -134,7 +260,7 @@ class EqualityUpdate:
         update = Update(nothing, nothing)
         self.run = Run(engine, _NO_STRATA, update, nothing, watch)
         self.run.algorithm = "bf"
-        self.given = GivenFacts(engine, job.deletions, job.insertions)
+        self.explicit = ExplicitFacts(engine, job.deletions, job.insertions)
         relations = engine.relations()
         self.setting = Setting(
             engine=engine,
@@ -142,54 +268,14 @@ class EqualityUpdate:
             program=job.program,
             component=job.component,
             values=values_among(relations),
-            given=self.given,
+            explicit=self.explicit,
             tracing=job.tracing,
         )
         self.marks: Marks | None = None
-        self._about_moved: SettledFacts | None = None
         self.run.report = StratumReport(1, algorithm="bf")
         self.run.reports.append(self.run.report)
 
     # -- the component of equality
-
-    def withdraw(self) -> bool:
-        """Have the engine do step 1 and the first half of step 3; whether it has.
-
-        Not where anything but given facts goes, or where somebody wants to be told of
-        every round.
-        """
-        engine, job, run = self.engine, self.job, self.run
-        if not can_withdraw(engine) or run.watch.is_strict:
-            return False
-        if job.old is not job.new or not job.insertions.is_empty():
-            return False
-        start = perf_counter()
-        rules = self.setting.rules(self.before).component(job.new)
-        sets = run.deleted, run.added
-        done = engine.withdraw(
-            rules, job.deletions, self.before, sets, self.setting.values
-        )
-        if done is None:
-            return False
-        self.after = done.representatives
-        self._about_moved = done.about_moved
-        self.marks = Marks(done.withdrawn, done.given, done.cleared, done.set)
-        self._change_implied(done.not_implied, done.implied)
-        report = StratumReport(
-            1,
-            algorithm="bf",
-            compiled_rounds=done.rounds,
-            rounds=done.rounds,
-            forward_instances=done.forward_instances,
-            backward_instances=done.backward_instances,
-            overdeleted=done.deleted,
-            proved=done.proved,
-            inserted=done.added,
-            seconds={"delete": perf_counter() - start},
-        )
-        run.reports.clear()
-        run.finish([report])
-        return True
 
     def delete(self) -> None:
         """Step 1."""
@@ -197,7 +283,7 @@ class EqualityUpdate:
         removed = job.removed
         rules = self.setting.rules(self.before)
         alone = engine.settle(self._lone_deletions.within(rules.region))
-        candidates: Facts = self._behind.facts.within(rules.region)
+        candidates: Facts = self._preimages.facts.within(rules.region)
         if removed & job.component:
             facts = engine.materialised
             lost = rules.checking(removed).full
@@ -206,10 +292,10 @@ class EqualityUpdate:
         if doubtful.is_empty() and alone.is_empty():
             return
         stayed = job.old if job.old is job.new else job.old & job.new
-        told = ToldFacts(self.setting, stayed, self.given, self.before)
-        doubtful = told.withdraw(doubtful, self._behind.still, alone)
+        base = BaseFacts(self.setting, stayed, self.explicit, self.before)
+        doubtful = base.delete(doubtful, self._preimages.still, alone)
         if not doubtful.is_empty():
-            self.after = Deletion(self.setting, told).delete(doubtful)
+            self.after = Deletion(self.setting, base).delete(doubtful)
 
     @cached_property
     def _shared_deletions(self) -> SettledFacts:
@@ -222,12 +308,12 @@ class EqualityUpdate:
         return self.engine.settle(self.job.deletions - self._shared_deletions)
 
     @cached_property
-    def _behind(self) -> Behind:
-        """What was and is given behind facts that lose a given one."""
+    def _preimages(self) -> Preimages:
+        """The preimages, before and now, of facts that lose one."""
         engine, before = self.engine, self.before
         facts = engine.rewrite(self._shared_deletions, before)
-        given = self.given.kept(engine.originals(facts, before))
-        return Behind(facts, given, engine.rewrite(given, before))
+        still = self.explicit.kept(engine.preimages(facts, before))
+        return Preimages(facts, still, engine.rewrite(still, before))
 
     def insert(self) -> None:
         """Step 2."""
@@ -269,10 +355,10 @@ class EqualityUpdate:
         if self.after.replaced(_OWL_SAME_AS) or not shared.is_empty():
             raise another_name()
 
-    def merge_given(self) -> Representatives:
-        """Merge what is given to be equal, on a fresh engine; ends the transaction.
+    def merge_explicit(self) -> Representatives:
+        """Merge constants that are explicitly equal; ends the transaction.
 
-        All facts are rewritten at once then, and few of them again.
+        All facts are rewritten together then, and few of them again.
         """
         engine, run = self.engine, self.run
         after = self.before.copy()
@@ -288,14 +374,17 @@ class EqualityUpdate:
             run.add(engine.rewrite(equalities, after))
             nothing = engine.no_facts()
             engine.commit(
-                deleted=nothing, added=run.added, withdrawn=nothing, given=nothing
+                deleted=nothing,
+                added=run.added,
+                explicit_removed=nothing,
+                explicit_added=nothing,
             )
             implied = engine.normalise(after)
             engine.recursive_counts.add(engine.once(implied))
         return after
 
     def materialise_component(self) -> None:
-        """Step 2 on a fresh engine, where all given facts are loaded."""
+        """Step 2 on a fresh engine, where all explicit facts are loaded."""
         self.after = self.before.copy()
         with self.run.forwards("materialise"):
             insertion = Insertion(self.setting, self.job.new, self.after)
@@ -305,61 +394,61 @@ class EqualityUpdate:
     # -- everything else
 
     def renormalise(self) -> Marks:
-        """Step 3, its first half: the new normal form of given facts."""
+        """Step 3, its first half: the new normal form of explicit facts."""
         if self.marks is not None:
             return self.marks
-        if self.after is self.before and self.given.insertions.is_empty():
+        if self.after is self.before and self.explicit.insertions.is_empty():
             self.marks = self._marks_of_deletions()
         else:
             self.marks = self._marks_of_changes()
         return self.marks
 
     def _marks_of_deletions(self) -> Marks:
-        """How explicit facts change if equality does not, and nothing is given."""
+        """How explicit facts change if equality does not, and nothing is inserted."""
         engine = self.engine
         nothing, gone = engine.no_facts(), self._lone_deletions
         deletions = self._shared_deletions
         if deletions.is_empty():
-            return Marks(withdrawn=gone, given=nothing, cleared=gone, set=nothing)
-        behind = self._behind
-        still = behind.still
-        touched = engine.settle(behind.facts | deletions)
-        self._mark_implied(touched, engine.settle(still - behind.given))
+            return Marks(deletions=gone, insertions=nothing, cleared=gone, set=nothing)
+        preimages = self._preimages
+        still = preimages.still
+        touched = engine.settle(preimages.facts | deletions)
+        self._mark_implied(touched, engine.settle(still - preimages.explicit))
         return Marks(
-            withdrawn=engine.settle(gone | (behind.facts - still)),
-            given=nothing,
+            deletions=engine.settle(gone | (preimages.facts - still)),
+            insertions=nothing,
             cleared=engine.settle(gone | (touched - still)),
             set=nothing,
         )
 
     def _marks_of_changes(self) -> Marks:
-        engine, given = self.engine, self.given
+        engine, explicit = self.engine, self.explicit
         found = engine.mentioning(self.moved, engine.explicit)
         deletions = self._shared_deletions
-        insertions = self._shared(given.insertions, self.before)
+        insertions = self._shared(explicit.insertions, self.before)
         if self._adds_to_component:
             # Constants are equal that were not before.
-            more = self._shared(given.deletions, self.after)
+            more = self._shared(explicit.deletions, self.after)
             deletions = engine.settle(deletions | more)
-            more = self._shared(given.insertions, self.after)
+            more = self._shared(explicit.insertions, self.after)
             insertions = engine.settle(insertions | more)
-        affected = engine.settle(given.before(found) | deletions)
+        affected = engine.settle(explicit.before(found) | deletions)
         old = engine.rewrite(affected, self.before)
         kept = engine.settle((affected - deletions) | insertions)
         new = engine.rewrite(kept, self.after)
         others = engine.settle(old - new)
-        behind = given.kept(engine.originals(others, self.after))
-        still = engine.rewrite(behind, self.after)
+        preimages = explicit.kept(engine.preimages(others, self.after))
+        still = engine.rewrite(preimages, self.after)
         now = engine.settle(new | (still & others))
         touched = engine.settle(old | new | insertions | deletions)
-        itself = given.after(touched)
+        itself = explicit.after(touched)
         self._mark_implied(touched, engine.settle(now - itself))
         # What is alone stands for itself, and nothing else stands for it.
-        gone = engine.settle(given.deletions - deletions)
-        come = engine.settle(given.insertions - insertions)
+        gone = engine.settle(explicit.deletions - deletions)
+        come = engine.settle(explicit.insertions - insertions)
         return Marks(
-            withdrawn=engine.settle(gone | (others - still)),
-            given=engine.settle(come | (new - normal_explicit(engine))),
+            deletions=engine.settle(gone | (others - still)),
+            insertions=engine.settle(come | (new - normal_explicit(engine))),
             cleared=engine.settle(gone | ((deletions | old) - now - itself)),
             set=engine.settle(come | insertions | new),
         )
@@ -374,38 +463,27 @@ class EqualityUpdate:
 
         New ones are among those that the update adds.
         """
-        known = self._about_moved
-        if known is None:
-            engine = self.engine
-            known = engine.about_moved(self.before, self.after, engine.materialised)
-        return known
+        engine = self.engine
+        return engine.about_moved(self.before, self.after, engine.materialised)
 
     def _shared(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """Facts with a constant that is equal to another; or all of them.
-
-        Not every engine can tell, and the others can do without.
-        """
-        engine = self.engine
-        if facts.is_empty() or not can_tell_shared(engine):
+        """Facts with a constant that is equal to another, and maybe more."""
+        if facts.is_empty():
             return facts
-        return engine.shared(facts, representatives)
+        return self.engine.shared(facts, representatives)
 
     def _mark_implied(self, touched: SettledFacts, implied: SettledFacts) -> None:
+        """Take note of explicit facts that only stand for other ones."""
         engine = self.engine
         before = engine.recursive_counts.positive(touched)
-        self._change_implied(
-            engine.settle(before - implied), engine.settle(implied - before)
-        )
-
-    def _change_implied(self, before: SettledFacts, after: SettledFacts) -> None:
-        """Take note of explicit facts that were implied, and that are now."""
-        counts = self.engine.recursive_counts
-        if not before.is_empty():
-            counts.subtract(self.engine.once(before))
-        if not after.is_empty():
-            counts.add(self.engine.once(after))
+        no_longer = engine.settle(before - implied)
+        if not no_longer.is_empty():
+            engine.recursive_counts.subtract(engine.once(no_longer))
+        new = engine.settle(implied - before)
+        if not new.is_empty():
+            engine.recursive_counts.add(engine.once(new))
 
     def _change_names(self) -> None:
         """Bring the names of cliques up to date, for rules that read them."""
@@ -454,10 +532,10 @@ class EqualityUpdate:
         change = RuleChange()
         if old is not new:
             change = RuleChange(tuple(old - new), tuple(new - old))
-        run.undermined = undermine(engine, change)
+        run.undermined = undermine(engine, change.removed)
         run.explicit = self._explicit(marks)
-        run.withdrawn = self._outside(marks.withdrawn, before.region)
-        run.given = self._outside(marks.given, after.region)
+        run.deletions = self._outside(marks.deletions, before.region)
+        run.insertions = self._outside(marks.insertions, after.region)
         if self._nothing_changed(change):
             return
         run.strata = after.strata(job.new, frozenset(change.added))
@@ -465,24 +543,27 @@ class EqualityUpdate:
         self.require_apart(run.changes().gained)
 
     def _explicit(self, marks: Marks) -> Facts:
-        """The representatives of facts that are given after the update.
+        """The representatives of facts that are explicit after the update.
 
         Growing sets, because whether they have a fact is asked again and again.
         """
         withdrawn = self.engine.growing()
-        withdrawn.add(marks.withdrawn)
+        withdrawn.add(marks.deletions)
         explicit = normal_explicit(self.engine) - withdrawn
-        if marks.given.is_empty():
+        if marks.insertions.is_empty():
             return explicit
-        given = self.engine.growing()
-        given.add(marks.given)
-        return explicit | given
+        inserted = self.engine.growing()
+        inserted.add(marks.insertions)
+        return explicit | inserted
 
     def _nothing_changed(self, change: RuleChange) -> bool:
         run = self.run
         lost, gained, *_ = run.changes()
         return (
-            all(facts.is_empty() for facts in (run.withdrawn, run.given, lost, gained))
+            all(
+                facts.is_empty()
+                for facts in (run.deletions, run.insertions, lost, gained)
+            )
             and change.is_empty()
         )
 
@@ -500,8 +581,8 @@ class EqualityUpdate:
         self.engine.commit(
             deleted=self.run.deleted,
             added=self.run.added,
-            withdrawn=marks.cleared,
-            given=marks.set,
+            explicit_removed=marks.cleared,
+            explicit_added=marks.set,
         )
 
     def materialise_others(self, watch: Watch) -> list[StratumReport]:
@@ -509,15 +590,17 @@ class EqualityUpdate:
         marks = self.renormalise()
         run = self.run
         after = self.setting.rules(self.after)
-        run.delete(self._outside(marks.withdrawn, after.region))
-        run.add(self._outside(marks.given, after.region))
+        run.delete(self._outside(marks.deletions, after.region))
+        run.add(self._outside(marks.insertions, after.region))
         self._change_names()
         self.commit()
         if self.job.modules:
             plans = after.closing_plans(self.job.new)
             reports = materialise_closing(self.engine, plans, watch)
         else:
-            reports = materialise(self.engine, after.plans(self.job.new), watch)
+            reports = materialise(
+                self.engine, after.plans(self.job.new), watch, Kept.NONE
+            )
         self.require_apart(self.engine.materialised)
         return reports
 
@@ -526,3 +609,154 @@ _OWL_SAME_AS = (OWL_SAME_AS,)
 _NODE = Pattern(SAME, (OWL_SAME_AS, OWL_SAME_AS))
 _OWL_SAME_AS_NODE = QuerySet((Query(_NODE, (_NODE,), label="equal to owl:sameAs"),))
 _NO_STRATA = Strata((), Region(), {}, {})
+
+
+# ------------------------------------------------------------------------------ attempt
+
+
+NetFacts = tuple["Snapshot", "Snapshot"]
+"""Facts that were removed, and facts that were added."""
+
+
+class Attempt(Protocol):
+    """An update that is worked out, in a transaction that is still open.
+
+    Attributes:
+        deleted, inserted: explicit facts that it changes.
+        representatives: those after it.
+    """
+
+    deleted: Snapshot
+    inserted: Snapshot
+    strata: tuple[StratumReport, ...]
+    representatives: Representatives
+
+    def commit(self) -> NetFacts:
+        """Make it so."""
+
+    def discard(self) -> NetFacts:
+        """Undo it."""
+
+    def cliques(self, facts: NetFacts) -> CliqueChange:
+        """What facts stood for and stand for, where one of them changed."""
+
+
+class Maintained:
+    """The old facts with some deleted and some added."""
+
+    def __init__(self, update: EqualityUpdate) -> None:
+        engine, job = update.engine, update.job
+        self._update = update
+        self.deleted = engine.snapshot(job.deletions)
+        self.inserted = engine.snapshot(job.insertions)
+        self.strata = tuple(update.run.reports)
+        self.representatives = update.after
+        lost, gained, *_ = update.run.changes()
+        self._facts = (engine.snapshot(lost), engine.snapshot(gained))
+        self._change = self._compared()
+
+    def commit(self) -> NetFacts:
+        """Make it so."""
+        self._update.commit()
+        return self._facts
+
+    def discard(self) -> NetFacts:
+        """Undo it."""
+        self._update.engine.rollback()
+        return self._facts
+
+    def cliques(self, facts: NetFacts) -> CliqueChange:
+        """What facts stood for and stand for, where one of them changed."""
+        del facts
+        return self._change
+
+    def _compared(self) -> CliqueChange:
+        engine, run = self._update.engine, self._update.run
+        before, after = self._update.before, self._update.after
+        about = self._update.about_moved()
+        if about.is_empty():
+            return CliqueChange(before, after, *self._facts)
+        stayed = engine.snapshot(engine.settle(about & run.updated))
+        return CliqueChange(before, after, *self._facts, stayed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Old:
+    """What a new materialisation takes the place of.
+
+    Attributes:
+        inserted: explicit facts that the update inserts.
+        is_empty: whether there were no facts.
+    """
+
+    engine: Engine
+    representatives: Representatives
+    job: EqualityJob
+    inserted: Snapshot
+    is_empty: bool
+
+
+class Rebuilt:
+    """New facts on a fresh engine, to take the place of the old ones."""
+
+    def __init__(
+        self,
+        fresh: Engine,
+        old: Old,
+        representatives: Representatives,
+        strata: tuple[StratumReport, ...],
+    ) -> None:
+        engine = old.engine
+        self._fresh = fresh
+        self._old = old
+        self.deleted = engine.snapshot(old.job.deletions)
+        self.inserted = old.inserted
+        self.strata = strata
+        self.representatives = representatives
+        moved = engine.moved(old.representatives, representatives, MOVED)
+        is_renamed = not (old.is_empty or moved.is_empty())
+        self._everything = self._compared() if is_renamed else None
+
+    def commit(self) -> NetFacts:
+        """Make it so."""
+        # The transaction only served to read the request.
+        self._old.engine.rollback()
+        return self._old.engine.adopt(self._fresh)
+
+    def discard(self) -> NetFacts:
+        """Undo it; all facts are compared when they are read."""
+        engine = self._old.engine
+        self._everything = self._everything or self._compared()
+        nothing = engine.snapshot(engine.no_facts())
+        engine.rollback()
+        return nothing, nothing
+
+    def cliques(self, facts: NetFacts) -> CliqueChange:
+        """What facts stood for and stand for; all facts where cliques changed."""
+        if self._everything is not None:
+            return self._everything
+        return CliqueChange(self._old.representatives, self.representatives, *facts)
+
+    def _compared(self) -> CliqueChange:
+        engine, fresh = self._old.engine, self._fresh
+        return CliqueChange(
+            self._old.representatives,
+            self.representatives,
+            engine.snapshot(engine.materialised),
+            fresh.snapshot(fresh.materialised),
+        )
+
+
+def rebuild(fresh: Engine, old: Old, watch: Watch) -> Rebuilt:
+    """Materialise the new program on a fresh engine with the new explicit facts."""
+    nothing = fresh.no_facts()
+    job = replace(old.job, old=frozenset(), deletions=nothing, insertions=nothing)
+    fresh.begin()
+    merging = EqualityUpdate(fresh, job, fresh.representatives(), watch)
+    known = merging.merge_explicit()
+    fresh.begin()
+    update = EqualityUpdate(fresh, job, known, watch)
+    update.materialise_component()
+    others = update.materialise_others(watch)
+    strata = (*merging.run.reports, *update.run.reports, *others)
+    return Rebuilt(fresh, old, update.after, strata)

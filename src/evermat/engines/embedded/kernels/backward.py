@@ -1,6 +1,6 @@
 """Backward chaining in compiled code, depth first: function CHECK of [hu2018].
 
-See `evermat.algebra.proving` for what it is for. A *frame* is a fact that is being
+See `evermat.algebra.fixpoint` for what it is for. A *frame* is a fact that is being
 checked: the rule that is tried, how far the search for its next instance has come, and
 which body fact of the present instance is checked next. Frames lie on a stack of our
 own, so that a call can return and another one go on: to be interrupted, or because the
@@ -13,30 +13,21 @@ match is never looked at. What follows from a proved fact is derived in blocks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from evermat.engines.embedded.kernels.changes import (
-    FRESH,
     HALF,
-    HAS_COUNTERS,
-    IN_CANDIDATES,
-    IN_DELTA,
-    IN_FOUND,
-    IN_ROWS,
     KEYS,
-    LISTED,
     LOWER,
-    MATCHES,
-    NUMBERS,
-    PATIENCE,
+    SCRATCH,
+    STATE,
     TABLE,
-    WIRED,
+    TRIGGERS,
     derive,
     group_rows,
     mark_keys,
-    part,
     set_status,
     status_of,
 )
@@ -82,39 +73,80 @@ from evermat.engines.embedded.kernels.raw import (
     read_row,
     read_status,
 )
+from evermat.engines.embedded.runtime import part, structure_of, tuple_of
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys
-    from evermat.engines.embedded.kernels.changes import Lists, Wired
+    from evermat.engines.embedded.kernels.changes import Scratch, State, TriggerIndex
     from evermat.engines.embedded.kernels.layout import Numbers
 
 # -------------------------------------------------------------- what a call works on
 
-NEXT, DEPTH, SEARCHED, ARE_PROVED, ROUNDS = 0, 1, 2, 3, 5
-ARE_CHECKED, ARE_DELAYED = 14, 15
-"""Where a search is, in its state: which fact of the batch comes next, how many frames
-there are, how many instances were matched backwards, and how much is used of the lists
-of facts that the search has proved, checked and delayed. The rest of the state is that
-of `kernels.changes`."""
 
-IN_CHECKED, IN_PROVED, IN_DELAYED = 0, 1, 6
-"""Lists of facts beside those of `kernels.changes`."""
+class Searched(NamedTuple):
+    """The facts that a search has proved, checked and delayed, as keys."""
 
-CHECKED, PROVED, DELAYED, CHANGED = range(4)
-"""Status bits."""
+    checked: Keys
+    proved: Keys
+    delayed: Keys
 
-BACKWARDS, FORWARDS, GIVEN = range(3)
-"""What rules may see from head to body, and from proved facts to heads; and which
-statuses are explicit."""
+
+class Bits(NamedTuple):
+    """Status bits: of the three sets, and of the change that queries read."""
+
+    checked: int
+    proved: int
+    delayed: int
+    changed: int
+
+
+class Seen(NamedTuple):
+    """For each status what may see it.
+
+    Attributes:
+        backwards: rules from head to body.
+        forwards: rules from proved facts to heads.
+        explicit: which statuses are explicit.
+    """
+
+    backwards: Flags
+    forwards: Flags
+    explicit: Flags
+
+
+class Settings(NamedTuple):
+    """How to search.
+
+    Attributes:
+        counter: of facts that hold by themselves, or -1.
+        cost_limit: how many rows what follows from a fact may take.
+        pause_after: after how many matches a call returns.
+    """
+
+    counter: int
+    cost_limit: int
+    pause_after: int
+
+
+SEARCH = np.dtype(
+    [
+        *STATE.descr,
+        *(
+            (name, np.int64)
+            for name in (
+                *("next", "depth", "searched", "rounds"),
+                *("checked", "proved", "delayed"),
+            )
+        ),
+    ]
+)
+"""Beside what `kernels.changes` has: which fact of the batch comes next, how many
+frames there are, how many instances were matched backwards, and how much is used of the
+lists of facts that the search has checked, proved and delayed."""
 
 FOLLOWING, RECURSIVE, OWN = range(3)
 """Slots: rules from proved facts to heads; recursive rules for heads, and nonrecursive
 ones."""
-
-COUNTER, COST_LIMIT, PAUSE_AFTER, DEEPEST = range(4)
-"""How to search: the counter of facts that hold by themselves, or -1; how many rows
-what follows from a fact may take; after how many matches a call returns; and how many
-frames there may be."""
 
 CHECKED_ALL, INTERRUPTIBLE, STACK_FULL, TOO_LARGE = range(4)
 """How a call ends."""
@@ -137,6 +169,13 @@ key that is looked for, and the row that was found."""
 FRAME_SIZE = _FOUND + MOST_STEPS + 1
 
 VALUES = MOST_SLOTS
+
+_SEARCHED = tuple_of(Searched, KEYS, KEYS, KEYS)
+_BITS = tuple_of(Bits, int64, int64, int64, int64)
+_FLAGS = uint8[::1]
+_SEEN = tuple_of(Seen, _FLAGS, _FLAGS, _FLAGS)
+_SETTINGS = tuple_of(Settings, int64, int64, int64)
+_STATE = structure_of(SEARCH)[::1]
 
 _NEW = -1
 _WORD = 8
@@ -292,18 +331,18 @@ def _find_instance(
     ids: Ids,
     visible: Flags,
     ranges: Numbers,
-    wiring: Wired,
-    state: Numbers,
+    triggers: TriggerIndex,
+    state: State,
 ) -> bool:
     """Find the next instance of some rules that derives the fact of a frame."""
-    relations, programs, work = wiring[0], wiring[4], wiring[5]
-    line = ranges[relations.size * slot + int64(uint64(frame[FACT]) >> HALF)]
+    programs, work = triggers.programs, triggers.work
+    line = ranges[triggers.relations.size * slot + int64(uint64(frame[FACT]) >> HALF)]
     while line[0] + frame[TRIED] < line[1]:
         number = line[0] + frame[TRIED]
         work[number, READ] += frame[AT] == 0
         if _match_next(programs[number, 0], frame, values, ids, visible):
             work[number, MATCHED] += 1
-            state[SEARCHED] += 1
+            state.searched += 1
             return True
         frame[TRIED] += 1
         frame[AT] = 0
@@ -319,99 +358,101 @@ def _holds_by_itself(
     spare: Numbers,
     values: Ids,
     ids: Ids,
-    tables: Flags,
+    seen: Seen,
     counter: int,
     ranges: Numbers,
-    wiring: Wired,
-    state: Numbers,
+    triggers: TriggerIndex,
+    state: State,
 ) -> bool:
     """Whether a fact is explicit, or follows from lower strata."""
     key = uint64(frame[FACT])
-    relations = wiring[0]
+    relations = triggers.relations
     if counter >= 0:
         counts = read_number(relations[int64(key >> HALF)], COUNTERS + counter)
         return counts != 0 and read_row(counts, int64(key & LOWER)) > 0
-    if tables[GIVEN, status_of(relations, key)]:
+    if seen.explicit[status_of(relations, key)]:
         return True
     spare[FACT] = frame[FACT]
     spare[TRIED] = 0
     spare[AT] = 0
     return _find_instance(
-        OWN, spare, values, ids, tables[BACKWARDS], ranges, wiring, state
+        OWN, spare, values, ids, seen.backwards, ranges, triggers, state
     )
 
 
 @part
 def _saturate(
     key: np.uint64,
-    bits: Numbers,
+    bits: Bits,
     visible: Flags,
     limit: int,
-    wiring: Wired,
-    lists: Lists,
-    state: Numbers,
+    triggers: TriggerIndex,
+    scratch: Scratch,
+    lists: Searched,
+    state: State,
 ) -> bool:
     """Prove a fact that holds, and what follows (SATURATE); whether there was room."""
-    relations = wiring[0]
-    keys, numbers = lists[0], lists[1]
-    room = keys.shape[1]
+    relations, delta = triggers.relations, scratch.delta
+    room = lists.proved.size
     starts = np.empty(relations.size + 1, np.int64)
     nothing = np.zeros(relations.size + 1, np.int64)
-    keys[IN_CANDIDATES, 0] = key
+    scratch.candidates[0] = key
     count = int64(1)
     while True:
-        if state[ARE_PROVED] + count > room or state[ARE_DELAYED] + count > room:
+        if state.proved + count > room or state.delayed + count > room:
             return False
         size = int64(0)
         for i in range(count):
-            each = keys[IN_CANDIDATES, i]
+            each = scratch.candidates[i]
             status = status_of(relations, each)
-            if status & bits[CHECKED]:
-                if not status & bits[PROVED]:
-                    set_status(relations, each, bits[PROVED], 0)
-                    keys[IN_DELTA, size] = each
-                    keys[IN_PROVED, state[ARE_PROVED]] = each
-                    state[ARE_PROVED] += 1
+            if status & bits.checked:
+                if not status & bits.proved:
+                    set_status(relations, each, bits.proved, 0)
+                    delta[size] = each
+                    lists.proved[state.proved] = each
+                    state.proved += 1
                     size += 1
-            elif not status & bits[DELAYED]:
-                set_status(relations, each, bits[DELAYED], 0)
-                keys[IN_DELAYED, state[ARE_DELAYED]] = each
-                state[ARE_DELAYED] += 1
+            elif not status & bits.delayed:
+                set_status(relations, each, bits.delayed, 0)
+                lists.delayed[state.delayed] = each
+                state.delayed += 1
         if size == 0:
             return True
-        state[ROUNDS] += 1
-        state[FRESH] = 0
-        state[HAS_COUNTERS] = 0
-        state[PATIENCE] = limit
-        group_rows(keys[IN_DELTA], size, 0, starts, numbers[IN_ROWS])
-        mark_keys(relations, keys[IN_DELTA], size, bits[CHANGED], 0, 0)
-        rows = numbers[IN_ROWS]
-        count = derive(FOLLOWING, rows, starts, nothing, visible, wiring, lists, state)
-        mark_keys(relations, keys[IN_DELTA], size, 0, bits[CHANGED], 0)
+        state.rounds += 1
+        state.fresh = 0
+        state.is_counted = 0
+        state.cost_left = limit
+        rows = scratch.rows
+        group_rows(delta, size, 0, starts, rows)
+        mark_keys(relations, delta, size, bits.changed, 0, 0)
+        count = derive(
+            FOLLOWING, rows, starts, nothing, visible, triggers, scratch, state
+        )
+        mark_keys(relations, delta, size, 0, bits.changed, 0)
         if count < 0:
             return False
-        keys[IN_CANDIDATES, :count] = keys[IN_FOUND, :count]
+        scratch.candidates[:count] = scratch.found[:count]
 
 
 # ------------------------------------------------------------------------- the search
 
 
 @part
-def _push(key: np.uint64, stack: Numbers, state: Numbers) -> None:
-    frame = stack[state[DEPTH]]
+def _push(key: np.uint64, stack: Numbers, state: State) -> None:
+    frame = stack[state.depth]
     frame[FACT] = int64(key)
     frame[TRIED] = 0
     frame[AT] = 0
     frame[BODY] = _NEW
-    state[DEPTH] += 1
+    state.depth += 1
 
 
 @part
 def _next_body(
-    frame: Numbers, bodies: Numbers, ranges: Numbers, wiring: Wired, steps: int
+    frame: Numbers, bodies: Numbers, ranges: Numbers, relations: int, steps: int
 ) -> int:
     """The next body fact of the stratum in the instance of a frame, or -1."""
-    number = ranges[wiring[0].size * RECURSIVE + int64(uint64(frame[FACT]) >> HALF), 0]
+    number = ranges[relations * RECURSIVE + int64(uint64(frame[FACT]) >> HALF), 0]
     line = bodies[number + frame[TRIED]]
     while frame[BODY] <= steps:
         at = frame[BODY]
@@ -422,95 +463,110 @@ def _next_body(
 
 
 @kernel(
-    f"int64({WIRED}, {LISTED}, {KEYS}, {NUMBERS}, uint8[:, ::1], {TABLE}, {TABLE}, "
-    f"{TABLE}, uint32[:, ::1], {NUMBERS}, {NUMBERS})"
+    int64(
+        TRIGGERS,
+        SCRATCH,
+        _SEARCHED,
+        KEYS,
+        _BITS,
+        _SEEN,
+        TABLE,
+        TABLE,
+        TABLE,
+        uint32[:, ::1],
+        _SETTINGS,
+        _STATE,
+    )
 )
 def check(
-    wiring: Wired,
-    lists: Lists,
+    triggers: TriggerIndex,
+    scratch: Scratch,
+    lists: Searched,
     batch: Keys,
-    bits: Numbers,
-    tables: Flags,
+    bits: Bits,
+    seen: Seen,
     ranges: Numbers,
     bodies: Numbers,
     stack: Numbers,
     values: Ids,
-    settings: Numbers,
-    state: Numbers,
+    settings: Settings,
+    states: State,
 ) -> int:
     """Look for derivations of facts, one after the other (CHECK).
 
     Args:
-        wiring: what changes set off, and the programs of all slots.
-        lists: room to work in.
+        triggers: what changes set off, and the programs of all slots.
+        scratch: room to work in.
+        lists: is given the facts that are checked, proved and delayed.
         batch: the facts.
         bits: status bits.
-        tables: for each status what may see it.
+        seen: for each status what may see it.
         ranges: for each slot and relation which programs are for its facts.
         bodies: for each program and step the relation of a body fact of the stratum
             that the step finds, or -1.
         stack: room for frames.
         values: for each of them room for the values of slots.
         settings: how to search.
-        state: where the search is.
+        states: where the search is: one record.
 
     Returns:
         `CHECKED_ALL`; `INTERRUPTIBLE` or `STACK_FULL`, if the next call goes on from
         here; `TOO_LARGE`, if it has to be done otherwise.
     """
-    relations, keys = wiring[0], lists[0]
-    stop = state[MATCHES] + state[SEARCHED] + settings[PAUSE_AFTER]
+    state, relations = states[0], triggers.relations
+    stop = state.matches + state.searched + settings.pause_after
     ids = np.empty(MOST_SLOTS, np.uint32)
     while True:
-        if state[DEPTH] == 0:
-            if state[NEXT] == batch.size:
+        if state.depth == 0:
+            if state.next == batch.size:
                 return int64(CHECKED_ALL)
-            key = batch[state[NEXT]]
-            state[NEXT] += 1
-            if not status_of(relations, key) & bits[CHECKED]:
+            key = batch[state.next]
+            state.next += 1
+            if not status_of(relations, key) & bits.checked:
                 _push(key, stack, state)
             continue
         # There has to be a frame for the next body fact, and a spare one behind it.
-        if state[DEPTH] + 2 > stack.shape[0]:
+        if state.depth + 2 > stack.shape[0]:
             return int64(STACK_FULL)
-        if state[MATCHES] + state[SEARCHED] >= stop:
+        if state.matches + state.searched >= stop:
             return int64(INTERRUPTIBLE)
-        top = state[DEPTH] - 1
+        top = state.depth - 1
         frame = stack[top]
         key = uint64(frame[FACT])
         if frame[BODY] == _NEW:
-            if state[ARE_CHECKED] == keys.shape[1]:
+            if state.checked == lists.checked.size:
                 return int64(TOO_LARGE)
-            set_status(relations, key, bits[CHECKED], 0)
-            keys[IN_CHECKED, state[ARE_CHECKED]] = key
-            state[ARE_CHECKED] += 1
-            is_sure = (status_of(relations, key) & bits[DELAYED]) != 0
+            set_status(relations, key, bits.checked, 0)
+            lists.checked[state.checked] = key
+            state.checked += 1
+            is_sure = (status_of(relations, key) & bits.delayed) != 0
             if is_sure or _holds_by_itself(
                 frame,
                 stack[top + 1],
                 values[top],
                 ids,
-                tables,
-                settings[COUNTER],
+                seen,
+                settings.counter,
                 ranges,
-                wiring,
+                triggers,
                 state,
             ):
-                state[DEPTH] -= 1
+                state.depth -= 1
                 if not _saturate(
                     key,
                     bits,
-                    tables[FORWARDS],
-                    settings[COST_LIMIT],
-                    wiring,
+                    seen.forwards,
+                    settings.cost_limit,
+                    triggers,
+                    scratch,
                     lists,
                     state,
                 ):
                     return int64(TOO_LARGE)
                 continue
             frame[BODY] = 0
-        if status_of(relations, key) & bits[PROVED]:
-            state[DEPTH] -= 1
+        if status_of(relations, key) & bits.proved:
+            state.depth -= 1
             continue
         if frame[BODY] == 0:
             if not _find_instance(
@@ -518,16 +574,16 @@ def check(
                 frame,
                 values[top],
                 ids,
-                tables[BACKWARDS],
+                seen.backwards,
                 ranges,
-                wiring,
+                triggers,
                 state,
             ):
-                state[DEPTH] -= 1
+                state.depth -= 1
                 continue
             frame[BODY] = 1
-        body = _next_body(frame, bodies, ranges, wiring, int64(MOST_STEPS))
+        body = _next_body(frame, bodies, ranges, relations.size, int64(MOST_STEPS))
         if body < 0:
             frame[BODY] = 0
-        elif not status_of(relations, uint64(body)) & bits[CHECKED]:
+        elif not status_of(relations, uint64(body)) & bits.checked:
             _push(uint64(body), stack, state)

@@ -10,7 +10,7 @@ Rules run as programs of `kernels.interpreter`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,95 +20,100 @@ from evermat.engines.embedded.kernels.interpreter import (
     match_programs,
     tally,
 )
-from evermat.engines.embedded.kernels.keys import inner_kernel, int64, kernel
+from evermat.engines.embedded.kernels.keys import (
+    inner_kernel,
+    int32,
+    int64,
+    kernel,
+    uint32,
+    uint64,
+)
 from evermat.engines.embedded.kernels.layout import STATUS
 from evermat.engines.embedded.kernels.raw import read_number, read_status, write_status
-from evermat.engines.embedded.runtime import part
+from evermat.engines.embedded.runtime import part, structure_of, tuple_of, void
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.kernels.layout import Numbers
 
+    State = Any
+    """A record of STATE, or of a state that begins like it; its fields are numbers."""
+
 # -------------------------------------------------------------- what a call works on
 
-DELETED, ADDED, CHANGED, CHANGED_ABSENT, CHECKED, PROVED, DELAYED = range(7)
-"""Status bits: the two sets that an update fills, and the two changes that queries
-read; the rest is for proofs only."""
 
-CANDIDATES, LOGGED, CHUNKS, FRESH, PATIENCE, MATCHES, HAS_COUNTERS = (
-    4,
-    5,
-    6,
-    7,
-    8,
-    10,
-    13,
+class TriggerIndex(NamedTuple):
+    """Which programs a change of a relation sets off.
+
+    Attributes:
+        relations: their addresses.
+        starts: where the entries begin that each slot, a set of queries, has for
+            positive changes, and for negative ones.
+        entries: each a relation and which programs read its change: the first, the end.
+        programs: the address of each, and the relation that it derives.
+        work: how many rows each program has read, and how many matches it had.
+    """
+
+    relations: Numbers
+    starts: Numbers
+    entries: Numbers
+    programs: Numbers
+    work: Numbers
+
+
+class Scratch(NamedTuple):
+    """Room to work in, for facts as keys if nothing else is said.
+
+    Attributes:
+        candidates, delta: the facts of a round before and after they are admitted.
+        found, spare: what rules derive, and room to sort it.
+        rows: those of a change, one relation after the other.
+        counts: how often each of the facts that were found was derived.
+        fresh: facts that have no row yet, as `run_programs` writes them.
+    """
+
+    candidates: Keys
+    delta: Keys
+    found: Keys
+    spare: Keys
+    rows: Rows
+    counts: Rows
+    fresh: Ids
+
+
+STATE = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("candidates", "fresh", "cost_left", "matches", "is_counted")
+    ]
 )
-"""Where the work is, in its state: how much of each list is used, and of the lists of
-overwritten counts and of facts without a row; how many rows may still be looked at, all
-matches so far, and whether derivations are counted. The rest belongs to the kernel."""
-
-STATE_SIZE = 16
-
-DONE, HAS_FRESH, GAVE_UP, BELOW_ZERO = range(4)
-"""How a call ends."""
-
-(IN_DELETED, IN_ADDED, IN_CANDIDATES, IN_DELTA, IN_FOUND, IN_SPARE, IN_LOG) = range(7)
-"""Lists of facts."""
-
-IN_BATCH, IN_TODO, IN_OPEN, IN_CHECKED, IN_DELAYED = 6, 7, 8, 9, 10
-"""Lists of facts for proofs, which have no log."""
-
-LISTS, NUMBER_LISTS = 11, 4
-"""How many lists there are of each sort."""
-
-IN_ROWS, IN_COUNTS, IN_OLD_COUNTS, IN_CHANGED = range(4)
-"""Lists of numbers; the last one is for rows that lower strata have lost and gained."""
-
-Wired = tuple[
-    "Numbers", "Numbers", "Numbers", "Numbers", "Numbers", "Numbers", "Numbers"
-]
-"""What changes set off: addresses of relations; for each relation the stratum that
-derives it, from 1, or 0; where the entries begin that each slot has for positive
-changes, and for negative ones; the entries, each a relation and which programs read its
-change; for each program its address and the relation it derives; what is counted, how
-many rows it has read and how many matches it had; and for each stratum whether it has
-recursive rules. There is a slot for each set of queries."""
-
-Lists = tuple["Keys", "Rows", "Ids", "Numbers", "Numbers"]
-"""Room to work in: lists of facts and of numbers; facts that have no row yet, as
-`run_programs` writes them; ends of parts of the log, with the counter that was changed;
-and for each counter and relation the greatest row that was changed."""
-
-Given = tuple["Numbers", "Flags", "Keys", "Keys"]
-"""The status bits, which no fact has at first, but for the two sets; for each status
-the roles that may see it, by what queries may see; E⁻ and E⁺."""
+"""How much is used of the lists of candidates and of facts without a row; how many rows
+may still be looked at, all matches so far, and whether derivations are counted."""
 
 HALF = np.uint64(32)
 LOWER = np.uint64(0xFFFFFFFF)
 ONE = np.uint64(1)
 
-KEYS = "uint64[::1]"
-NUMBERS = "int64[::1]"
-TABLE = "int64[:, ::1]"
-WIRED = (
-    f"Tuple(({NUMBERS}, {NUMBERS}, {NUMBERS}, {TABLE}, {TABLE}, {TABLE}, {NUMBERS}))"
-)
-LISTED = f"Tuple((uint64[:, ::1], int32[:, ::1], uint32[::1], {TABLE}, {TABLE}))"
-GIVEN = f"Tuple(({NUMBERS}, uint8[:, ::1], {KEYS}, {KEYS}))"
+KEYS = uint64[::1]
+ROWS = int32[::1]
+NUMBERS = int64[::1]
+TABLE = int64[:, ::1]
+STATE_TYPE = structure_of(STATE)[::1]
+TRIGGERS = tuple_of(TriggerIndex, NUMBERS, NUMBERS, TABLE, TABLE, TABLE)
+SCRATCH = tuple_of(Scratch, KEYS, KEYS, KEYS, KEYS, ROWS, ROWS, uint32[::1])
 
 
 # --------------------------------------------------------------------------- facts
 
 
-@inner_kernel(f"int64({NUMBERS}, uint64)")
+@inner_kernel(int64(NUMBERS, uint64))
 def status_of(relations: Numbers, key: np.uint64) -> int:
     """The status of a fact."""
     status = read_number(relations[int64(key >> HALF)], STATUS)
     return int64(read_status(status, int64(key & LOWER)))
 
 
-@inner_kernel(f"void({NUMBERS}, uint64, int64, int64)")
+@inner_kernel(void(NUMBERS, uint64, int64, int64))
 def set_status(relations: Numbers, key: np.uint64, ones: int, zeros: int) -> None:
     """Set some bits of the status of a fact and clear others."""
     status = read_number(relations[int64(key >> HALF)], STATUS)
@@ -116,7 +121,7 @@ def set_status(relations: Numbers, key: np.uint64, ones: int, zeros: int) -> Non
     write_status(status, row, np.uint16((read_status(status, row) | ones) & ~zeros))
 
 
-@kernel(f"void({NUMBERS}, {KEYS}, int64, int64, int64, int64)")
+@kernel(void(NUMBERS, KEYS, int64, int64, int64, int64))
 def mark_keys(
     relations: Numbers, keys: Keys, size: int, ones: int, zeros: int, unless: int
 ) -> None:
@@ -156,7 +161,7 @@ def group_rows(keys: Keys, size: int, first: int, starts: Numbers, rows: Rows) -
     return starts[starts.size - 1]
 
 
-@kernel(f"int64({NUMBERS}, {KEYS}, int32[::1], {TABLE})")
+@kernel(int64(NUMBERS, KEYS, ROWS, TABLE))
 def split_keys(relations: Numbers, keys: Keys, rows: Rows, lines: Numbers) -> int:
     """Have facts as rows and lines of `kernels.fact_sets`; how many lines."""
     starts = np.empty(relations.size + 1, np.int64)
@@ -172,7 +177,7 @@ def split_keys(relations: Numbers, keys: Keys, rows: Rows, lines: Numbers) -> in
     return found
 
 
-@kernel(f"void({TABLE}, int32[::1], {NUMBERS}, {KEYS})")
+@kernel(void(TABLE, ROWS, NUMBERS, KEYS))
 def join_keys(lines: Numbers, rows: Rows, numbers: Numbers, keys: Keys) -> None:
     """Have lines of `kernels.fact_sets`, whose relations have numbers, as keys."""
     place = int64(0)
@@ -188,11 +193,11 @@ def join_keys(lines: Numbers, rows: Rows, numbers: Numbers, keys: Keys) -> None:
 
 @part
 def _list_jobs(
-    slot: int, positive: Numbers, negative: Numbers, wiring: Wired
+    slot: int, positive: Numbers, negative: Numbers, triggers: TriggerIndex
 ) -> tuple[Numbers, Numbers]:
     """The programs that read what changed, as jobs and by number; see `derive`."""
-    _, _, entry_starts, entries, programs, _, _ = wiring
-    first, middle, last = entry_starts[2 * slot : 2 * slot + 3]
+    entries, programs = triggers.entries, triggers.programs
+    first, middle, last = triggers.starts[2 * slot : 2 * slot + 3]
     total = int64(0)
     for entry in range(first, last):
         starts = positive if entry < middle else negative
@@ -217,52 +222,15 @@ def _list_jobs(
 
 
 @part
-def _run_jobs(
-    jobs: Numbers,
-    origins: Numbers,
-    rows: Rows,
-    visible: Flags,
-    proved: Flags,
-    wiring: Wired,
-    lists: Lists,
-    state: Numbers,
-) -> int:
-    """Run programs; how many heads that have a row were found, or -1: no room."""
-    work = wiring[5]
-    keys, _, fresh, _, _ = lists
-    done = np.empty((origins.size, 2), np.int64)
-    known, written, patience = match_programs(
-        jobs,
-        rows,
-        visible,
-        proved,
-        keys[IN_FOUND],
-        fresh,
-        state[FRESH],
-        done,
-        state[PATIENCE],
-    )
-    if known < 0:
-        return int64(-1)
-    state[FRESH] = written
-    state[PATIENCE] = patience
-    for job in range(origins.size):
-        work[origins[job], READ] += done[job, READ]
-        work[origins[job], MATCHED] += done[job, MATCHED]
-        state[MATCHES] += done[job, MATCHED]
-    return known
-
-
-@part
 def derive(
     slot: int,
     rows: Rows,
     positive: Numbers,
     negative: Numbers,
     visible: Flags,
-    wiring: Wired,
-    lists: Lists,
-    state: Numbers,
+    triggers: TriggerIndex,
+    scratch: Scratch,
+    state: State,
 ) -> int:
     """Run some queries that read what changed, and count the heads if that matters.
 
@@ -272,25 +240,41 @@ def derive(
         positive: where the changed rows of each relation begin.
         negative: the same for rows that are changed the other way.
         visible: for each status the roles that may see it.
-        wiring: what changes set off.
-        lists: room to work in.
-        state: where the update is.
+        triggers: what changes set off.
+        scratch: room to work in.
+        state: where the work is.
 
     Returns:
         The number of heads that have a row, or -1: there was no room. If they are
         counted, each is there once.
     """
-    jobs, origins = _list_jobs(slot, positive, negative, wiring)
+    jobs, origins = _list_jobs(slot, positive, negative, triggers)
     if origins.size == 0:
         return int64(0)
     no_flags = np.empty(0, np.uint8)
-    known = _run_jobs(jobs, origins, rows, visible, no_flags, wiring, lists, state)
+    done = np.empty((origins.size, 2), np.int64)
+    known, written, cost_left = match_programs(
+        jobs,
+        rows,
+        visible,
+        no_flags,
+        scratch.found,
+        scratch.fresh,
+        state.fresh,
+        done,
+        state.cost_left,
+    )
     if known < 0:
+        return int64(-1)
+    state.fresh = written
+    state.cost_left = cost_left
+    for job in range(origins.size):
+        triggers.work[origins[job], READ] += done[job, READ]
+        triggers.work[origins[job], MATCHED] += done[job, MATCHED]
+        state.matches += done[job, MATCHED]
+    if not state.is_counted:
         return known
-    if not state[HAS_COUNTERS]:
-        return known
-    keys, numbers = lists[0], lists[1]
-    return tally(known, keys[IN_FOUND], keys[IN_SPARE], numbers[IN_COUNTS])
+    return tally(known, scratch.found, scratch.spare, scratch.counts)
 
 
 @part

@@ -9,7 +9,7 @@ Arrays hold how an id *differs* from its parent and from the next member, as `id
 system gives away for nothing, say that all constants are different.
 
 Ids from FIRST_INTEGER on are integers, which have no place in the arrays; see
-`evermat.engines.embedded.representatives`.
+`evermat.engines.embedded.union_find`.
 """
 
 from __future__ import annotations
@@ -210,20 +210,6 @@ def copy_places(
             others[one] = from_others[one]
 
 
-@kernel(int64(_ids, _ids, _ids))
-def list_roots(names: Ids, links: Ids, roots: Ids) -> int:
-    """What stands for names, in order, each once; how many they are."""
-    for i in range(names.size):
-        roots[i] = names[i] ^ links[names[i]]
-    roots.sort()
-    kept = 0
-    for i in range(roots.size):
-        if i == 0 or roots[i] != roots[i - 1]:
-            roots[kept] = roots[i]
-            kept += 1
-    return kept
-
-
 @kernel(int64(_ids, _ids, _ids, _ids))
 def list_different(ids: Ids, mine: Ids, theirs: Ids, found: Ids) -> int:
     """The ids with other links in one array than in another, in order, each once.
@@ -269,21 +255,6 @@ def list_ranges(first: Rows, last: Rows, rows: Rows, found: Rows) -> int:
         for place in range(first[at], last[at]):
             found[n] = rows[place]
             n += 1
-    return n
-
-
-@kernel(int64(_table, _rows, _rows, _rows))
-def list_shared(table: Ids, others: Rows, rows: Rows, found: Rows) -> int:
-    """The rows with a constant that is equal to another; returns how many."""
-    n = 0
-    for at in range(rows.size):
-        row = rows[at]
-        for column in range(table.shape[0]):
-            one = table[column, row]
-            if one < others.size and others[one] != 0:
-                found[n] = row
-                n += 1
-                break
     return n
 
 

@@ -84,23 +84,6 @@ def keep_line(
     return 1
 
 
-@kernel(f"int64({_lines}, int32[::1], uint8[::1], int32[::1], {_lines})")
-def choose_lines(
-    lines: Numbers, rows: Rows, wanted: Flags, kept: Rows, kept_lines: Numbers
-) -> int:
-    """Keep the rows of lines that are wanted; how many lines are left."""
-    found = int64(0)
-    size = int64(0)
-    for line in range(lines.shape[0]):
-        start = size
-        if wanted[line]:
-            for i in range(lines[line, LOW], lines[line, HIGH]):
-                kept[size] = rows[i]
-                size += 1
-        found += keep_line(lines, line, start, size, kept_lines, found)
-    return found
-
-
 @kernel(f"int64({_lines}, int32[::1], uint8[::1], boolean, int32[::1], {_lines})")
 def choose(
     lines: Numbers,

@@ -1,4 +1,4 @@
-"""The compiled loop that saturates: see `evermat.algebra.saturation` for the algorithm.
+"""The compiled loop that saturates: see `evermat.algebra.fixpoint` for the algorithm.
 
 It serves rounds of few facts, for which a step of Python between two operators would
 take longer than the operators do. Facts are keys: the number of a relation in the upper
@@ -10,87 +10,133 @@ there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY
 from evermat.engines.embedded.kernels.appends import append_few, can_append
 from evermat.engines.embedded.kernels.changes import (
-    CANDIDATES,
-    CHUNKS,
-    FRESH,
     HALF,
-    HAS_COUNTERS,
-    IN_CANDIDATES,
-    IN_CHANGED,
-    IN_COUNTS,
-    IN_DELTA,
-    IN_FOUND,
-    IN_LOG,
-    IN_OLD_COUNTS,
-    IN_ROWS,
     KEYS,
-    LISTED,
-    LOGGED,
     LOWER,
-    MATCHES,
-    NUMBERS,
-    PATIENCE,
+    ROWS,
+    SCRATCH,
+    STATE,
     TABLE,
-    WIRED,
+    TRIGGERS,
     derive,
     group_rows,
     mark_grouped,
     mark_keys,
-    part,
     set_status,
     status_of,
 )
 from evermat.engines.embedded.kernels.heads import group_records
-from evermat.engines.embedded.kernels.keys import int64, kernel, uint64
+from evermat.engines.embedded.kernels.keys import int64, kernel, uint8, uint64
 from evermat.engines.embedded.kernels.layout import ARITY, COUNTERS
 from evermat.engines.embedded.kernels.raw import read_number, read_row, write_row
+from evermat.engines.embedded.runtime import pair_of, part, structure_of, tuple_of
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Flags, Keys
-    from evermat.engines.embedded.kernels.changes import Lists, Wired
+    from evermat.engines.embedded.arrays import Flags, Keys, Rows
+    from evermat.engines.embedded.kernels.changes import Scratch, State, TriggerIndex
     from evermat.engines.embedded.kernels.layout import Numbers
 
 # -------------------------------------------------------------- what a call works on
 
-NEXT, ROUNDS, ADMITTED, IN_ALL, DELTA, SEGMENTS = 0, 1, 2, 3, 11, 12
-"""Where a saturation is, in its state: which of the rules for the beginning is next,
-how many rounds there were since the last call, how much of the list of admitted facts
-is used, how many facts were admitted since the last call, how many facts the last round
-has, and how many segments of fresh facts there are. The rest of the state is that of
-`kernels.changes`."""
 
-SIGN, ZERO, ENTERS_FIRST, COST_LIMIT, PAUSE_AFTER = range(5)
-"""How to saturate: 1 or -1; the counter that has to be zero, or -1; whether facts enter
-the set before rules are applied to them; how many rows a round may look at; after how
-many matches a call returns."""
+class Log(NamedTuple):
+    """What a call leaves behind.
 
-SETTINGS = 5
+    Attributes:
+        admitted: the facts that entered the set, in the order in which they did.
+        changed: rows of the changes that the rules for the beginning read.
+        counted: facts whose counts were overwritten, part by part in order.
+        old_counts: their counts before.
+        chunks: for each part where it ends, and the counter that was changed.
+        greatest: for each counter and relation the greatest row that was changed.
+        segments: where segments of fresh facts end, and the counter of each.
+    """
+
+    admitted: Keys
+    changed: Rows
+    counted: Keys
+    old_counts: Rows
+    chunks: Numbers
+    greatest: Numbers
+    segments: Numbers
+
+
+class Settings(NamedTuple):
+    """How to saturate.
+
+    Attributes:
+        sign: 1 if derivations are added to counts, or -1.
+        zero: the counter that has to be zero, or -1.
+        enters_first: whether facts enter the set before rules are applied to them.
+        cost_limit: how many rows a round may look at.
+        pause_after: after how many matches a call returns.
+    """
+
+    sign: int
+    zero: int
+    enters_first: int
+    cost_limit: int
+    pause_after: int
+
+
+class Bits(NamedTuple):
+    """Status bits: of the set that grows, and of the two changes that queries read."""
+
+    into: int
+    changed: int
+    changed_absent: int
+
+
+class Seen(NamedTuple):
+    """For each status what may see it.
+
+    Attributes:
+        first: the rules for the beginning.
+        step: those of a round.
+        unless: which statuses are not admitted.
+    """
+
+    first: Flags
+    step: Flags
+    unless: Flags
+
+
+SATURATION = np.dtype(
+    [
+        *STATE.descr,
+        *(
+            (name, np.int64)
+            for name in (
+                *("next", "rounds", "admitted", "in_all", "delta", "segments"),
+                *("logged", "chunks"),
+            )
+        ),
+    ]
+)
+"""Beside what `kernels.changes` has: which of the rules for the beginning is next; how
+many rounds there were since the last call, and how many facts they admitted; how many
+facts the last round has; and how much is used of the lists of admitted facts, of
+segments of fresh facts, of overwritten counts and of their parts."""
 
 SLOT, COUNTER = range(2)
 """A line of rules: which queries, and the counter of their derivations; -1 if none."""
 
-INTO, CHANGED, CHANGED_ABSENT = range(3)
-"""Status bits: of the set that grows, and of the two changes that queries read."""
-
-FIRST, STEP, UNLESS = range(3)
-"""What the rules for the beginning may see, and those of a round; and which statuses
-are not admitted."""
-
 SATURATED, HAS_FRESH, PAUSED, TOO_LARGE, BELOW_ZERO = range(5)
 """How a call ends."""
 
-IN_ADMITTED = 0
-"""The list of admitted facts, in the order in which they were."""
-
-LISTS, NUMBER_LISTS = 7, 4
-"""How many lists there are of facts, and of numbers."""
+_LOG = tuple_of(Log, KEYS, ROWS, KEYS, ROWS, TABLE, TABLE, TABLE)
+_SETTINGS = tuple_of(Settings, int64, int64, int64, int64, int64)
+_BITS = tuple_of(Bits, int64, int64, int64)
+_FLAGS = uint8[::1]
+_SEEN = tuple_of(Seen, _FLAGS, _FLAGS, _FLAGS)
+_STATE = structure_of(SATURATION)[::1]
 
 _DONE = -1
 
@@ -108,40 +154,44 @@ def _count_of(relations: Numbers, key: np.uint64, which: int) -> int:
 
 @part
 def _take_heads(
-    size: int, which: int, sign: int, wiring: Wired, lists: Lists, state: Numbers
+    size: int,
+    which: int,
+    sign: int,
+    triggers: TriggerIndex,
+    scratch: Scratch,
+    log: Log,
+    state: State,
 ) -> int:
     """Make the heads that were found candidates, and change their counts.
 
     The old counts are logged. Returns how the call ends, or `_DONE`; where it is too
     large, nothing has changed.
     """
-    relations = wiring[0]
-    keys, numbers, _, chunks, greatest = lists
-    room = keys.shape[1]
-    log, first = state[LOGGED], state[CANDIDATES]
-    if size < 0 or log + size > room or first + size > room:
+    room = scratch.candidates.size
+    start, first = state.logged, state.candidates
+    if size < 0 or start + size > room or first + size > room:
         return int64(TOO_LARGE)
-    keys[IN_CANDIDATES, first : first + size] = keys[IN_FOUND, :size]
-    state[CANDIDATES] += size
+    scratch.candidates[first : first + size] = scratch.found[:size]
+    state.candidates += size
     if which < 0 or size == 0:
         return int64(_DONE)
     least = int64(0)
     for i in range(size):
-        key = keys[IN_FOUND, i]
+        key = scratch.found[i]
         number = int64(key >> HALF)
         row = int64(key & LOWER)
-        counter = read_number(relations[number], COUNTERS + which)
+        counter = read_number(triggers.relations[number], COUNTERS + which)
         old = read_row(counter, row)
-        new = int64(old) + sign * int64(numbers[IN_COUNTS, i])
+        new = int64(old) + sign * int64(scratch.counts[i])
         write_row(counter, row, new)
         least = min(least, new)
-        keys[IN_LOG, log + i] = key
-        numbers[IN_OLD_COUNTS, log + i] = old
-        greatest[which, number] = max(greatest[which, number], row)
-    state[LOGGED] += size
-    chunks[state[CHUNKS], 0] = state[LOGGED]
-    chunks[state[CHUNKS], 1] = which
-    state[CHUNKS] += 1
+        log.counted[start + i] = key
+        log.old_counts[start + i] = old
+        log.greatest[which, number] = max(log.greatest[which, number], row)
+    state.logged += size
+    log.chunks[state.chunks, 0] = state.logged
+    log.chunks[state.chunks, 1] = which
+    state.chunks += 1
     return int64(_DONE if least >= 0 else BELOW_ZERO)
 
 
@@ -150,49 +200,44 @@ def _take_heads(
 
 @part
 def _apply_first(
-    lost: Keys,
-    gained: Keys,
-    bits: Numbers,
+    changes: tuple[Keys, Keys],
+    bits: Bits,
     visible: Flags,
     rules: Numbers,
-    segments: Numbers,
-    sign: int,
-    limit: int,
-    wiring: Wired,
-    lists: Lists,
-    state: Numbers,
+    settings: Settings,
+    triggers: TriggerIndex,
+    scratch: Scratch,
+    log: Log,
+    state: State,
 ) -> int:
     """Apply the rules for the beginning to a change; their heads become candidates.
 
-    `lost` is read as a positive change, `gained` as a negative one; the rest is as in
-    `saturate`. Returns how the call ends, or `_DONE`.
+    Returns how the call ends, or `_DONE`.
     """
-    relations = wiring[0]
-    rows = lists[1][IN_CHANGED]
+    lost, gained = changes
+    relations, rows = triggers.relations, log.changed
     if lost.size + gained.size > rows.size:
         return int64(TOO_LARGE)
     positive = np.empty(relations.size + 1, np.int64)
     negative = np.empty(relations.size + 1, np.int64)
     end = group_rows(lost, lost.size, 0, positive, rows)
     group_rows(gained, gained.size, end, negative, rows)
-    mark_grouped(relations, positive, rows, bits[CHANGED], 0)
-    mark_grouped(relations, negative, rows, bits[CHANGED_ABSENT], 0)
+    mark_grouped(relations, positive, rows, bits.changed, 0)
+    mark_grouped(relations, negative, rows, bits.changed_absent, 0)
     ends = int64(_DONE)
-    while ends == _DONE and state[NEXT] < rules.shape[0] - 1:
-        line = rules[state[NEXT]]
-        state[HAS_COUNTERS] = line[COUNTER] >= 0
-        state[PATIENCE] = limit
-        size = derive(
-            line[SLOT], rows, positive, negative, visible, wiring, lists, state
-        )
-        ends = _take_heads(size, line[COUNTER], sign, wiring, lists, state)
+    while ends == _DONE and state.next < rules.shape[0] - 1:
+        slot, which = rules[state.next, SLOT], rules[state.next, COUNTER]
+        state.is_counted = int64(which >= 0)
+        state.cost_left = settings.cost_limit
+        size = derive(slot, rows, positive, negative, visible, triggers, scratch, state)
+        ends = _take_heads(size, which, settings.sign, triggers, scratch, log, state)
         if ends == _DONE:
-            segments[state[SEGMENTS], 0] = state[FRESH]
-            segments[state[SEGMENTS], 1] = line[COUNTER]
-            state[SEGMENTS] += 1
-            state[NEXT] += 1
-    mark_grouped(relations, positive, rows, 0, bits[CHANGED])
-    mark_grouped(relations, negative, rows, 0, bits[CHANGED_ABSENT])
+            log.segments[state.segments, 0] = state.fresh
+            log.segments[state.segments, 1] = which
+            state.segments += 1
+            state.next += 1
+    mark_grouped(relations, positive, rows, 0, bits.changed)
+    mark_grouped(relations, negative, rows, 0, bits.changed_absent)
     return ends
 
 
@@ -200,33 +245,31 @@ def _apply_first(
 def _apply_step(
     size: int,
     visible: Flags,
-    line: Numbers,
-    segments: Numbers,
-    sign: int,
-    limit: int,
-    wiring: Wired,
-    lists: Lists,
-    state: Numbers,
+    rules: Numbers,
+    settings: Settings,
+    triggers: TriggerIndex,
+    scratch: Scratch,
+    log: Log,
+    state: State,
 ) -> int:
     """Apply the rules to the facts of a round; their heads become the candidates."""
-    relations = wiring[0]
-    keys, numbers = lists[0], lists[1]
-    state[CANDIDATES] = 0
-    if line[SLOT] < 0:
+    last = rules.shape[0] - 1
+    slot, which = rules[last, SLOT], rules[last, COUNTER]
+    state.candidates = 0
+    if slot < 0:
         return int64(_DONE)
-    starts = np.empty(relations.size + 1, np.int64)
-    nothing = np.zeros(relations.size + 1, np.int64)
-    group_rows(keys[IN_DELTA], size, 0, starts, numbers[IN_ROWS])
-    state[HAS_COUNTERS] = line[COUNTER] >= 0
-    state[PATIENCE] = limit
-    found = derive(
-        line[SLOT], numbers[IN_ROWS], starts, nothing, visible, wiring, lists, state
-    )
-    ends = _take_heads(found, line[COUNTER], sign, wiring, lists, state)
+    starts = np.empty(triggers.relations.size + 1, np.int64)
+    nothing = np.zeros(triggers.relations.size + 1, np.int64)
+    rows = scratch.rows
+    group_rows(scratch.delta, size, 0, starts, rows)
+    state.is_counted = int64(which >= 0)
+    state.cost_left = settings.cost_limit
+    found = derive(slot, rows, starts, nothing, visible, triggers, scratch, state)
+    ends = _take_heads(found, which, settings.sign, triggers, scratch, log, state)
     if ends == _DONE:
-        segments[0, 0] = state[FRESH]
-        segments[0, 1] = line[COUNTER]
-        state[SEGMENTS] = 1
+        log.segments[0, 0] = state.fresh
+        log.segments[0, 1] = which
+        state.segments = 1
     return ends
 
 
@@ -235,7 +278,7 @@ def _apply_step(
 
 @part
 def _give_rows(
-    growth: Numbers, segments: Numbers, wiring: Wired, lists: Lists, state: Numbers
+    growth: Numbers, triggers: TriggerIndex, scratch: Scratch, log: Log, state: State
 ) -> bool:
     """Give rows to facts that have none, and make them candidates.
 
@@ -243,11 +286,11 @@ def _give_rows(
         Whether none of them is counted and there was room for all of them; if not,
         nothing has changed.
     """
-    relations = wiring[0]
-    candidates = lists[0][IN_CANDIDATES]
-    fresh = lists[2][: state[FRESH]]
-    for segment in range(state[SEGMENTS]):
-        if segments[segment, 1] >= 0:
+    relations = triggers.relations
+    candidates = scratch.candidates
+    fresh = scratch.fresh[: state.fresh]
+    for segment in range(state.segments):
+        if log.segments[segment, 1] >= 0:
             return False
     arities = np.empty(relations.size, np.int64)
     for number in range(relations.size):
@@ -265,7 +308,7 @@ def _give_rows(
             and can_append(relations[number], count, other, size)
         ):
             return False
-    if state[CANDIDATES] + start > candidates.size:
+    if state.candidates + start > candidates.size:
         return False
     counts = np.empty(start, np.int32)
     start = int64(0)
@@ -276,11 +319,11 @@ def _give_rows(
         if mine.size > 0:
             size = append_few(relations[number], first, other, mine, counts)
             for row in range(first, first + size):
-                candidates[state[CANDIDATES]] = (uint64(number) << HALF) | uint64(row)
-                state[CANDIDATES] += 1
+                candidates[state.candidates] = (uint64(number) << HALF) | uint64(row)
+                state.candidates += 1
             growth[number, 0] += size
-    state[FRESH] = 0
-    state[SEGMENTS] = 0
+    state.fresh = 0
+    state.segments = 0
     return True
 
 
@@ -289,75 +332,84 @@ def _give_rows(
 
 @part
 def _admit(
-    bits: Numbers,
+    bits: Bits,
     unless: Flags,
-    settings: Numbers,
-    wiring: Wired,
-    lists: Lists,
-    state: Numbers,
+    settings: Settings,
+    triggers: TriggerIndex,
+    scratch: Scratch,
+    log: Log,
+    state: State,
 ) -> int:
     """Make the admitted candidates the facts of a round; how many there are."""
-    relations, keys = wiring[0], lists[0]
-    into, changed = bits[INTO], bits[CHANGED]
-    ones = changed | (into if settings[ENTERS_FIRST] else 0)
+    relations = triggers.relations
+    ones = bits.changed | (bits.into if settings.enters_first else 0)
     size = int64(0)
-    for i in range(state[CANDIDATES]):
-        key = keys[IN_CANDIDATES, i]
+    for i in range(state.candidates):
+        key = scratch.candidates[i]
         status = status_of(relations, key)
-        if status & changed or unless[status]:
+        if status & bits.changed or unless[status]:
             continue
-        if settings[ZERO] >= 0 and _count_of(relations, key, settings[ZERO]) != 0:
+        if settings.zero >= 0 and _count_of(relations, key, settings.zero) != 0:
             continue
         set_status(relations, key, ones, 0)
-        keys[IN_DELTA, size] = key
+        scratch.delta[size] = key
         size += 1
-    state[DELTA] = size
-    if settings[ENTERS_FIRST]:
-        _enter(size, lists, state)
+    state.delta = size
+    if settings.enters_first:
+        _enter(size, scratch, log, state)
     return size
 
 
 @part
-def _enter(size: int, lists: Lists, state: Numbers) -> None:
+def _enter(size: int, scratch: Scratch, log: Log, state: State) -> None:
     """List the facts of a round among those that have entered the set."""
-    keys = lists[0]
-    first = state[ADMITTED]
-    keys[IN_ADMITTED, first : first + size] = keys[IN_DELTA, :size]
-    state[ADMITTED] += size
+    first = state.admitted
+    log.admitted[first : first + size] = scratch.delta[:size]
+    state.admitted += size
 
 
 @kernel(
-    f"int64({WIRED}, {LISTED}, UniTuple({KEYS}, 2), {NUMBERS}, uint8[:, ::1], {TABLE}, "
-    f"{NUMBERS}, {TABLE}, {NUMBERS}, {TABLE})"
+    int64(
+        TRIGGERS,
+        SCRATCH,
+        _LOG,
+        pair_of(KEYS),
+        _BITS,
+        _SEEN,
+        TABLE,
+        _SETTINGS,
+        _STATE,
+        TABLE,
+    )
 )
 def saturate(
-    wiring: Wired,
-    lists: Lists,
+    triggers: TriggerIndex,
+    scratch: Scratch,
+    log: Log,
     changes: tuple[Keys, Keys],
-    bits: Numbers,
-    tables: Flags,
+    bits: Bits,
+    seen: Seen,
     rules: Numbers,
-    settings: Numbers,
-    segments: Numbers,
-    state: Numbers,
+    settings: Settings,
+    states: State,
     growth: Numbers,
 ) -> int:
     """Apply rules until no candidate is admitted any more.
 
     Args:
-        wiring: what changes set off.
-        lists: room to work in; candidates are listed already.
+        triggers: what changes set off.
+        scratch: room to work in; candidates are listed already.
+        log: is given what happens.
         changes: facts that the rules for the beginning read as changed, positive and
             negative.
         bits: status bits.
-        tables: for each status what may see it.
+        seen: for each status what may see it.
         rules: a line for each set of rules for the beginning, and one for the rules of
             rounds.
         settings: how to saturate.
-        segments: is given where segments of fresh facts end, and the counter of each.
-        state: where the saturation is.
+        states: where the saturation is: one record.
         growth: for each relation how many rows it has, which changes as facts get rows,
-            and the layout of its other index; see `kernels_tails.append_few`.
+            and the layout of its other index; see `kernels.appends.append_few`.
 
     Returns:
         `SATURATED`; `HAS_FRESH`, if facts without rows have to be given rows and
@@ -366,60 +418,41 @@ def saturate(
         the beginning, or the rules of a round whose facts are listed, have to be
         applied otherwise; `BELOW_ZERO`, if a count has fallen below zero.
     """
-    relations, keys, chunks = wiring[0], lists[0], lists[3]
-    room = keys.shape[1]
-    sign, limit = settings[SIGN], settings[COST_LIMIT]
-    first_rules = rules.shape[0] - 1
-    stop = state[MATCHES] + settings[PAUSE_AFTER]
-    if state[NEXT] < first_rules:
+    state = states[0]
+    relations, delta = triggers.relations, scratch.delta
+    room = scratch.candidates.size
+    stop = state.matches + settings.pause_after
+    if state.next < rules.shape[0] - 1:
         ends = _apply_first(
-            changes[0],
-            changes[1],
-            bits,
-            tables[FIRST],
-            rules,
-            segments,
-            sign,
-            limit,
-            wiring,
-            lists,
-            state,
+            changes, bits, seen.first, rules, settings, triggers, scratch, log, state
         )
         if ends != _DONE:
             return ends
     while True:
-        if state[FRESH] > 0 and not _give_rows(growth, segments, wiring, lists, state):
+        if state.fresh > 0 and not _give_rows(growth, triggers, scratch, log, state):
             return int64(HAS_FRESH)
-        state[SEGMENTS] = 0
+        state.segments = 0
         if (
-            state[ADMITTED] + state[CANDIDATES] > room
-            or 2 * state[LOGGED] > room
-            or state[CHUNKS] >= chunks.shape[0]
-            or state[MATCHES] >= stop
+            state.admitted + state.candidates > room
+            or 2 * state.logged > room
+            or state.chunks >= log.chunks.shape[0]
+            or state.matches >= stop
         ):
             return int64(PAUSED)
-        size = _admit(bits, tables[UNLESS], settings, wiring, lists, state)
+        size = _admit(bits, seen.unless, settings, triggers, scratch, log, state)
         if size == 0:
             return int64(SATURATED)
-        state[ROUNDS] += 1
-        state[IN_ALL] += size
+        state.rounds += 1
+        state.in_all += size
         ends = _apply_step(
-            size,
-            tables[STEP],
-            rules[first_rules],
-            segments,
-            sign,
-            limit,
-            wiring,
-            lists,
-            state,
+            size, seen.step, rules, settings, triggers, scratch, log, state
         )
-        if ends == TOO_LARGE or settings[ENTERS_FIRST]:
-            mark_keys(relations, keys[IN_DELTA], size, 0, bits[CHANGED], 0)
+        if ends == TOO_LARGE or settings.enters_first:
+            mark_keys(relations, delta, size, 0, bits.changed, 0)
         else:
             # Not before: an instance may use two facts that fall in the same round.
-            mark_keys(relations, keys[IN_DELTA], size, bits[INTO], bits[CHANGED], 0)
-            _enter(size, lists, state)
+            mark_keys(relations, delta, size, bits.into, bits.changed, 0)
+            _enter(size, scratch, log, state)
         if ends != _DONE:
             return ends
-        state[DELTA] = 0
+        state.delta = 0

@@ -194,3 +194,35 @@ def rebuild_slots(
             slot = (slot + uint64(1)) & mask
         slots[slot] = _mark(h, text_kinds[i]) | uint64(i)
     return count
+
+
+@kernel("uint64(int64, int64)")
+def checksum(address: int, size: int) -> np.uint64:
+    """A checksum of words: four of them at once, as each step waits for the last one.
+
+    Every step can be undone, so that a single word that is another one is always seen.
+    """
+    factor = uint64(0x9FB21C651E98DF25)
+    a, b = uint64(0xCBF29CE484222325), uint64(0x84222325CBF29CE4)
+    c, d = uint64(0x9E3779B97F4A7C15), uint64(0xC2B2AE3D27D4EB4F)
+    last = address + _WORD * size
+    while address + 4 * _WORD <= last:
+        a = (a ^ read_word(address)) * factor
+        b = (b ^ read_word(address + _WORD)) * factor
+        c = (c ^ read_word(address + 2 * _WORD)) * factor
+        d = (d ^ read_word(address + 3 * _WORD)) * factor
+        a ^= a >> _HALF
+        b ^= b >> _HALF
+        c ^= c >> _HALF
+        d ^= d >> _HALF
+        address += 4 * _WORD
+    while address < last:
+        a = (a ^ read_word(address)) * factor
+        a ^= a >> _HALF
+        address += _WORD
+    a = (a ^ b) * factor
+    a ^= a >> _HALF
+    a = (a ^ c) * factor
+    a ^= a >> _HALF
+    a = (a ^ d) * factor
+    return a ^ (a >> _HALF)

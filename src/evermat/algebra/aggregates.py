@@ -1,0 +1,280 @@
+"""Aggregates: one fact for each group of the facts of a relation.
+
+An engine works out the facts of all groups (`Engine.aggregate`), or what changes for
+the groups that a change touches (`Engine.aggregate_changes`). `AggregatesByGroup`
+defines both by `answer` and `intern`: it looks at all members of the touched groups.
+An engine that does better must give the same facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from evermat.algebra.queries import (
+    Apply,
+    Column,
+    EvaluationError,
+    InlineRows,
+    Pattern,
+    Query,
+    QuerySet,
+    Require,
+    Role,
+    Views,
+)
+from evermat.algebra.totals import AGGREGATES
+from evermat.columns import as_terms, constants, table_of_rows
+from evermat.functions import FunctionError
+from evermat.values import integer_constant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+    from evermat.algebra.engine import Monitor
+    from evermat.algebra.facts import Facts, SettledFacts
+    from evermat.values import Constant
+
+Row = tuple["Constant", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """What is worked out for each group of the facts of a relation.
+
+    Attributes:
+        function: one of `totals.AGGREGATES`.
+        members: the relation of the members; each of its facts counts once.
+        arity: the number of its columns.
+        group: those that group.
+        value: the one that is counted or summed up.
+        values: the relation of the results: group, value and, for some functions, a
+            state, from which an engine can go on.
+        label: the rule, as text for messages.
+    """
+
+    function: str
+    members: str
+    arity: int
+    group: tuple[int, ...]
+    value: int
+    values: str
+    label: str = ""
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the facts have a state beside the value."""
+        return AGGREGATES[self.function].has_state
+
+    @property
+    def result_arity(self) -> int:
+        """The number of columns of the results."""
+        return len(self.group) + 1 + self.has_state
+
+
+class Regrouped(NamedTuple):
+    """The results that a change takes away, and those that it brings."""
+
+    removed: SettledFacts
+    added: SettledFacts
+
+
+class _Answers(Protocol):
+    """What the definition needs of an engine."""
+
+    monitor: Monitor | None
+    matches: int
+
+    def answer(self, query: Query, views: Views) -> pa.Table:
+        """The distinct rows a query yields."""
+
+    def intern(self, relation: str, table: pa.Table) -> SettledFacts:
+        """The rows as facts."""
+
+    def settle(self, facts: Facts) -> SettledFacts:
+        """Work out a view."""
+
+
+class AggregatesByGroup:
+    """The definition, for engines to inherit."""
+
+    def aggregate(self: _Answers, aggregate: Aggregate, facts: Facts) -> SettledFacts:
+        """The results for all groups."""
+        rows = _read(self, _members(aggregate), Views(facts, facts))
+        return self.intern(aggregate.values, _results(self, aggregate, rows))
+
+    def aggregate_again(
+        self: _Answers, aggregate: Aggregate, results: SettledFacts, facts: Facts
+    ) -> SettledFacts:
+        """The results for the groups that some results are of."""
+        views = Views(facts, facts, results)
+        groups = set(_read(self, _groups(aggregate), views))
+        if not groups:
+            return self.intern(
+                aggregate.values, table_of_rows([], aggregate.result_arity)
+            )
+        rows = _read(self, _members(aggregate, groups), views)
+        return self.intern(aggregate.values, _results(self, aggregate, rows))
+
+    def aggregate_changes(
+        self: _Answers,
+        aggregate: Aggregate,
+        changes: Sequence[SettledFacts],
+        before: Facts,
+        after: Facts,
+    ) -> Regrouped:
+        """What a change means for the results."""
+        groups: set[Row] = set()
+        for facts in changes:
+            if aggregate.members in facts.relations():
+                views = Views(before, before, facts)
+                groups.update(_read(self, _touched(aggregate), views))
+        members = _read(self, _members(aggregate, groups), Views(after, after))
+        old = _read(self, _known(aggregate, groups), Views(before, before))
+        removed = self.intern(
+            aggregate.values, table_of_rows(old, aggregate.result_arity)
+        )
+        added = self.intern(aggregate.values, _results(self, aggregate, members))
+        return Regrouped(self.settle(removed - added), self.settle(added - removed))
+
+
+def _read(engine: _Answers, query: Query, views: Views) -> list[Row]:
+    table = engine.answer(query, views)
+    return rows_of_table(table)
+
+
+def rows_of_table(table: pa.Table) -> list[Row]:
+    """The rows of a table of terms."""
+    if not table.num_columns:
+        return [()] * table.num_rows
+    columns = [constants(as_terms(column)) for column in table.columns]
+    return list(zip(*columns, strict=True))
+
+
+def _members(aggregate: Aggregate, groups: Iterable[Row] | None = None) -> Query:
+    """The members, all of them or those of some groups."""
+    columns = tuple(Column(at) for at in range(aggregate.arity))
+    pattern = Pattern(aggregate.members, columns)
+    inline = _inline([columns[at] for at in aggregate.group], groups)
+    return Query(
+        pattern,
+        (pattern,),
+        inline=inline,
+        column_count=aggregate.arity,
+        label=aggregate.label,
+    )
+
+
+def _touched(aggregate: Aggregate) -> Query:
+    """The groups of changed members."""
+    columns = tuple(Column(at) for at in range(aggregate.arity))
+    head = Pattern(aggregate.values, tuple(columns[at] for at in aggregate.group))
+    changed = Pattern(aggregate.members, columns, Role.CHANGED)
+    return Query(head, (changed,), column_count=aggregate.arity, label=aggregate.label)
+
+
+def _groups(aggregate: Aggregate) -> Query:
+    """The groups of changed results."""
+    columns = tuple(Column(at) for at in range(aggregate.result_arity))
+    head = Pattern(aggregate.values, columns[: len(aggregate.group)])
+    changed = Pattern(aggregate.values, columns, Role.CHANGED)
+    return Query(head, (changed,), column_count=len(columns), label=aggregate.label)
+
+
+@cache
+def supported_results(aggregate: Aggregate) -> QuerySet:
+    """Finds the results that rest on changed members.
+
+    The least member of a group stays the least if others go; sums and counts rest on
+    all members.
+    """
+    columns = tuple(Column(at) for at in range(aggregate.arity))
+    extra = [Column(aggregate.arity + at) for at in range(1 + aggregate.has_state)]
+    if aggregate.function in {"min", "max"}:
+        extra[0] = columns[aggregate.value]
+    operands = (*(columns[at] for at in aggregate.group), *extra)
+    query = Query(
+        Pattern(aggregate.values, operands),
+        (
+            Pattern(aggregate.members, columns, Role.CHANGED),
+            Pattern(aggregate.values, operands),
+        ),
+        column_count=aggregate.arity + len(extra),
+        label=aggregate.label,
+    )
+    return QuerySet((query,))
+
+
+@cache
+def negative_members(aggregate: Aggregate) -> Query:
+    """Finds changed members whose value is less than zero."""
+    columns = tuple(Column(at) for at in range(aggregate.arity))
+    zero = integer_constant(0)
+    return Query(
+        Pattern(aggregate.members, columns),
+        (Pattern(aggregate.members, columns, Role.CHANGED),),
+        computations=(Require(Apply("<", (columns[aggregate.value], zero))),),
+        column_count=aggregate.arity,
+        label=aggregate.label,
+    )
+
+
+def _known(aggregate: Aggregate, groups: Iterable[Row]) -> Query:
+    """The results for some groups."""
+    columns = tuple(Column(at) for at in range(aggregate.result_arity))
+    pattern = Pattern(aggregate.values, columns)
+    inline = _inline(columns[: len(aggregate.group)], groups)
+    return Query(
+        pattern,
+        (pattern,),
+        inline=inline,
+        column_count=len(columns),
+        label=aggregate.label,
+    )
+
+
+def _inline(
+    columns: Sequence[Column], groups: Iterable[Row] | None
+) -> InlineRows | None:
+    if groups is None or not columns:
+        return None
+    # A column may group twice: only rows that agree in it are of a group.
+    return InlineRows(tuple(columns), tuple(groups))
+
+
+def _results(
+    engine: _Answers, aggregate: Aggregate, members: Iterable[Row]
+) -> pa.Table:
+    groups: dict[Row, list[Constant]] = {}
+    count = 0
+    for row in members:
+        group = tuple(row[at] for at in aggregate.group)
+        groups.setdefault(group, []).append(row[aggregate.value])
+        count += 1
+    engine.matches += count
+    if engine.monitor is not None:
+        engine.monitor.working(aggregate.label, count)
+    rows = [(*group, *_columns(aggregate, group, v)) for group, v in groups.items()]
+    return table_of_rows(rows, aggregate.result_arity)
+
+
+def _columns(aggregate: Aggregate, group: Row, values: list[Constant]) -> Row:
+    try:
+        return AGGREGATES[aggregate.function].columns(values)
+    except FunctionError as problem:
+        raise aggregate_error(aggregate, group, problem.message) from None
+
+
+def aggregate_error(aggregate: Aggregate, group: Row, reason: str) -> EvaluationError:
+    """The error for a group that has no value, the same on every engine."""
+    shown = ", ".join(map(str, group))
+    of = f" for the group ({shown})" if group else ""
+    return EvaluationError(
+        f"cannot compute `{aggregate.function}`{of}: {reason}",
+        reason=f"every aggregate of a group with members must have a value: "
+        f"{aggregate.label}",
+        help="add a condition to the aggregate that keeps such values out",
+    )

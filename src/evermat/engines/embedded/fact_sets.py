@@ -1,0 +1,324 @@
+"""Sets and multisets of facts: rows of relations, or a bit in the status of rows.
+
+A settled set has one array: its rows of one relation, then those of the next one. A
+table of *segments* tells kernels where those of each relation are, so that what is done
+to a set is one call for all relations (`kernels.fact_sets`).
+
+Stored and growing sets are bits in the status of rows. A growing set also remembers its
+rows, so that it can be walked through and wiped out at a cost that follows its size.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.algebra import Counts, GrowingFacts, SettledFacts, StoredFacts
+from evermat.engines.embedded.arrays import NO_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Self
+
+    from evermat.algebra import Facts
+    from evermat.engines.embedded.arrays import Rows
+    from evermat.engines.embedded.kernels.layout import Numbers
+    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.views import Sets
+
+Derived = dict[str, tuple["Rows", "Rows"]]
+"""For each relation rows, and how often each was derived."""
+
+
+class Settled(SettledFacts):
+    """A fixed set: distinct rows, in any order, of each relation that has any.
+
+    Attributes:
+        every: all rows, those of a relation next to each other.
+    """
+
+    __slots__ = ("_by_name", "_ends", "_names", "_ordered", "_segments", "every")
+
+    def __init__(self, rows: Mapping[str, Rows]) -> None:
+        parts = {name: some for name, some in rows.items() if some.size}
+        self._names = list(parts)
+        self._segments: Numbers | None = None
+        self._by_name: dict[str, Rows] | None = None
+        self._ordered: dict[str, Rows] | None = None
+        self._ends: list[int] | None
+        if len(parts) == 1:
+            (only,) = parts.values()
+            self.every = np.ascontiguousarray(only)
+            self._ends = [only.size]
+        else:
+            self.every = np.concatenate([*parts.values()]) if parts else NO_ROWS
+            self._ends = []
+            end = 0
+            for some in parts.values():
+                end += some.size
+                self._ends.append(end)
+
+    @classmethod
+    def of_segments(cls, names: list[str], rows: Rows, segments: Numbers) -> Settled:
+        """What a kernel has found: a line for each of the relations."""
+        facts = cls({})
+        facts.every = rows
+        facts._names = names
+        facts._segments, facts._ends = segments, None
+        return facts
+
+    @classmethod
+    def together(cls, parts: Sequence[Settled]) -> Settled:
+        """All facts of sets that have none in common."""
+        if len(parts) == 1:
+            return parts[0]
+        names: list[str] = []
+        ends: list[int] = []
+        size = 0
+        for part in parts:
+            names += part.names()
+            ends += [size + end for end in part.ends]
+            size += part.size()
+        if len(set(names)) == len(names):
+            facts = cls({})
+            facts.every = np.concatenate([part.every for part in parts])
+            facts._names, facts._ends = names, ends
+            return facts
+        found: dict[str, list[Rows]] = {}
+        for part in parts:
+            for name, rows in part.parts():
+                found.setdefault(name, []).append(rows)
+        return cls(
+            {
+                name: rows[0] if len(rows) == 1 else np.concatenate(rows)
+                for name, rows in found.items()
+            }
+        )
+
+    @property
+    def ends(self) -> list[int]:
+        """Where the rows of each relation end."""
+        if self._ends is None:
+            segments = self._segments
+            self._ends = [] if segments is None else segments[:, 2].tolist()
+        return self._ends
+
+    def segments(self, relations: Mapping[str, Relation]) -> Numbers:
+        """For each relation its address and its part; see `kernels.fact_sets`.
+
+        The layouts must be up to date when it is used.
+        """
+        if self._segments is None:
+            ends = self._ends or []
+            table: Numbers = np.empty((len(ends), 3), np.int64)
+            table[:, 0] = [relations[name].address for name in self._names]
+            table[:, 1] = [0, *ends[:-1]][: len(ends)]
+            table[:, 2] = ends
+            self._segments = table
+        return self._segments
+
+    def parts(self) -> Iterable[tuple[str, Rows]]:
+        """Each relation and its rows."""
+        rows = self.every
+        if len(self._names) == 1:
+            return ((self._names[0], rows),)
+        bounds = pairwise((0, *self.ends))
+        return [
+            (name, rows[low:high])
+            for name, (low, high) in zip(self._names, bounds, strict=True)
+        ]
+
+    @property
+    def rows(self) -> Mapping[str, Rows]:
+        """The rows by relation: parts of one array."""
+        if self._by_name is None:
+            self._by_name = dict(self.parts())
+        return self._by_name
+
+    def is_empty(self) -> bool:
+        """Whether the set has no facts."""
+        return not self._names
+
+    def size(self) -> int:
+        """The number of facts."""
+        return self.every.size
+
+    def sizes(self) -> dict[str, int]:
+        """The number of facts of each relation that has any."""
+        bounds = pairwise((0, *self.ends))
+        return {
+            name: high - low
+            for name, (low, high) in zip(self._names, bounds, strict=True)
+        }
+
+    def names(self) -> list[str]:
+        """The relations that have facts in the set, in order."""
+        return self._names
+
+    def relations(self) -> frozenset[str]:
+        """The relations that have facts in the set."""
+        return frozenset(self._names)
+
+    def ordered(self, name: str) -> Rows:
+        """The rows of a relation in order, sorted when they are first asked for."""
+        if self._ordered is None:
+            self._ordered = {}
+        rows = self._ordered.get(name)
+        if rows is None:
+            rows = self.rows.get(name, NO_ROWS)
+            if (rows[1:] < rows[:-1]).any():
+                rows = np.sort(rows)
+            self._ordered[name] = rows
+        return rows
+
+
+NOTHING = Settled({})
+
+
+class RowCounts(Counts):
+    """A multiset: facts and how often each was derived.
+
+    Attributes:
+        numbers: in the order of `facts.every`.
+    """
+
+    __slots__ = ("_facts", "numbers")
+
+    def __init__(self, facts: Settled, numbers: Rows) -> None:
+        self._facts = facts
+        self.numbers = numbers
+
+    @classmethod
+    def of(cls, counted: Derived) -> RowCounts:
+        """Rows and counts by relation."""
+        numbers = [counts for _, counts in counted.values()]
+        facts = Settled({name: rows for name, (rows, _) in counted.items()})
+        if len(numbers) == 1:
+            return cls(facts, numbers[0])
+        return cls(facts, np.concatenate(numbers) if numbers else NO_ROWS)
+
+    def parts(self) -> Iterable[tuple[str, Rows, Rows]]:
+        """Each relation, its rows and their counts."""
+        bounds = pairwise((0, *self._facts.ends))
+        return [
+            (name, rows, self.numbers[low:high])
+            for (name, rows), (low, high) in zip(
+                self._facts.parts(), bounds, strict=True
+            )
+        ]
+
+    @property
+    def facts(self) -> Settled:
+        """The facts, each once."""
+        return self._facts
+
+
+class Stored(StoredFacts):
+    """A set that is a status bit and nothing else."""
+
+    __slots__ = ("bit",)
+
+    def __init__(self, bit: int) -> None:
+        self.bit = bit
+
+
+class Growing(GrowingFacts):
+    """A set that is a status bit, and remembers which rows have it.
+
+    There are few bits, so a set gives its bit back as soon as nothing refers to it.
+    """
+
+    __slots__ = ("__weakref__", "_parts", "_sets", "bit", "compared")
+
+    def __init__(self, sets: Sets, bit: int) -> None:
+        self._sets = sets
+        self._parts: list[Settled] = []
+        """What was added, in parts that have no fact in common."""
+        self.compared: tuple[Settled, Settled, Settled] | None = None
+        """What was in this set and in another one, and in this one only, when that was
+        last asked for."""
+        self.bit = bit  # last: without it, there is nothing to release
+
+    def is_empty(self) -> bool:
+        """Whether there are no facts in the set."""
+        return not self._parts
+
+    def has(self, name: str) -> bool:
+        """Whether there may be facts of a relation in the set."""
+        return any(name in part.names() for part in self._parts)
+
+    def add(self, facts: Facts) -> None:
+        """Add facts; what is already there is no error."""
+        new = self._sets.settled(facts if self.is_empty() else facts - self)
+        if new.is_empty():
+            return
+        self._sets.mark(new, self.bit, present=True)
+        self.take_over(new)
+
+    def take_over(self, facts: Settled) -> None:
+        """Have more facts, which have the bit already."""
+        if not facts.is_empty():
+            self._parts.append(facts)
+
+    def discard(self, facts: Facts) -> None:
+        """Take facts out; what is not there is no error."""
+        self._sets.mark(self._sets.settled(facts), self.bit, present=False)
+        left = self._sets.having(self.settled(), self.bit)
+        self._parts = [] if left.is_empty() else [left]
+
+    def settled(self) -> Settled:
+        """What is in the set now."""
+        if not self._parts:
+            return NOTHING
+        if len(self._parts) > 1:
+            self._parts = [Settled.together(self._parts)]
+        return self._parts[0]
+
+    def note_cleared(self) -> None:
+        """Take note that no row has the bit any more: the set is empty."""
+        self._parts = []
+        self.compared = None
+
+    def release(self) -> None:
+        """Clear the bit everywhere and give it back; the set is empty for good."""
+        if not self.bit:
+            return  # the garbage collector was here before
+        self._sets.mark(self.settled(), self.bit, present=False)
+        self.note_cleared()
+        self._sets.give_back(self.bit)
+        self.bit = 0
+
+    def __del__(self) -> None:
+        bit: int = getattr(self, "bit", 0)
+        if not bit:
+            return
+        try:
+            self.release()
+        except MemoryError:  # nobody would hear of it here
+            self._sets.clear_later(bit)
+
+
+class Marker:
+    """Gives settled sets a status bit for the time of one rule evaluation."""
+
+    def __init__(self, sets: Sets) -> None:
+        self._sets = sets
+        self._bits: dict[Settled, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for settled, bit in self._bits.items():
+            self._sets.mark(settled, bit, present=False)
+            self._sets.give_back(bit)
+
+    def bit(self, settled: Settled) -> int:
+        """The bit of a set, which all of its rows then have."""
+        bit = self._bits.get(settled)
+        if bit is None:
+            bit = self._bits[settled] = self._sets.take_bit()
+            self._sets.mark(settled, bit, present=True)
+        return bit

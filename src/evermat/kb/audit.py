@@ -1,0 +1,183 @@
+"""Audits: everything derived again beside what is maintained, and compared.
+
+Maintained facts, counters and equalities must be those of a knowledge base that was
+made from the same rules and explicit facts at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow.compute as pc
+
+from evermat.columns import constants
+from evermat.kb.queries import NoCountersError
+from evermat.lang.printer import Printer
+from evermat.lang.syntax import Atom, Term
+from evermat.results.change import row_keys
+from evermat.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from evermat.results.change import Sort
+    from evermat.results.result import Result
+
+_SHOWN = 10
+
+
+class Compared(Protocol):
+    """A knowledge base, as far as it is compared."""
+
+    @property
+    def predicates(self) -> Mapping[str, int]:
+        """The predicates."""
+
+    def facts(
+        self, predicate: str, sort: Sort = "all", *, limit: int | None = None
+    ) -> Result:
+        """The facts of a predicate."""
+
+    def counters(self, predicate: str) -> Result:
+        """The facts of a predicate with the number of their derivations."""
+
+    def representatives(self) -> Result:
+        """Constants that are equal to others."""
+
+    def __len__(self) -> int:
+        """How many facts there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Rows of which one side has more.
+
+    Attributes:
+        what: `facts`, `explicit facts`, `counters` or `equal constants`.
+        predicate: whose they are.
+        missing: how many are derived again and were not maintained.
+        excess: how many are maintained and not derived again.
+        examples: some of them, with a sign: `-` for what is missing.
+    """
+
+    what: str
+    predicate: str
+    missing: int
+    excess: int
+    examples: tuple[str, ...]
+
+    def __str__(self) -> str:
+        counts = f"{self.missing:,} missing, {self.excess:,} too many"
+        examples = (f"  {each}" for each in self.examples)
+        return "\n".join([f"{self.what} of {self.predicate}: {counts}", *examples])
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit has found; true if nothing is wrong.
+
+    Attributes:
+        facts: how many facts were compared.
+        differences: what is not as it should be.
+    """
+
+    facts: int
+    differences: tuple[Difference, ...]
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        title = f"{counted(self.facts, 'fact')} derived again and compared: "
+        if not self.differences:
+            return f"{title}no difference"
+        return "\n".join([title + "differences", *map(str, self.differences)])
+
+
+def audit(kb: Compared, fresh: Compared) -> Audit:
+    """Compare a knowledge base with one that was made at once."""
+    found = []
+    for name in kb.predicates:
+        for what, read in _SIDES:
+            if name in fresh.predicates:
+                both = read(kb, name), read(fresh, name)
+                found += list(_differences(what, name, *both))
+    found += list(_equalities(kb, fresh))
+    return Audit(len(fresh), tuple(found))
+
+
+def _facts(kb: Compared, name: str) -> Result:
+    return kb.facts(name)
+
+
+def _explicit(kb: Compared, name: str) -> Result:
+    return kb.facts(name, "explicit")
+
+
+def _counters(kb: Compared, name: str) -> Result:
+    try:
+        return kb.counters(name)
+    except NoCountersError:
+        return kb.facts(name, limit=0)
+
+
+_SIDES: tuple[tuple[str, Callable[[Compared, str], Result]], ...] = (
+    ("facts", _facts),
+    ("explicit facts", _explicit),
+    ("counters", _counters),
+)
+
+
+def _differences(
+    what: str, name: str, kept: Result, fresh: Result
+) -> Iterator[Difference]:
+    missing, excess = (
+        _only_in(one.to_terms(), other.to_terms())
+        for one, other in ((fresh, kept), (kept, fresh))
+    )
+    if missing.num_rows or excess.num_rows:
+        signs = (("-", missing), ("+", excess))
+        texts = (text for sign, rows in signs for text in _texts(sign, name, rows))
+        examples = tuple(islice(texts, _SHOWN))
+        yield Difference(what, name, missing.num_rows, excess.num_rows, examples)
+
+
+def _only_in(one: pa.Table, other: pa.Table) -> pa.Table:
+    if not one.num_columns:
+        return one.slice(0, max(0, one.num_rows - other.num_rows))
+    if not one.num_rows or not other.num_rows:
+        return one
+    return one.filter(pc.invert(pc.is_in(row_keys(one), value_set=row_keys(other))))
+
+
+def _texts(sign: str, name: str, rows: pa.Table) -> Iterator[str]:
+    columns = [constants(column) for column in rows.slice(0, _SHOWN).columns]
+    printer = Printer({})
+    for row in zip(*columns, strict=True):
+        yield f"{sign} {printer.atom(Atom(name, tuple(map(Term, row))))}"
+
+
+def _equalities(kb: Compared, fresh: Compared) -> Iterator[Difference]:
+    """Constants whose equals differ; whichever of them represents the others."""
+    kept, again = _classes(kb), _classes(fresh)
+    wrong = sorted(
+        str(each)
+        for each in kept.keys() | again.keys()
+        if kept.get(each) != again.get(each)
+    )
+    if wrong:
+        yield Difference(
+            "equal constants", "≈", len(again.keys() - kept.keys()),
+            len(kept.keys() - again.keys()), tuple(wrong[:_SHOWN]),
+        )  # fmt: skip
+
+
+def _classes(kb: Compared) -> dict[object, frozenset[object]]:
+    members: dict[object, set[object]] = {}
+    for member, head in kb.representatives().constants():
+        members.setdefault(head, {head}).add(member)
+    return {each: frozenset(some) for some in members.values() for each in some}

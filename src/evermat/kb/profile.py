@@ -1,0 +1,248 @@
+"""What each rule costs: time, matches, facts, and the join that takes longest.
+
+Each rule is applied once to all facts that hold. Materialisation finds every instance
+of a rule exactly once, so the numbers of instances are those of materialisation; times
+are those of one application to everything. The joins of a rule are measured by running
+its first one, two, … patterns, in the order that the engine has chosen.
+
+Rules that a module takes care of are not applied: of them, only sizes are told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Column, Compute, Pattern, Views
+from evermat.algebra.compile import compile_rules, variables_of
+from evermat.explain.explanation import rule_place
+from evermat.kb.materialisation import Materialisation
+from evermat.lang.syntax import is_auxiliary
+from evermat.results.result import html_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evermat.algebra import Engine, Query
+    from evermat.kb.equality import EqualityMaterialisation
+    from evermat.lang.syntax import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A step of a rule.
+
+    Attributes:
+        atom: what is joined, in the variables of the rule.
+        matches: of this atom and those before it.
+        seconds: what the step adds to those before it.
+    """
+
+    atom: str
+    matches: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.atom}: {self.matches:,} matches, {_milliseconds(self.seconds)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProfile:
+    """What a rule costs.
+
+    Attributes:
+        rule: as it was written.
+        place: its file and line, if they are known.
+        stratum: the number of its stratum, from 1.
+        seconds: to apply it once to everything.
+        instances: its instances.
+        facts: different facts that it derives.
+        joins: the steps, in the order in which they are run.
+        module: what takes care of the rule, if it is not applied.
+    """
+
+    rule: str
+    place: str | None
+    stratum: int
+    seconds: float = 0.0
+    instances: int = 0
+    facts: int = 0
+    joins: tuple[Join, ...] = ()
+    module: str | None = None
+
+    @property
+    def duplicates(self) -> int:
+        """Instances that derive what another one derives."""
+        return max(0, self.instances - self.facts)
+
+    @property
+    def slowest_join(self) -> Join | None:
+        """The step that takes longest."""
+        return max(self.joins, key=lambda join: join.seconds, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What the rules of a knowledge base cost; printed, it is a table."""
+
+    rules: tuple[RuleProfile, ...]
+
+    COLUMNS = ("rule", "time", "instances", "facts", "duplicates", "slowest join")
+
+    def rows(self) -> list[tuple[str, str, str, str, str, str]]:
+        """The table, the slowest rule first."""
+        ordered = sorted(self.rules, key=lambda each: -each.seconds)
+        return [
+            (each.rule, each.module, "", f"{each.facts:,}", "", "")
+            if each.module is not None
+            else (
+                each.rule,
+                _milliseconds(each.seconds),
+                f"{each.instances:,}",
+                f"{each.facts:,}",
+                f"{each.duplicates:,}",
+                "" if each.slowest_join is None else str(each.slowest_join),
+            )
+            for each in ordered
+        ]
+
+    def __str__(self) -> str:
+        rows = [self.COLUMNS, *self.rows()]
+        widths = [max(len(row[at]) for row in rows) for at in range(len(self.COLUMNS))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+            ).rstrip()
+            for row in rows
+        )
+
+    def _repr_html_(self) -> str:
+        """The table, which notebooks show."""
+        return html_table("Profile", self.COLUMNS, self.rows())
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.2f} ms"
+
+
+def profile(kept: Materialisation | EqualityMaterialisation) -> Profile:
+    """Apply every rule once, and measure."""
+    modules = kept.modules if isinstance(kept, Materialisation) else ()
+    claimed = {rule: module.name for module in modules for rule in module.rules}
+    found: dict[str, RuleProfile] = {}
+    for stratum in kept.strata:
+        for rule in stratum.rules.rules:
+            text = str(rule.written)
+            known = found.get(text)
+            mine = RuleProfile(text, rule_place(rule), stratum.index + 1)
+            if rule in claimed:
+                size = _size(kept, rule.head.predicate)
+                found[text] = replace(mine, module=claimed[rule], facts=size)
+            else:
+                found[text] = _together(known, _measured(kept, rule, mine))
+    return Profile(tuple(found.values()))
+
+
+def _size(kept: Materialisation | EqualityMaterialisation, predicate: str) -> int:
+    if isinstance(kept, Materialisation):
+        return kept.reading.size(predicate)
+    return int(kept.engine.statistics().get(predicate, {}).get("facts", 0))
+
+
+def _together(known: RuleProfile | None, more: RuleProfile) -> RuleProfile:
+    """A rule and the auxiliary rules that its negations need."""
+    if known is None:
+        return more
+    return replace(
+        more,
+        seconds=known.seconds + more.seconds,
+        instances=known.instances + more.instances,
+        facts=known.facts + more.facts,
+        joins=known.joins + more.joins,
+    )
+
+
+def _measured(
+    kept: Materialisation | EqualityMaterialisation, rule: Rule, mine: RuleProfile
+) -> RuleProfile:
+    engine = kept.engine
+    (query,) = compile_rules((rule,), lambda _rule, _atom: False).full.queries
+    names = variables_of(rule)
+    if not isinstance(kept, Materialisation):
+        views = Views(positive=engine.materialised, negative=engine.materialised)
+        return _run(engine, query, views, names, mine)
+    patterns = (*query.positive, *query.negative)
+    with kept.reading.facts(patterns) as facts:
+        views = Views(positive=facts, negative=facts)
+        return _run(engine, query, views, names, mine)
+
+
+def _run(
+    engine: Engine, query: Query, views: Views, names: Sequence[str], mine: RuleProfile
+) -> RuleProfile:
+    seconds, facts = _timed(engine, query, views)
+    _, instances = _timed(engine, _every_match(query), views)
+    joins, before = [], 0.0
+    patterns = _in_order(engine, query, views)
+    for count, pattern in enumerate(patterns, 1):
+        first = replace(
+            query, positive=tuple(patterns[:count]), negative=(), computations=()
+        )
+        spent, matches = _timed(engine, _every_match(first), views)
+        joins.append(Join(_text(pattern, names), matches, max(0.0, spent - before)))
+        before = spent
+    if is_auxiliary(query.head.relation):
+        instances = facts = 0  # of no predicate that anybody asks about
+    return replace(
+        mine, seconds=seconds, instances=instances, facts=facts, joins=tuple(joins)
+    )
+
+
+def _timed(engine: Engine, query: Query, views: Views) -> tuple[float, int]:
+    """Seconds and distinct rows of a query, once its indexes are there."""
+    spent, rows = [], 0
+    for _ in range(2):
+        start = perf_counter()
+        rows = engine.answer(query, views).num_rows
+        spent.append(perf_counter() - start)
+    return min(spent), rows
+
+
+def _in_order(engine: Engine, query: Query, views: Views) -> list[Pattern]:
+    """The positive patterns in the order in which the engine joins them."""
+    waiting = list(query.positive)
+    ordered = []
+    for line in engine.explain(query, views):
+        for pattern in waiting:
+            if line.split(" ", 1)[-1].startswith(f"{pattern.relation}("):
+                ordered.append(pattern)
+                waiting.remove(pattern)
+                break
+    return [*ordered, *waiting]
+
+
+def _every_match(query: Query) -> Query:
+    """The query for all matches: rows of everything that is bound."""
+    bound = {
+        each.index
+        for pattern in query.positive
+        for each in pattern.operands
+        if isinstance(each, Column)
+    }
+    bound |= {
+        each.target.index for each in query.computations if isinstance(each, Compute)
+    }
+    if not bound:
+        return query
+    head = Pattern("~profile", tuple(Column(at) for at in sorted(bound)))
+    return replace(query, head=head)
+
+
+def _text(pattern: Pattern, names: Sequence[str]) -> str:
+    """A pattern in the variables of its rule."""
+    operands = [
+        f"?{names[each.index]}" if isinstance(each, Column) else str(each)
+        for each in pattern.operands
+    ]
+    return f"{pattern.relation}({', '.join(operands)})"

@@ -1,0 +1,82 @@
+"""The results of aggregates: materialised, and maintained by what their groups change.
+
+Results are facts of auxiliary predicates (`evermat.lang.aggregates`). They are worked
+out where the stratum that they are in begins, before any algorithm looks at the rules
+of that stratum, and all algorithms find them among the changes from below:
+
+    members lost and gained  →  results removed and added  →  `run.deleted`, `run.added`
+
+A result has one derivation that is counted, which is nonrecursive: C_nr = 1. Which of
+the engine's ways to work it out is taken does not matter, because a result depends on
+nothing but the members that its group has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.lang.aggregates import is_aggregate_rule
+from evermat.lang.syntax import Rule
+
+if TYPE_CHECKING:
+    from evermat.algebra import Counters, Engine, SettledFacts
+    from evermat.algebra.compile import StratumPlan
+    from evermat.maintenance.context import Run, Stratum
+
+
+def materialise_aggregates(
+    engine: Engine, stratum: StratumPlan, counters: Counters | None
+) -> SettledFacts:
+    """The results of a stratum on a fresh engine; the caller adds them."""
+    found = engine.no_facts()
+    for each in stratum.aggregates:
+        results = engine.aggregate(each.aggregate, engine.materialised)
+        if counters is not None:
+            counters.add(engine.once(results))
+        found = engine.settle(found | results)
+    return found
+
+
+def maintain_aggregates(run: Run, stratum: Stratum) -> None:
+    """Remove and add results, by what strata below have lost and gained."""
+    engine, changes = run.engine, run.changes()
+    changed = changes.lost_from | changes.gained_by
+    for each in stratum.aggregates:
+        if each.aggregate.members in changed:
+            removed, added = engine.aggregate_changes(
+                each.aggregate,
+                (changes.lost, changes.gained),
+                run.materialised,
+                run.updated,
+            )
+            counters = _counters(run)
+            if counters is not None:
+                counters.subtract(engine.once(removed))
+            run.delete(removed)
+            _add(run, added)
+    for each in stratum.new_aggregates:
+        _add(run, engine.aggregate(each.aggregate, run.updated))
+
+
+def _add(run: Run, results: SettledFacts) -> None:
+    if results.is_empty():
+        return
+    counters = _counters(run)
+    if counters is not None:
+        counters.add(run.engine.once(results))
+    run.add(results)
+    run.round(results)
+
+
+def _counters(run: Run) -> Counters | None:
+    return None if run.kept is None else run.kept.counters(run.engine)[0]
+
+
+def plain(rule: Rule) -> Rule:
+    """A rule that derives all results of an aggregate rule from themselves.
+
+    It takes the place of an aggregate rule that goes: all of its results go with it.
+    """
+    if not is_aggregate_rule(rule):
+        return rule
+    return Rule((rule.head,), (rule.head,), rule.span, rule.written)

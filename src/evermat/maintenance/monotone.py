@@ -1,0 +1,230 @@
+"""Recursion through aggregates, where it is monotone: deletion exact, by two phases.
+
+`evermat.lang.monotone` says which cycles are monotone, `docs/algorithms/aggregates.md`
+why what is done here ends at the best fixpoint. All facts of the stratum are counted,
+as by DRed^c, and so are the results of aggregates, each as derived once.
+
+*Overdeletion.* Facts that have a derivation through a deleted fact are deleted, unless
+they have a nonrecursive derivation left. The result of an aggregate is deleted if a
+member that it rests on is: for `min` and `max` one that has its value, otherwise any.
+What remains has a derivation from what remains, so that no value is better than it can
+be: a stale minimum does not keep itself alive.
+
+*Insertion.* Facts with a count left come back, groups without a result are given one
+from the members that remain, and new facts are derived in rounds. A better result takes
+the place of a worse one: this deletes what was derived from the latter, and its counts,
+in the same round in which what follows from the former is added.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.algebra import Region, Views
+from evermat.algebra.aggregates import (
+    aggregate_error,
+    negative_members,
+    rows_of_table,
+    supported_results,
+)
+from evermat.algebra.compile import compile_rules, derive_counts
+from evermat.maintenance.context import Stratum, gained_counts, lost_counts
+
+if TYPE_CHECKING:
+    from evermat.algebra import Aggregate, SettledFacts
+    from evermat.algebra.compile import StratumPlan
+    from evermat.maintenance.context import Run
+
+
+def maintain_monotone(run: Run, stratum: Stratum) -> None:
+    """Bring a stratum with recursion through aggregates up to date."""
+    run.report.algorithm = "monotone aggregates"
+    work = _Work(run, stratum)
+    with run.forwards("overdelete"):
+        work.overdelete()
+    with run.forwards("insert"):
+        work.insert()
+
+
+class _Work:
+    """One update of one stratum."""
+
+    def __init__(self, run: Run, stratum: Stratum) -> None:
+        self._run = run
+        self._stratum = stratum
+        self._changes = run.changes()
+        self._once = run.engine.nonrecursive_counts
+        self._again = run.engine.recursive_counts
+        self._aggregates = [each.aggregate for each in stratum.monotone]
+        self._new = [each.aggregate for each in stratum.new_monotone]
+        self._gone = run.engine.no_facts()
+        """Results that were deleted."""
+
+    # -- overdeletion
+
+    def overdelete(self) -> None:
+        """Delete what may have lost its support."""
+        run, engine = self._run, self._run.engine
+        candidates = self._losers()
+        results = engine.no_facts()
+        while True:
+            delta = self._once.zero(candidates & run.remaining)
+            delta = engine.settle(delta | engine.settle(results & run.remaining))
+            if delta.is_empty():
+                return
+            run.round(delta)
+            counts = derive_counts(
+                engine,
+                self._stratum.recursive.delta,
+                positive=run.remaining,
+                negative=run.possible,
+                delta_positive=delta,
+            )
+            self._again.subtract(counts)
+            candidates = counts.facts
+            views = Views(run.remaining, run.possible, delta)
+            found = run.union(
+                engine.derive(supported_results(each), views)
+                for each in self._aggregates
+                if each.members in delta.relations()
+            )
+            run.delete(delta)
+            results = engine.settle(found & run.remaining)
+            self._once.subtract(engine.once(results))
+            self._gone = engine.settle(self._gone | results)
+
+    def _losers(self) -> SettledFacts:
+        """Facts that lower strata, or the update itself, take support from."""
+        run, changes = self._run, self._changes
+        losers = [run.deletions_in(self._stratum)]
+        for rules, counters in (
+            (self._stratum.nonrecursive, self._once),
+            (self._stratum.recursive, self._again),
+        ):
+            for counts in lost_counts(run, rules, changes):
+                counters.subtract(counts)
+                losers.append(counts.facts)
+        return run.union(losers)
+
+    # -- insertion
+
+    def insert(self) -> None:
+        """Add what follows, until no group has a better result."""
+        run, engine = self._run, self._run.engine
+        minus = engine.no_facts()
+        plus = run.union([self._winners(), *self._results_anew()])
+        while not (minus.is_empty() and plus.is_empty()):
+            run.round(plus)
+            minus, plus = self._round(minus, plus)
+
+    def _winners(self) -> SettledFacts:
+        """Facts that come back, are given, or follow from what lower strata gained."""
+        run, stratum = self._run, self._stratum
+        deleted = run.engine.settle(run.deleted.within(stratum.region))
+        back = self._again.positive(deleted)
+        run.report.rederived = back.size()
+        winners = [back, run.insertions_in(stratum)]
+        for stayed, new, counters in (
+            (stratum.nonrecursive, stratum.new_nonrecursive, self._once),
+            (stratum.recursive, stratum.new_recursive, self._again),
+        ):
+            for counts in gained_counts(run, stayed, new, self._changes):
+                counters.add(counts)
+                winners.append(counts.facts)
+        return run.engine.settle(run.union(winners) - run.updated)
+
+    def _results_anew(self) -> list[SettledFacts]:
+        """Results for groups that lost theirs, and of aggregates that are new."""
+        run, engine = self._run, self._run.engine
+        lost = self._gone.relations()
+        found = [
+            engine.aggregate_again(each, self._gone, run.updated)
+            for each in self._aggregates
+            if each.values in lost
+        ]
+        found += [engine.aggregate(each, run.updated) for each in self._new]
+        for results in found:
+            self._once.add(engine.once(results))
+        return found
+
+    def _round(
+        self, minus: SettledFacts, plus: SettledFacts
+    ) -> tuple[SettledFacts, SettledFacts]:
+        """Take facts away and add others; returns what this leads to."""
+        run, engine = self._run, self._run.engine
+        losers = winners = engine.no_facts()
+        rules = self._stratum.all_recursive.delta
+        if not minus.is_empty():
+            views = Views(run.updated, run.updated, minus)
+            lost = engine.derive_counts(rules, views)
+            self._again.subtract(lost)
+            losers = lost.facts
+            run.retract(minus)
+        if not plus.is_empty():
+            run.add(plus)
+            views = Views(run.updated, run.updated, plus)
+            gained = engine.derive_counts(rules, views)
+            self._again.add(gained)
+            winners = gained.facts
+        removed, added = self._regrouped(minus, plus)
+        dead = self._once.zero(self._again.zero(losers & run.updated))
+        return (
+            engine.settle(dead | removed),
+            engine.settle((winners - run.updated) | added),
+        )
+
+    def _regrouped(
+        self, minus: SettledFacts, plus: SettledFacts
+    ) -> tuple[SettledFacts, SettledFacts]:
+        """What a change of members means for results."""
+        run, engine = self._run, self._run.engine
+        changed = minus.relations() | plus.relations()
+        all_removed: list[SettledFacts] = []
+        all_added: list[SettledFacts] = []
+        for each in (*self._aggregates, *self._new):
+            if each.members not in changed:
+                continue
+            region = Region(frozenset({each.members}))
+            gone = engine.settle(minus.within(region))
+            came = engine.settle(plus.within(region))
+            self._require_no_negative(each, came)
+            removed, added = engine.aggregate_changes(
+                each, (gone, came), (run.updated | gone) - came, run.updated
+            )
+            self._once.subtract(engine.once(removed))
+            self._once.add(engine.once(added))
+            all_removed.append(removed)
+            all_added.append(added)
+        return run.union(all_removed), run.union(all_added)
+
+    def _require_no_negative(self, aggregate: Aggregate, came: SettledFacts) -> None:
+        """Refuse to sum up what would make a sum smaller."""
+        if aggregate.function != "sum" or came.is_empty():
+            return
+        views = Views(self._run.updated, self._run.updated, came)
+        rows = rows_of_table(
+            self._run.engine.answer(negative_members(aggregate), views)
+        )
+        if rows:
+            group = tuple(rows[0][at] for at in aggregate.group)
+            value = rows[0][aggregate.value]
+            reason = f"{value} is negative, and the sum depends on itself"
+            raise aggregate_error(aggregate, group, reason)
+
+
+def as_new(plan: StratumPlan) -> Stratum:
+    """A stratum all of whose rules are new."""
+    nothing = compile_rules((), plan.recursive.is_local)
+    return Stratum(
+        index=plan.index + 1,
+        region=plan.region,
+        nonrecursive=nothing,
+        recursive=nothing,
+        new_nonrecursive=plan.nonrecursive,
+        new_recursive=plan.recursive,
+        all_recursive=plan.recursive,
+        holds=plan.region.names,
+        reads=frozenset(),
+        is_closed=True,
+        new_monotone=plan.monotone,
+    )

@@ -1,0 +1,598 @@
+"""The rules of a program: in normal form, compiled into strata, and how they change.
+
+The rules of a program, as given and in normal form, and how they change.
+
+A program is a set of rules. Two rules are the same if they differ only in the names of
+their variables; a rule with several heads stands for one rule per head.
+
+The rules of a program, compiled into strata and taken apart for updates.
+
+Rules that come and go.
+
+A change of rules may change the strata, and which rules are recursive. It comes down to
+four sorts of normal rules:
+
+- rules that go: all their instances over the old facts are lost. This is settled first
+  (`undermine`), against the old division into recursive and nonrecursive rules;
+- rules that stay but change sides: their instances over the old facts move from one
+  counter to the other (`reclassify`);
+- rules that stay: as in any update, but in the strata of the new program;
+- rules that come: all their instances over the new facts are gained, each in its
+  stratum's insertion phase (`Stratum.new_nonrecursive`, `Stratum.new_recursive`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from evermat.algebra import Region
+from evermat.algebra.compile import (
+    StratumPlan,
+    compile_rules,
+    derive,
+    derive_counts,
+    plan_strata,
+)
+from evermat.errors import EvermatError
+from evermat.lang.normalise import normal_rules
+from evermat.lang.strata import stratify
+from evermat.lang.syntax import Term, canonical, rule_key
+from evermat.maintenance.aggregates import plain
+from evermat.maintenance.context import Strata, Stratum
+from evermat.maintenance.counting import Kept
+from evermat.maintenance.modules import ClosureModule, Stage
+from evermat.runtime.garbage import collection_paused
+from evermat.values import Constant
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Callable,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
+
+    from evermat.algebra import (
+        Closure,
+        Counters,
+        Engine,
+        Facts,
+        Operand,
+        Pattern,
+        SettledFacts,
+    )
+    from evermat.algebra.compile import RuleSet
+    from evermat.lang.syntax import Atom, Rule
+    from evermat.maintenance.modules import Module
+
+
+class UnknownRuleError(EvermatError, LookupError):
+    """A rule was to be removed that the program does not have.
+
+    Attributes:
+        rule: the rule.
+        nearest: rules of the program that look like it.
+    """
+
+    code: ClassVar[str] = "EM513"
+
+    def __init__(self, rule: Rule, nearest: Sequence[str]) -> None:
+        self.rule = rule
+        self.nearest = tuple(nearest)
+        shown = ", ".join(f"`{text}`" for text in nearest)
+        super().__init__(
+            f"the program has no rule `{rule}`",
+            reason="only rules of the program can be removed; names of variables do "
+            "not matter, the order of atoms does",
+            help=f"did you mean {shown}?" if shown else "the program has no such rules",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """Normal rules that a change removes and adds, and requests that had no effect."""
+
+    removed: tuple[Rule, ...] = ()
+    added: tuple[Rule, ...] = ()
+    ignored: int = 0
+
+    def is_empty(self) -> bool:
+        """Whether the program stays what it is."""
+        return not self.removed and not self.added
+
+
+_NO_CHANGE = RuleChange()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBook:
+    """The rules of a program, by keys that do not depend on names of variables.
+
+    Attributes:
+        written: the rules as they were written, each with one head.
+        normal: the normal rules.
+        uses: how many of the written rules need each normal rule.
+    """
+
+    written: Mapping[Hashable, Rule] = field(default_factory=dict)
+    normal: Mapping[Hashable, Rule] = field(default_factory=dict)
+    uses: Mapping[Hashable, int] = field(default_factory=dict)
+
+    def change(
+        self, *, remove: Iterable[Rule], add: Iterable[Rule]
+    ) -> tuple[RuleBook, RuleChange]:
+        """The rules after a change, and what changed in normal form.
+
+        Raises:
+            UnknownRuleError: a rule to remove is not there.
+        """
+        remove, add = tuple(remove), tuple(add)
+        if not remove and not add:  # the usual case, and programs can be large
+            return self, _NO_CHANGE
+        return self._changed(remove, add)
+
+    @collection_paused()
+    def _changed(
+        self, remove: tuple[Rule, ...], add: tuple[Rule, ...]
+    ) -> tuple[RuleBook, RuleChange]:
+        written, normal, uses = dict(self.written), dict(self.normal), dict(self.uses)
+        ignored = 0
+        for key, rule in {
+            rule_key(rule): rule for rule in single_heads(remove)
+        }.items():
+            if written.pop(key, None) is None:
+                raise UnknownRuleError(rule, self._nearest(rule))
+            for part in normal_rules((rule,)):
+                uses[part] -= 1
+        for rule in single_heads(add):
+            key = rule_key(rule)
+            if key in written:
+                ignored += 1
+                continue
+            written[key] = rule
+            for part, normal_rule in normal_rules((rule,)).items():
+                normal.setdefault(part, normal_rule)
+                uses[part] = uses.get(part, 0) + 1
+        _drop_unused(normal, uses)
+        removed = (rule for key, rule in self.normal.items() if key not in normal)
+        added = (rule for key, rule in normal.items() if key not in self.normal)
+        change = RuleChange(tuple(removed), tuple(added), ignored)
+        return RuleBook(written, normal, uses), change
+
+    def in_normal_order(self) -> tuple[Rule, ...]:
+        """The written rules, in the order of the normal rules that they stand for.
+
+        A book that is made of them has its normal rules in the same order, on which it
+        depends what modules take. A rule that was removed and added again has its old
+        place among the normal rules, and a new one among the written.
+        """
+        places = {key: place for place, key in enumerate(self.normal)}
+
+        def place_of(key: Hashable) -> int:
+            if key not in places:
+                own = next(iter(normal_rules((self.written[key],))), None)
+                return len(places) if own is None else places[own]
+            return places[key]
+
+        return tuple(self.written[key] for key in sorted(self.written, key=place_of))
+
+    def _nearest(self, rule: Rule) -> list[str]:
+        texts = [str(known) for known in self.written.values()]
+        return difflib.get_close_matches(str(rule), texts, n=3, cutoff=0.4)
+
+
+def _drop_unused(normal: dict[Hashable, Rule], uses: dict[Hashable, int]) -> None:
+    unused = [key for key, number in uses.items() if not number]
+    for key in unused:
+        del uses[key], normal[key]
+
+
+def single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """The rules, those with several heads as one rule for each."""
+    for rule in rules:
+        if len(rule.heads) == 1:
+            yield rule
+        else:
+            yield from (replace(rule, heads=(head,)) for head in rule.heads)
+
+
+# ----------------------------------------------------------------------- compiled rules
+
+
+@dataclass(frozen=True, eq=False)
+class ModularPlan(StratumPlan):
+    """The plan of a stratum some of whose recursive rules are taken by modules.
+
+    `recursive` are the others, `rules` are all of them.
+    """
+
+    modules: tuple[Module, ...] = ()
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The relations in the bodies of the rules."""
+        return frozenset(
+            atom.predicate for rule in self.rules.rules for atom in _body_atoms(rule)
+        ) | {each.aggregate.members for each in (*self.aggregates, *self.monotone)}
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether local atoms match only facts of the region."""
+        return _is_closed(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledRules:
+    """A program ready to run.
+
+    Attributes:
+        plans: its strata, for materialisation.
+        strata: its strata, for updates that leave the rules alone.
+        recursive: the normal rules that are recursive and taken by no module.
+        modules: the modules of all strata.
+        lazy: closures that are not written out: their rules are in no stratum, and
+            their facts are worked out when they are read (see `lazy_closures`).
+        all_plans: the strata of the whole program, lazy closures included.
+        unfit: closures that could have modules, and whose rules are less work.
+    """
+
+    book: RuleBook
+    plans: tuple[ModularPlan, ...]
+    strata: Strata
+    recursive: frozenset[Rule]
+    modules: tuple[Module, ...] = ()
+    lazy: tuple[ClosureModule, ...] = ()
+    all_plans: tuple[StratumPlan, ...] = ()
+    unfit: frozenset[Closure] = frozenset()
+
+    @property
+    def claimed(self) -> frozenset[Rule]:
+        """The rules that modules take care of; their instances are not counted."""
+        modules = (*self.modules, *self.lazy)
+        return frozenset(rule for module in modules for rule in module.rules)
+
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """All normal rules."""
+        return frozenset(self.book.normal.values())
+
+
+class FindModules(Protocol):
+    """How the modules of a stratum are found; `no_modules` finds none."""
+
+    def __call__(
+        self, rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
+    ) -> tuple[Module, ...]:
+        """The modules for some of the recursive rules of a stratum."""
+
+
+def no_modules(
+    rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
+) -> tuple[Module, ...]:
+    """Leave all rules to be matched instance by instance."""
+    del rules, is_local
+    return ()
+
+
+@collection_paused()
+def compile_book(
+    book: RuleBook,
+    find: FindModules = no_modules,
+    may_be_lazy: Callable[[ClosureModule], bool] = lambda _: False,
+    unfit: frozenset[Closure] = frozenset(),
+) -> CompiledRules:
+    """Stratify and compile the rules of a program.
+
+    Args:
+        book: the program.
+        find: how modules are found.
+        may_be_lazy: whether a closure that no other rule reads may be lazy.
+        unfit: closures that are left to their rules.
+
+    Raises:
+        StratificationError: the program has recursion through negation.
+    """
+    find = _apart_from(unfit, find)
+    rules = tuple(book.normal.values())
+    all_plans = plan_strata(stratify(rules))
+    plans = tuple(_with_modules(plan, find) for plan in all_plans)
+    lazy = tuple(
+        module
+        for plan in plans
+        for module in plan.modules
+        if isinstance(module, ClosureModule)
+        and can_be_lazy(module, rules)
+        and may_be_lazy(module)
+    )
+    if lazy:
+        without = {rule for module in lazy for rule in module.rules}
+        others = stratify(tuple(rule for rule in rules if rule not in without))
+        plans = tuple(_with_modules(plan, find) for plan in plan_strata(others))
+    return CompiledRules(
+        book=book,
+        plans=plans,
+        strata=strata_of(plans, frozenset()),
+        recursive=frozenset(rule for plan in plans for rule in plan.recursive.rules),
+        modules=tuple(module for plan in plans for module in plan.modules),
+        lazy=lazy,
+        all_plans=all_plans,
+        unfit=unfit,
+    )
+
+
+def _apart_from(unfit: frozenset[Closure], find: FindModules) -> FindModules:
+    """Find modules, but none for some closures."""
+    if not unfit:
+        return find
+
+    def find_others(
+        rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
+    ) -> tuple[Module, ...]:
+        return tuple(
+            module
+            for module in find(rules, is_local)
+            if not isinstance(module, ClosureModule) or module.closure not in unfit
+        )
+
+    return find_others
+
+
+def unclaimed(compiled: CompiledRules, claimed: frozenset[str]) -> frozenset[Closure]:
+    """The closures of which no rule is claimed, be it as written or canonical."""
+    return frozenset(
+        module.closure
+        for module in compiled.modules
+        if isinstance(module, ClosureModule)
+        and not any(
+            str(rule) in claimed or str(canonical(rule)) in claimed
+            for rule in module.rules
+        )
+    )
+
+
+def can_be_lazy(module: ClosureModule, rules: Iterable[Rule]) -> bool:
+    """Whether no other rule reads the facts of a closure."""
+    form, own = module.found.form, set(module.rules)
+    return not any(
+        form.may_be(atom)
+        for rule in rules
+        if rule not in own
+        for atom in _body_atoms(rule)
+    )
+
+
+@collection_paused()
+def compile_plans(
+    rules: Sequence[Rule], find: FindModules = no_modules
+) -> tuple[ModularPlan, ...]:
+    """The strata of normal rules."""
+    return tuple(_with_modules(plan, find) for plan in plan_strata(stratify(rules)))
+
+
+def _with_modules(plan: StratumPlan, find: FindModules) -> ModularPlan:
+    recursive = plan.recursive
+    # Aggregates in recursion are worked out rule by rule.
+    modules = () if plan.monotone else find(recursive.rules, recursive.is_local)
+    if modules:
+        taken = {rule for module in modules for rule in module.rules}
+        others = (rule for rule in recursive.rules if rule not in taken)
+        recursive = compile_rules(others, recursive.is_local)
+    return ModularPlan(
+        index=plan.index,
+        region=plan.region,
+        nonrecursive=plan.nonrecursive,
+        recursive=recursive,
+        rules=plan.rules,
+        modules=modules,
+        aggregates=plan.aggregates,
+        monotone=plan.monotone,
+    )
+
+
+@collection_paused()
+def strata_of(plans: Sequence[ModularPlan], new_rules: frozenset[Rule]) -> Strata:
+    """The strata for an update that adds `new_rules`, which are among the rules."""
+    strata = tuple(
+        _stratum(number, plan, new_rules) for number, plan in enumerate(plans, start=1)
+    )
+    region = _union(stratum.region for stratum in strata)
+    readers: dict[str, list[int]] = {}
+    holders: dict[str, list[int]] = {}
+    for position, stratum in enumerate(strata):
+        for relation in stratum.reads:
+            readers.setdefault(relation, []).append(position)
+        for relation in stratum.holds:
+            holders.setdefault(relation, []).append(position)
+    return Strata(
+        strata=strata,
+        region=region,
+        readers={name: tuple(positions) for name, positions in readers.items()},
+        holders={name: tuple(positions) for name, positions in holders.items()},
+        changed=tuple(
+            position
+            for position, stratum in enumerate(strata)
+            if stratum.new_nonrecursive.rules
+            or stratum.new_aggregates
+            or stratum.new_monotone
+            or stratum.new_recursive.rules
+            or stratum.new_modules
+        ),
+    )
+
+
+def _union(regions: Iterable[Region]) -> Region:
+    relations: set[str] = set()
+    shapes: list[Pattern] = []
+    for region in regions:
+        relations |= region.relations
+        shapes += region.shapes
+    return Region(frozenset(relations), tuple(shapes))
+
+
+def _stratum(number: int, plan: ModularPlan, new_rules: frozenset[Rule]) -> Stratum:
+    nonrecursive, new_nonrecursive = _divide(plan.nonrecursive, new_rules)
+    recursive, new_recursive = _divide(plan.recursive, new_rules)
+    region = plan.region
+    return Stratum(
+        index=number,
+        region=region,
+        nonrecursive=nonrecursive,
+        recursive=recursive,
+        new_nonrecursive=new_nonrecursive,
+        new_recursive=new_recursive,
+        all_recursive=plan.recursive,
+        holds=region.names,
+        reads=plan.reads,
+        is_closed=plan.is_closed,
+        modules=plan.modules,
+        new_modules=tuple(
+            module for module in plan.modules if not new_rules.isdisjoint(module.rules)
+        ),
+        aggregates=tuple(a for a in plan.aggregates if a.rule not in new_rules),
+        new_aggregates=tuple(a for a in plan.aggregates if a.rule in new_rules),
+        monotone=tuple(a for a in plan.monotone if a.rule not in new_rules),
+        new_monotone=tuple(a for a in plan.monotone if a.rule in new_rules),
+    )
+
+
+def _divide(rules: RuleSet, new_rules: frozenset[Rule]) -> tuple[RuleSet, RuleSet]:
+    """Rules that stay and rules that come; what can be shared is not compiled anew."""
+    new = tuple(rule for rule in rules.rules if rule in new_rules)
+    if not new:
+        return rules, compile_rules((), rules.is_local)
+    if len(new) == len(rules.rules):
+        return compile_rules((), rules.is_local), rules
+    return rules.without(new_rules), compile_rules(new, rules.is_local)
+
+
+def _body_atoms(rule: Rule) -> Iterator[Atom]:
+    yield from rule.positive_atoms()
+    yield from rule.negated_atoms()
+    yield from rule.aggregated_atoms()
+
+
+def _is_closed(plan: StratumPlan) -> bool:
+    region, is_local = plan.region, plan.recursive.is_local
+    shapes = {(shape.relation, _fixed(shape.operands)) for shape in region.shapes}
+    places = {tuple(at for at, _ in fixed) for _, fixed in shapes}
+
+    def lies_within(atom: Atom) -> bool:
+        if atom.predicate in region.relations:
+            return True
+        fixed = tuple(
+            (at, argument.constant)
+            for at, argument in enumerate(atom.arguments)
+            if isinstance(argument, Term)
+        )
+        if (atom.predicate, fixed) in shapes:
+            return True
+        constants = dict(fixed)
+        return any(
+            (atom.predicate, tuple((at, constants.get(at)) for at in choice)) in shapes
+            for choice in places
+        )
+
+    # Most atoms lie within, and finding out is quicker than whether they are local.
+    return all(
+        lies_within(atom) or not is_local(rule, atom)
+        for rule in plan.recursive.rules
+        for atom in rule.positive_atoms()
+    )
+
+
+def _fixed(operands: Sequence[Operand]) -> tuple[tuple[int, Constant], ...]:
+    return tuple(
+        (at, operand)
+        for at, operand in enumerate(operands)
+        if isinstance(operand, Constant)
+    )
+
+
+# ------------------------------------------------------------------------- rule changes
+
+
+def undermine(engine: Engine, removed: Iterable[Rule]) -> SettledFacts:
+    """Facts that rules to be removed derive; some of them may go."""
+    rules = compile_rules(map(plain, removed), _never_local)
+    if not rules.rules:
+        return engine.no_facts()
+    facts = engine.materialised
+    return derive(engine, rules.full, positive=facts, negative=facts)
+
+
+def undermine_counting(
+    engine: Engine, old: CompiledRules, change: RuleChange, kept: Kept
+) -> SettledFacts:
+    """Like `undermine`, and take the derivations out of the counters that are kept."""
+    facts = engine.materialised
+    heads: Facts = engine.no_facts()
+    for module in old.modules:
+        if not set(change.removed).isdisjoint(module.rules):
+            # Instances of modules were never counted, and are too many to match.
+            heads |= module.derive(Stage(engine, facts, facts, facts))
+    nonrecursive, recursive = kept.counters(engine)
+    uncounted = []
+    for counters, removed in (
+        (recursive, [rule for rule in change.removed if rule in old.recursive]),
+        (nonrecursive, [rule for rule in change.removed if rule not in old.recursive]),
+    ):
+        others = [rule for rule in removed if rule not in old.claimed]
+        if counters is None:
+            uncounted += others
+        elif others:
+            rules = compile_rules(map(plain, others), _never_local)
+            counts = derive_counts(engine, rules.full, positive=facts, negative=facts)
+            counters.subtract(counts)
+            heads |= counts.facts
+    return engine.settle(heads | undermine(engine, uncounted))
+
+
+def reclassify(
+    engine: Engine, old: CompiledRules, new: CompiledRules, kept: Kept
+) -> None:
+    """Move the counts of rules that became recursive, or cease to be.
+
+    Rules that modules take are not counted at all.
+    """
+    if kept is Kept.NONE:
+        return
+    facts = engine.materialised
+    moves: dict[tuple[Counters | None, Counters | None], list[Rule]] = {}
+    for rule in old.rules & new.rules:
+        move = (
+            _counters_of(engine, rule, old, kept),
+            _counters_of(engine, rule, new, kept),
+        )
+        if move[0] is not move[1]:
+            moves.setdefault(move, []).append(rule)
+    for (source, target), rules in moves.items():
+        counts = derive_counts(
+            engine,
+            compile_rules(rules, _never_local).full,
+            positive=facts,
+            negative=facts,
+        )
+        if source is not None:
+            source.subtract(counts)
+        if target is not None:
+            target.add(counts)
+
+
+def _counters_of(
+    engine: Engine, rule: Rule, compiled: CompiledRules, kept: Kept
+) -> Counters | None:
+    """Where the instances of a rule are counted."""
+    if rule in compiled.claimed:
+        return None
+    nonrecursive, recursive = kept.counters(engine)
+    return recursive if rule in compiled.recursive else nonrecursive
+
+
+def _never_local(rule: Rule, atom: Atom) -> bool:
+    del rule, atom
+    return False

@@ -1,0 +1,1 @@
+"""A shell: queries, updates and explanations, one line after the other."""
