@@ -8,6 +8,7 @@ WARM    := $(VENV)/.warm
 SPARK   := $(VENV)/.spark
 KERNELS := $(wildcard src/evermat/engines/embedded/*.py src/evermat/engines/embedded/kernels/*.py)
 WORKERS ?= 2
+SEED    ?= 1
 SECONDS ?= 60
 UPDATES ?= 1000
 PROGRAMS ?= 2000
@@ -37,7 +38,7 @@ run: $(WARM) $(SPARK) ## the main examples: materialise and update; a pipeline o
 .PHONY: test
 test: $(WARM) $(SPARK) ## every claim and every planted bug, with few random cases (ARGS=… is handed to pytest)
 	@$(JAVA)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -m "not slow" $(ARGS)
+	@PYTHONHASHSEED=$(SEED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -m "not slow" --randomly-seed=$(SEED) $(ARGS)
 
 .PHONY: test-all
 test-all: $(WARM) $(SPARK) ## all random cases, what is slow, and all shared tests on Spark
