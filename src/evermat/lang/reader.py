@@ -158,16 +158,20 @@ _SQL = re.compile(
 
 def query_of_another_language(source: Source) -> ParseError | None:
     """The mistake of a text that is a query of SPARQL or SQL, if it is one."""
-    for language, pattern in (("SQL", _SQL), ("SPARQL", _SPARQL)):
+    form = (
+        "a query is a conjunction of atoms, such as "
+        "`[?x, a, :Person], [?x, :age, ?n], ?n > 17` or `edge(?x, ?y)`; "
+        "a rule is `adult(?x) :- [?x, :age, ?n], ?n > 17 .`"
+    )
+    sparql = f"`kb.sparql(...)` and `evermat query --sparql` answer SPARQL; here {form}"
+    for language, pattern, advice in (("SQL", _SQL, form), ("SPARQL", _SPARQL, sparql)):
         found = pattern.match(source.text)
         if found is not None:
             place = Span(source, found.start("word"), found.end("word"))
             return ParseError(
                 f"the text is a query in {language}, which is not understood here",
                 labels=(Label(place),),
-                help="a query is a conjunction of atoms, such as "
-                "`[?x, a, :Person], [?x, :age, ?n], ?n > 17` or `edge(?x, ?y)`; "
-                "a rule is `adult(?x) :- [?x, :age, ?n], ?n > 17 .`",
+                help=advice,
             )
     return None
 
