@@ -1,9 +1,9 @@
 """Aggregates: one fact for each group of the facts of a relation.
 
-An engine works out the facts of all groups (`Engine.aggregate`), or what changes for
-the groups that a change touches (`Engine.aggregate_changes`). `AggregatesByGroup`
-defines both by `answer` and `intern`: it looks at all members of the touched groups.
-An engine that does better must give the same facts.
+An engine computes the facts of all groups (`Engine.aggregate`), or the changes of the
+groups that a change touches (`Engine.aggregate_changes`). `AggregatesByGroup` defines
+both in terms of `answer` and `intern`, and reads all members of the touched groups. An
+engine with a faster method must produce the same facts.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ Row = tuple["Constant", ...]
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """What is worked out for each group of the facts of a relation.
+    """An aggregate: a function applied to each group of the facts of a relation.
 
     Attributes:
-        function: one of `totals.AGGREGATES`.
-        members: the relation of the members; each of its facts counts once.
-        arity: the number of its columns.
-        group: those that group.
-        value: the one that is counted or summed up.
+        function: a key of `totals.AGGREGATES`.
+        members: the relation to aggregate; each of its facts counts once.
+        arity: the number of columns of `members`.
+        group: the columns to group by.
+        value: the column to aggregate.
         values: the relation of the results: group, value and, for some functions, a
-            state, from which an engine can go on.
-        label: the rule, as text for messages.
+            state that allows incremental updates.
+        label: the text of the rule, for messages.
     """
 
     function: str
@@ -66,7 +66,7 @@ class Aggregate:
 
     @property
     def has_state(self) -> bool:
-        """Whether the facts have a state beside the value."""
+        """Whether the facts have a state next to the value."""
         return AGGREGATES[self.function].has_state
 
     @property
@@ -76,40 +76,40 @@ class Aggregate:
 
 
 class Regrouped(NamedTuple):
-    """The results that a change takes away, and those that it brings."""
+    """Results that a change removes, and results that it adds."""
 
     removed: SettledFacts
     added: SettledFacts
 
 
 class _Answers(Protocol):
-    """What the definition needs of an engine."""
+    """The methods of an engine that the definition uses."""
 
     monitor: Monitor | None
     matches: int
 
     def answer(self, query: Query, views: Views) -> pa.Table:
-        """The distinct rows a query yields."""
+        """Return the distinct rows that a query yields."""
 
     def intern(self, relation: str, table: pa.Table) -> SettledFacts:
-        """The rows as facts."""
+        """Return the rows as facts."""
 
     def settle(self, facts: Facts) -> SettledFacts:
-        """Work out a view."""
+        """Evaluate a view."""
 
 
 class AggregatesByGroup:
-    """The definition, for engines to inherit."""
+    """The definition of the aggregate operators, for engines to inherit."""
 
     def aggregate(self: _Answers, aggregate: Aggregate, facts: Facts) -> SettledFacts:
-        """The results for all groups."""
+        """Return the results for all groups."""
         rows = _read(self, _members(aggregate), Views(facts, facts))
         return self.intern(aggregate.values, _results(self, aggregate, rows))
 
     def aggregate_again(
         self: _Answers, aggregate: Aggregate, results: SettledFacts, facts: Facts
     ) -> SettledFacts:
-        """The results for the groups that some results are of."""
+        """Return the results for the groups of some earlier results."""
         views = Views(facts, facts, results)
         groups = set(_read(self, _groups(aggregate), views))
         if not groups:
@@ -126,7 +126,7 @@ class AggregatesByGroup:
         before: Facts,
         after: Facts,
     ) -> Regrouped:
-        """What a change means for the results."""
+        """Return the results that a change removes and adds."""
         groups: set[Row] = set()
         for facts in changes:
             if aggregate.members in facts.relations():
@@ -147,7 +147,7 @@ def _read(engine: _Answers, query: Query, views: Views) -> list[Row]:
 
 
 def rows_of_table(table: pa.Table) -> list[Row]:
-    """The rows of a table of terms."""
+    """Return the rows of a table of terms."""
     if not table.num_columns:
         return [()] * table.num_rows
     columns = [constants(as_terms(column)) for column in table.columns]
@@ -155,7 +155,7 @@ def rows_of_table(table: pa.Table) -> list[Row]:
 
 
 def _members(aggregate: Aggregate, groups: Iterable[Row] | None = None) -> Query:
-    """The members, all of them or those of some groups."""
+    """Build a query for the members, all of them or those of some groups."""
     columns = tuple(Column(at) for at in range(aggregate.arity))
     pattern = Pattern(aggregate.members, columns)
     inline = _inline([columns[at] for at in aggregate.group], groups)
@@ -169,7 +169,7 @@ def _members(aggregate: Aggregate, groups: Iterable[Row] | None = None) -> Query
 
 
 def _touched(aggregate: Aggregate) -> Query:
-    """The groups of changed members."""
+    """Build a query for the groups of changed members."""
     columns = tuple(Column(at) for at in range(aggregate.arity))
     head = Pattern(aggregate.values, tuple(columns[at] for at in aggregate.group))
     changed = Pattern(aggregate.members, columns, Role.CHANGED)
@@ -177,7 +177,7 @@ def _touched(aggregate: Aggregate) -> Query:
 
 
 def _groups(aggregate: Aggregate) -> Query:
-    """The groups of changed results."""
+    """Build a query for the groups of changed results."""
     columns = tuple(Column(at) for at in range(aggregate.result_arity))
     head = Pattern(aggregate.values, columns[: len(aggregate.group)])
     changed = Pattern(aggregate.values, columns, Role.CHANGED)
@@ -186,10 +186,10 @@ def _groups(aggregate: Aggregate) -> Query:
 
 @cache
 def supported_results(aggregate: Aggregate) -> QuerySet:
-    """Finds the results that rest on changed members.
+    """Build queries for the results that depend on changed members.
 
-    The least member of a group stays the least if others go; sums and counts rest on
-    all members.
+    The least member of a group stays the least when others are deleted; sums and counts
+    depend on all members.
     """
     columns = tuple(Column(at) for at in range(aggregate.arity))
     extra = [Column(aggregate.arity + at) for at in range(1 + aggregate.has_state)]
@@ -210,7 +210,7 @@ def supported_results(aggregate: Aggregate) -> QuerySet:
 
 @cache
 def negative_members(aggregate: Aggregate) -> Query:
-    """Finds changed members whose value is less than zero."""
+    """Build a query for changed members whose value is negative."""
     columns = tuple(Column(at) for at in range(aggregate.arity))
     zero = integer_constant(0)
     return Query(
@@ -223,7 +223,7 @@ def negative_members(aggregate: Aggregate) -> Query:
 
 
 def _known(aggregate: Aggregate, groups: Iterable[Row]) -> Query:
-    """The results for some groups."""
+    """Build a query for the results of some groups."""
     columns = tuple(Column(at) for at in range(aggregate.result_arity))
     pattern = Pattern(aggregate.values, columns)
     inline = _inline(columns[: len(aggregate.group)], groups)
@@ -241,7 +241,7 @@ def _inline(
 ) -> InlineRows | None:
     if groups is None or not columns:
         return None
-    # A column may group twice: only rows that agree in it are of a group.
+    # A column may be grouped by twice: then only rows that agree in it form a group.
     return InlineRows(tuple(columns), tuple(groups))
 
 
@@ -269,7 +269,7 @@ def _columns(aggregate: Aggregate, group: Row, values: list[Constant]) -> Row:
 
 
 def aggregate_error(aggregate: Aggregate, group: Row, reason: str) -> EvaluationError:
-    """The error for a group that has no value, the same on every engine."""
+    """Return the error for a group without a value, the same on every engine."""
     shown = ", ".join(map(str, group))
     of = f" for the group ({shown})" if group else ""
     return EvaluationError(

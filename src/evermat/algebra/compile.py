@@ -1,8 +1,8 @@
-"""From rules to queries: whole, by change, head-bound and backward.
+"""Compilation of rules to queries: full, delta, head-bound and backward.
 
-Every algorithm is made of one operator, written in the papers as Π⟦Iᵖ, Iⁿ : P, N⟧: all
+All algorithms are built on one operator, written in the papers as Π⟦Iᵖ, Iⁿ : P, N⟧: all
 rule instances whose positive atoms hold in Iᵖ, whose negated atoms fail in Iⁿ, and that
-touch the change, with a positive atom in P or a negated atom in N. It is wanted as a
+touch the change, with a positive atom in P or a negated atom in N. The result is a
 multiset, so each instance must be found exactly once. A rule is therefore split by the
 *first* position that changed:
 
@@ -11,13 +11,13 @@ multiset, so each instance must be found exactly once. A rule is therefore split
 - for each negated atom k: all positive atoms in Iᵖ ∖ P, atom k in N, the negated atoms
   before it absent from Iⁿ ∪ N, those after it absent from Iⁿ.
 
-`compile_rules` does the split once, for each set of rules; an engine then runs only
+`compile_rules` does the split once for each set of rules; an engine then runs only
 those queries whose changed relation has a change.
 
-**Folding.** Rules that are the same but for constants in their atoms, such as the
+**Folding.** Rules that differ only in the constants of their atoms, such as the
 subclass axioms of an ontology, become one query joined with a table of the constants.
-An instance of the query is a row of that table (that is: a rule) with an instance of
-this rule, so folding keeps counts.
+An instance of the query is a row of that table, which identifies the rule, together
+with an instance of this rule, so folding preserves counts.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ if TYPE_CHECKING:
 
 
 _Family = dict[tuple["Constant", ...], "Rule"]
-"""Rules that differ in their constants only, by these."""
+"""Rules that differ in their constants only, keyed by these constants."""
 
 
 @dataclass(frozen=True, eq=False)
 class RuleSet:
-    """Rules and the queries that evaluate them; each sort is built when first used.
+    """Rules and the queries that evaluate them; each kind is built on first use.
 
     Attributes:
         rules: normal rules, each with one head.
-        is_local: whether a positive atom of a rule speaks of the stratum at work.
+        is_local: whether a positive atom of a rule reads the current stratum.
     """
 
     rules: tuple[Rule, ...]
@@ -71,52 +71,53 @@ class RuleSet:
 
     @cached_property
     def full(self) -> QuerySet:
-        """All instances: one query for each rule or family of rules."""
+        """The queries for all instances: one for each rule or family of rules."""
         with collection_paused():
             families = self.families.items()
             return QuerySet(tuple(_family_query(*family) for family in families))
 
     @cached_property
     def families(self) -> dict[_RuleShape, _Family]:
-        """The rules, those together that differ only in constants of atoms."""
+        """The rules, grouped by shape: rules that differ only in constants of atoms."""
         families: dict[_RuleShape, _Family] = {}
         with collection_paused():
             for rule in self.rules:
                 reader = _RuleReader(rule, self.is_local)
-                # A program is a set of rules: the same rule twice counts once.
+                # A program is a set of rules: duplicates count once.
                 family = families.setdefault(reader.shape, {})
                 family.setdefault(reader.constants, rule)
         return families
 
     def without(self, unwanted: frozenset[Rule]) -> RuleSet:
-        """The rules but for some; those that stay are not looked at again."""
+        """Return the set without some rules; families of the others are reused."""
         rules = tuple(rule for rule in self.rules if rule not in unwanted)
         others = RuleSet(rules, self.is_local)
         if "families" in self.__dict__:
             families = _without(self.families, unwanted)
-            # Of rules that are the same but for their variables, families know one.
+            # Rules that differ only in their variables have a single entry in
+            # `families`.
             if sum(map(len, families.values())) == len(rules):
                 others.__dict__["families"] = families
         return others
 
     @cached_property
     def delta(self) -> QuerySet:
-        """The instances that touch a change, each exactly once."""
+        """The queries for instances that touch a change, each found exactly once."""
         return self._each(_by_change)
 
     @property
     def delta_queries(self) -> QuerySet | None:
-        """The same, or None without rules: nothing is built then."""
+        """The same queries, or None without rules: nothing is built then."""
         return self.delta if self.rules else None
 
     @cached_property
     def rederive(self) -> QuerySet:
-        """The instances whose head is one of the changed facts."""
+        """The queries for instances whose head is one of the changed facts."""
         return self._each(_head_bound)
 
     @cached_property
     def backward(self) -> QuerySet:
-        """For the instances whose head is a changed fact: their local body facts."""
+        """The queries for the local body facts of instances with a changed head."""
         return self._each(_backward)
 
     def _each(self, split: Callable[[Query], Iterable[Query]]) -> QuerySet:
@@ -126,13 +127,13 @@ class RuleSet:
 def compile_rules(
     rules: Iterable[Rule], is_local: Callable[[Rule, Atom], bool]
 ) -> RuleSet:
-    """The queries for a set of normal rules."""
+    """Return the queries for a set of normal rules."""
     return RuleSet(tuple(rules), is_local)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledAggregate:
-    """An aggregate rule, and what it asks of an engine."""
+    """An aggregate rule and the engine operations that evaluate it."""
 
     rule: Rule
     aggregate: Aggregate
@@ -143,10 +144,10 @@ class StratumPlan:
     """One stratum, ready to run.
 
     Attributes:
-        region: the facts that the stratum's rules can derive.
+        region: the facts that the rules of the stratum can derive.
         rules: the recursive and the nonrecursive rules together.
-        aggregates: what is worked out before the rules are applied.
-        monotone: what is worked out together with them.
+        aggregates: aggregates that are computed before the rules are applied.
+        monotone: aggregates that are computed together with the rules.
     """
 
     index: int
@@ -159,7 +160,7 @@ class StratumPlan:
 
 
 def plan_strata(stratification: Stratification) -> tuple[StratumPlan, ...]:
-    """The plans of all strata, in the order in which they must be run."""
+    """Return the plans of all strata, in evaluation order."""
     return tuple(_plan_stratum(stratum) for stratum in stratification.strata)
 
 
@@ -176,7 +177,7 @@ def _plan_stratum(stratum: Stratum) -> StratumPlan:
 
 
 def compile_aggregate(rule: Rule) -> CompiledAggregate:
-    """What an aggregate rule asks for."""
+    """Compile an aggregate rule."""
     (element,) = rule.aggregations()
     (atom,) = element.atoms()
     columns = {
@@ -202,7 +203,7 @@ def compile_aggregate(rule: Rule) -> CompiledAggregate:
 
 
 def region_of(shapes: Iterable[Shape]) -> Region:
-    """The facts that have one of the shapes."""
+    """Return the region of the facts that match one of the shapes."""
     relations: set[str] = set()
     patterns: list[Pattern] = []
     for shape in shapes:
@@ -212,7 +213,7 @@ def region_of(shapes: Iterable[Shape]) -> Region:
         fixed = dict(shape.constants)
         operands = tuple(fixed.get(at, Column(at)) for at in range(shape.arity))
         patterns.append(Pattern(shape.predicate, operands))
-    # A shape without constants makes narrower ones of the same relation superfluous.
+    # A shape without constants subsumes narrower ones of the same relation.
     narrow = tuple(p for p in patterns if p.relation not in relations)
     return Region(frozenset(relations), narrow)
 
@@ -286,9 +287,10 @@ def _backward(query: Query) -> Iterator[Query]:
 def _binding(
     query: Query, *, positive: tuple[Pattern, ...], negative: tuple[Pattern, ...]
 ) -> Query:
-    """Change the patterns of a query, which may now bind columns it computed.
+    """Replace the patterns of a query, which may now bind columns it computed.
 
-    A function cannot be inverted, so what was computed is then only checked.
+    A function cannot be inverted, so a computation whose target is bound becomes a
+    check.
     """
     bound = {
         operand
@@ -312,7 +314,7 @@ def _binding(
 
 @dataclass(frozen=True, slots=True)
 class _AtomShape:
-    """An atom with its variables numbered and its constants left out (`None`)."""
+    """An atom with its variables numbered and its constants omitted (`None`)."""
 
     relation: str
     columns: tuple[int | None, ...]
@@ -321,7 +323,7 @@ class _AtomShape:
 
 @dataclass(frozen=True, slots=True)
 class _RuleShape:
-    """What the rules of a family have in common."""
+    """The common part of the rules of a family."""
 
     head: _AtomShape
     positive: tuple[_AtomShape, ...]
@@ -331,14 +333,14 @@ class _RuleShape:
 
 
 def variables_of(rule: Rule) -> tuple[str, ...]:
-    """The variables of a normal rule, in the order of the columns of its query."""
+    """Return the variables of a normal rule, in the order of its query's columns."""
     return _RuleReader(rule, lambda _rule, _atom: False).variables
 
 
 class _RuleReader:
-    """Takes one rule apart into its shape and its constants.
+    """Splits one rule into its shape and its constants.
 
-    The constants come in the order positive atoms, negated atoms, head.
+    The constants are in the order positive atoms, negated atoms, head.
     """
 
     def __init__(self, rule: Rule, is_local: Callable[[Rule, Atom], bool]) -> None:
@@ -409,7 +411,7 @@ def _without(
 
 
 def query_of(rule: Rule, label: str | None = None) -> Query:
-    """All instances of one normal rule; `label` is what it is called in messages."""
+    """Return a query for all instances of a normal rule, `label` in messages."""
     reader = _RuleReader(rule, lambda _rule, _atom: False)
     return _family_query(reader.shape, {reader.constants: rule}, label)
 
@@ -417,7 +419,7 @@ def query_of(rule: Rule, label: str | None = None) -> Query:
 def _family_query(
     shape: _RuleShape, family: _Family, label: str | None = None
 ) -> Query:
-    """One query for all rules of a family."""
+    """Build one query for all rules of a family."""
     operands, inline = _parameters(tuple(family), shape.variable_count)
     places = iter(operands)
 
@@ -428,7 +430,7 @@ def _family_query(
         )
         return Pattern(atom.relation, filled, role, atom.local)
 
-    # `places` is used up in the order in which the reader collected the constants.
+    # `places` is consumed in the order in which the reader collected the constants.
     positive = tuple(pattern(atom, Role.ALL) for atom in shape.positive)
     negative = tuple(pattern(atom, Role.ABSENT) for atom in shape.negative)
     return Query(
@@ -445,7 +447,7 @@ def _family_query(
 def _parameters(
     rows: tuple[tuple[Constant, ...], ...], variable_count: int
 ) -> tuple[list[Operand], InlineRows | None]:
-    """What stands in the places of the constants, and the table they come from.
+    """Return the operands for the constants, and the table that parametrises them.
 
     A constant that all rules share stays a constant. Places that agree in every rule,
     such as the three of `[?x, :p, ?z] :- [?x, :p, ?y], [?y, :p, ?z]`, share a column.

@@ -1,6 +1,6 @@
-"""The methods of an engine, and what goes in and out of them beside sets and queries.
+"""The engine protocol, and the protocols of its arguments and results.
 
-What they must fulfil together is the contract in `evermat.algebra`.
+The contract that the methods fulfil together is stated in `evermat.algebra`.
 """
 
 from __future__ import annotations
@@ -37,65 +37,65 @@ Found = TypeVar("Found")
 
 
 class Monitor(Protocol):
-    """Is called while work is in progress, and may stop it by raising."""
+    """Callbacks for work in progress, which may stop it by raising an exception."""
 
     def working(self, label: str, matches: int) -> None:
-        """`matches` more rule instances were found by the rule called `label`."""
+        """Called after the rule `label` has matched `matches` more instances."""
 
     def writing(self, label: str, facts: int) -> None:
-        """The closure called `label` is about to write at least `facts` new facts."""
+        """Called before the closure `label` writes at least `facts` new facts."""
 
 
 class Snapshot(Protocol):
-    """Facts as they were at one moment, whatever happens to the engine later."""
+    """Facts as of one moment, unaffected by later changes of the engine."""
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
+        """The number of facts of each nonempty relation."""
 
     def read(self, relation: str) -> pa.Table:
-        """The rows of a relation, as columns of terms (`evermat.columns.TERM`)."""
+        """Return a relation's rows as columns of terms (`evermat.columns.TERM`)."""
 
 
 STORED_NUMBERS = ("holds", "given", "c_nr", "c_r")
-"""What an engine stores about a fact: whether it holds and whether it is explicit, as 0
-or 1, and its two counts."""
+"""The numbers that an engine stores for a fact: whether it holds and whether it is
+explicit, as 0 or 1, and its two counters."""
 
 
 class StoredChange(Protocol):
-    """By how much the stored numbers of facts change; what does not is left out.
+    """Differences of the stored numbers of facts; unchanged facts are left out.
 
     Changes are summed, fact by fact: all changes since an engine was empty add up to
-    what it stores.
+    the stored numbers.
     """
 
     def relations(self) -> Mapping[str, int]:
-        """The number of rows of each relation that has any."""
+        """The number of rows of each nonempty relation."""
 
     def read(self, relation: str) -> pa.Table:
-        """The facts as columns of terms, then a column for each of the numbers."""
+        """Return columns of terms for the facts, and a column for each number."""
 
 
 Journal = Callable[[StoredChange], None]
 
 
 class ClosureSnapshot(Protocol):
-    """A closure as it was at one moment, stored as the facts that it starts from."""
+    """A closure as of one moment, stored as its external facts."""
 
     def minus(self, other: ClosureSnapshot | None) -> Snapshot:
-        """What the closure has and another one, of the same relation, has not.
+        """Return the facts of this closure that another of the same relation lacks.
 
-        Nothing is worked out before the snapshot is read; sizes are counted without
+        The difference is evaluated when the snapshot is read; sizes are counted without
         writing the facts out.
         """
 
 
 class StagedRows(Protocol):
-    """Rows of a relation that are not in this process.
+    """Rows of a relation that are outside this process.
 
     Attributes:
-        num_columns: how many columns they have.
-        num_rows: how many there are; some may be there twice.
-        kinds: for each column the kinds that it holds, with a constant of each.
+        num_columns: the number of columns.
+        num_rows: the number of rows, duplicates included.
+        kinds: for each column, the kinds of its constants, with an example of each.
     """
 
     num_columns: int
@@ -103,41 +103,41 @@ class StagedRows(Protocol):
     kinds: Sequence[Mapping[Kind, Constant]]
 
     def mentions(self, column: int, constant: Constant) -> bool:
-        """Whether a constant occurs in a column."""
+        """Return whether a constant occurs in a column."""
 
 
 class DistantRows(Protocol):
-    """Rows of a relation or answers that are not in this process.
+    """Rows of a relation or answers that are outside this process.
 
     Attributes:
-        num_columns: how many columns they have.
-        num_rows: how many there are.
+        num_columns: the number of columns.
+        num_rows: the number of rows.
     """
 
     num_columns: int
 
     @property
     def columns(self) -> list[str]:
-        """What the columns are called."""
+        """The names of the columns."""
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     def read(self, limit: int | None = None) -> pa.Table:
-        """The rows in this process, or some of them, as columns of terms."""
+        """Bring the rows, or some of them, into this process, as columns of terms."""
 
     def in_parts(self, names: Sequence[str]) -> AbstractContextManager[TableParts]:
-        """The same in parts of which not all are in this process at a time."""
+        """Return the rows in parts, not all of which are in this process at a time."""
 
     def split(self, other: Self, *, common: bool) -> DistantRows:
-        """The rows that others have as well, or those that they have not."""
+        """Return the rows that `other` has as well, or those that it lacks."""
 
     def frame(self, names: Sequence[str], session: Any) -> Any:  # noqa: ANN401  of Spark
-        """The rows as a frame of Spark, with plain types."""
+        """Return the rows as a Spark data frame, with plain types."""
 
     def terms(self) -> Any:  # noqa: ANN401  a frame of Spark
-        """The same, with a struct of kind and text for each value."""
+        """The same, with a struct of kind and string for each value."""
 
 
 class ChangeQueries(Protocol):
@@ -149,11 +149,11 @@ class ChangeQueries(Protocol):
 
     @property
     def delta(self) -> QuerySet:
-        """The instances that touch a change, each exactly once."""
+        """The queries for instances that touch a change, each found exactly once."""
 
     @property
     def backward(self) -> QuerySet:
-        """For the instances whose head is a changed fact: their local body facts."""
+        """The queries for the local body facts of instances with a changed head."""
 
 
 class PlannedStratum(Protocol):
@@ -165,11 +165,11 @@ class PlannedStratum(Protocol):
 
     @property
     def recursive(self) -> ChangeQueries:
-        """The others, unless modules have them."""
+        """The other rules, except those that modules evaluate."""
 
     @property
     def rule_count(self) -> int:
-        """How many rules these are."""
+        """The number of rules."""
 
 
 class PlannedStrata(Protocol):
@@ -177,70 +177,71 @@ class PlannedStrata(Protocol):
 
     @property
     def strata(self) -> Sequence[PlannedStratum]:
-        """In order."""
+        """The strata, in evaluation order."""
 
 
 class Engine(Protocol):
-    """Keeps facts and counters, and evaluates queries over views.
+    """Stores facts and counters, and evaluates queries over views.
 
-    Tables that go in and out are Arrow tables, one column per argument, in any column
-    type that `evermat.columns` knows; the order of columns counts, their names do not.
+    Input and output tables are Arrow tables with one column per argument, in any column
+    type that `evermat.columns` supports; columns are identified by position, not name.
     """
 
     name: str
     monitor: Monitor | None
     matches: int
-    """How many rule instances were found since the engine was made."""
+    """The number of rule instances matched since the engine was created."""
     journal: Journal | None
-    """Is called with what `commit` and `adopt` are about to change. Where it raises,
-    they do so too, and nothing has changed."""
+    """Receives the changes that `commit` and `adopt` are about to make. If it raises,
+    so do they, and nothing has changed."""
     is_torn: bool
-    """Whether facts may be half changed. `commit`, `adopt` and `rollback` make it true
-    before their first step that cannot be undone. `rollback` makes it false again;
-    after the others the caller does so, when all that belongs to the update is done,
-    or `begin`. A caller that finds it true at another time knows that an error came out
-    of the middle, and that nothing in the engine can be trusted."""
+    """Whether facts may be half changed. `commit`, `adopt` and `rollback` set it before
+    their first irreversible step. `rollback` clears it again; after the other two the
+    caller clears it when the whole update is complete, or `begin` does. If it is set at
+    any
+    other time, an error interrupted such an operation, and the contents of the engine
+    cannot be trusted."""
 
     # -- relations
 
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known; declaring it again with the same arity is fine."""
+        """Declare a relation; repeating it with the same arity is harmless."""
 
     def relations(self) -> Mapping[str, int]:
-        """The arity of every known relation."""
+        """The arity of every declared relation."""
 
     # -- sets
 
     @property
     def materialised(self) -> StoredFacts:
-        """All facts that held when the update began."""
+        """The facts that held when the update began."""
 
     @property
     def explicit(self) -> StoredFacts:
-        """The explicit facts when the update began."""
+        """The facts that were explicit when the update began."""
 
     def growing(self) -> GrowingFacts:
-        """A new, empty, growing set, good until the end of the transaction."""
+        """Create an empty growing set, valid until the end of the transaction."""
 
     def no_facts(self) -> SettledFacts:
-        """The empty set."""
+        """Return the empty set."""
 
     def settle(self, facts: Facts) -> SettledFacts:
-        """Work out a view. The round boundary: an engine may compact or checkpoint."""
+        """Evaluate a view. The round boundary: an engine may compact or checkpoint."""
 
     def size(self, facts: Facts, relation: str) -> int:
-        """How many facts of a relation a view has; stored sets are allowed here."""
+        """Count the facts of a relation in a view; stored sets are allowed."""
 
     # -- rules
 
     def derive(self, queries: QuerySet, views: Views) -> SettledFacts:
-        """The facts that the queries yield, each once."""
+        """Return the facts that the queries yield, each once."""
 
     def derive_counts(self, queries: QuerySet, views: Views) -> Counts:
-        """The facts that the queries yield, with the number of matches of each."""
+        """Return the facts that the queries yield, with their numbers of matches."""
 
     def saturate(self, task: Saturation, on_rounds: OnRounds) -> None:
-        """Apply rules until no candidate is admitted any more: see `fixpoint`.
+        """Apply rules until no more candidates are admitted: see `fixpoint`.
 
         Unless the task is watched, several rounds may be reported together.
         """
@@ -253,27 +254,27 @@ class Engine(Protocol):
         work: ProofWork,
         on_rounds: OnRounds,
     ) -> SettledFacts:
-        """Search for derivations of facts; return those without: see `fixpoint`.
+        """Search for derivations of facts; return the facts without: see `fixpoint`.
 
         Unless the search is watched, several rounds may be reported together.
         """
         return prove(self, search, facts, work, on_rounds)
 
     def answer(self, query: Query, views: Views) -> pa.Table:
-        """The distinct rows a single query yields; its head need not be declared."""
+        """Return the distinct rows of a query, whose head need not be declared."""
 
     def explain(self, query: Query, views: Views) -> list[str]:
-        """The steps by which a query would be run, a line each."""
+        """Describe the plan of a query, one step per line."""
 
     # -- aggregates
 
     def aggregate(self, aggregate: Aggregate, facts: Facts) -> SettledFacts:
-        """The results for all groups of members in a view: see `aggregates`."""
+        """Return the results for all groups of members in a view: see `aggregates`."""
 
     def aggregate_again(
         self, aggregate: Aggregate, results: SettledFacts, facts: Facts
     ) -> SettledFacts:
-        """The results for the groups that some results are of, whoever had them."""
+        """Return the results for the groups of some results, wherever from."""
 
     def aggregate_changes(
         self,
@@ -282,46 +283,48 @@ class Engine(Protocol):
         before: Facts,
         after: Facts,
     ) -> Regrouped:
-        """What a change means for the results: see `aggregates`.
+        """Return the results that a change removes and adds: see `aggregates`.
 
         Args:
-            aggregate: what is worked out.
-            changes: facts among which those are that `before` has and `after` has not,
-                and those that only `after` has.
+            aggregate: the aggregate to update.
+            changes: supersets of the facts that only `before` has, and of those that
+                only
+                `after` has.
             before: the facts before the change, results included.
-            after: the facts after it; of the results nothing is read.
+            after: the facts after it; results in it are not read.
         """
 
     # -- counters
 
     @property
     def nonrecursive_counts(self) -> Counters:
-        """How often each fact was inserted or derived by nonrecursive rules."""
+        """The number of insertions and nonrecursive derivations of each fact."""
 
     @property
     def recursive_counts(self) -> Counters:
-        """How often each fact was derived by recursive rules."""
+        """The number of derivations of each fact by recursive rules."""
 
     def once(self, facts: SettledFacts) -> Counts:
-        """The multiset that holds each of the facts once."""
+        """Return the multiset that contains each of the facts once."""
 
     # -- closures
 
     def counted(self, pattern: Pattern) -> SettledFacts:
-        """The facts of a pattern of which one of the two counts is above zero."""
+        """Return the facts of a pattern with at least one counter above zero."""
 
     def external(
         self, pattern: Pattern, facts: Facts, *, certain: bool = False
     ) -> Facts:
-        """The facts of a pattern in a view that have a count above zero.
+        """Return the facts of a pattern in a view that have a counter above zero.
 
-        For `close` and `close_among`, in the transaction at work: an engine may find
-        them out only as far as these have to know.
+        For `close` and `close_among` in the current transaction: an engine may evaluate
+        the
+        result lazily, as far as these need it.
 
         Args:
-            pattern: the facts that a closure is about.
+            pattern: the facts of the closure.
             facts: a view; stored sets are allowed.
-            certain: whether only nonrecursive counts are looked at.
+            certain: whether only nonrecursive counters are considered.
         """
 
     def close(
@@ -333,28 +336,30 @@ class Engine(Protocol):
         through: SettledFacts | None = None,
         only: Pattern | None = None,
     ) -> SettledFacts:
-        """The closure of facts, without the closure of other facts.
+        """Return the closure of facts, without the closure of other facts.
 
         Both views are read for external facts and for edges; stored sets are allowed.
-        If `through` is given, only facts with a path through one of its facts are
-        needed, and whether others are among them is left open. If `only` is given,
-        just those facts are wanted that have its constants.
+        With
+        `through`, only facts with a path through one of its facts are needed; the
+        result may
+        contain others. With `only`, the result is restricted to facts with its
+        constants.
         """
 
     def close_among(
         self, closure: Closure, facts: Facts, candidates: Facts
     ) -> SettledFacts:
-        """Those of the candidates that the closure of facts has."""
+        """Return those of the candidates that belong to the closure of facts."""
 
     def snapshot_closure(self, closure: Closure, facts: Facts) -> ClosureSnapshot:
-        """The closure of facts, to be read when the facts have long changed."""
+        """Capture the closure of facts, to be read after the facts have changed."""
 
     def snapshot_closures(
         self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
     ) -> tuple[ClosureSnapshot, ClosureSnapshot]:
-        """The closures of two views, to be compared with each other and nothing else.
+        """Capture the closures of two views, to be compared with each other only.
 
-        An engine need only remember facts that pairs can differ by.
+        An engine need only store the facts in which the two may differ.
 
         Args:
             closure: the closure of both.
@@ -366,18 +371,18 @@ class Engine(Protocol):
     # -- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> SettledFacts:
-        """The rows as facts of a relation, whether they hold or not."""
+        """Return the rows as facts of a relation, whether they hold or not."""
 
     def find(self, relation: str, table: pa.Table) -> SettledFacts:
-        """Those of the rows that are known facts of a relation."""
+        """Return those of the rows that are known facts of a relation."""
 
     def snapshot(self, facts: Facts) -> Snapshot:
-        """A copy that outlives the transaction; stored sets are allowed here."""
+        """Copy facts so that they outlive the transaction; stored sets are allowed."""
 
     def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
-        """The materialised rows of a relation and their `c_nr` and `c_r`.
+        """Return the materialised rows of a relation with their `c_nr` and `c_r`.
 
-        The rows of `also` are read too, whether they are materialised or not.
+        The rows of `also` are included, whether they are materialised or not.
         """
 
     # -- transactions
@@ -396,52 +401,52 @@ class Engine(Protocol):
         """End the transaction.
 
         The facts are then `(materialised - deleted) | added`, the explicit ones
-        `(explicit - explicit_removed) | explicit_added`. Facts that are in none of them
-        are forgotten.
+        `(explicit - explicit_removed) | explicit_added`. Facts in neither set are
+        forgotten.
         """
 
     def rollback(self) -> None:
-        """End the transaction as if it had not been; nothing if a commit was begun."""
+        """Undo the transaction; without effect after a commit has begun."""
 
     def recover(self) -> None:
-        """Rebuild what the stored facts do not need: not in a transaction.
+        """Rebuild all indexes from the stored facts; not allowed in a transaction.
 
-        An unforeseen error, such as a lack of memory, may have come out of the
-        middle of anything, and leave an index half built. It takes as long as building
-        all indexes anew.
+        After an unexpected error, such as a lack of memory, an index may be half built.
+        The
+        cost is that of building all indexes anew.
         """
 
     def fresh(self) -> Engine:
-        """An empty engine for the same constants, to materialise into."""
+        """Create an empty engine over the same constants, to materialise into."""
 
     def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
-        """Make rows given and materialised, each with a nonrecursive count of one."""
+        """Make rows explicit and materialised, with a nonrecursive count of one."""
 
     def extend(self, facts: SettledFacts) -> None:
-        """Add facts to the materialised ones directly: for fresh engines."""
+        """Add facts directly to the materialised ones: for fresh engines."""
 
     def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
-        """Take up what another engine stored: for engines without facts.
+        """Restore the contents that another engine stored: for engines without facts.
 
         Args:
             facts: relations, each once, with tables like those of `StoredChange`.
         """
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
-        """Load explicit facts into a fresh engine, without some and with others."""
+        """Copy explicit facts into a fresh engine, without some and with others."""
 
     def adopt(self, other: Engine) -> tuple[Snapshot, Snapshot]:
-        """Take over the facts of a fresh engine; return what was removed and added."""
+        """Take over the facts of a fresh engine; return those removed and added."""
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """For each relation: facts, explicit facts, bytes, indexes."""
+        """Count the facts, explicit facts, bytes and indexes of each relation."""
 
-    # -- equality: one constant represents all that are equal to it
+    # -- equality: a representative replaces all constants that are equal to it
 
     def representatives(self) -> Representatives:
-        """Cliques of equal constants, none of them with two members yet.
+        """Create a set of cliques in which every constant is alone.
 
-        An engine that leaves this out has none of the other operators on equality.
+        An engine without this method has none of the other equality operators.
         """
         raise NoRewritingError(self.name)
 
@@ -455,13 +460,13 @@ class Engine(Protocol):
         """Make the two constants of each binary fact equal.
 
         Args:
-            representatives: is changed.
+            representatives: the cliques, changed in place.
             equalities: facts of one binary relation.
             lost: the unary relation of the facts that are returned.
             values: the kinds of constants that are never equal to each other.
 
         Returns:
-            The constants that stood for a clique and do so no longer.
+            The constants that were representatives and no longer are.
 
         Raises:
             UnequalValuesError: two values would be equal; the cliques may have changed.
@@ -473,104 +478,105 @@ class Engine(Protocol):
         members: SettledFacts,
         source: Representatives,
     ) -> None:
-        """Take the second constants of binary facts to be what `source` says."""
+        """Set the representatives of the second constants of facts as in `source`."""
 
     def members(
         self, nodes: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+        """Return `r(c, d)` for each fact `r(c, c)` and each d in the clique of c."""
 
     def moved(
         self, before: Representatives, after: Representatives, relation: str
     ) -> SettledFacts:
-        """The constants whose representative differs, as facts of a unary relation."""
+        """Return the constants whose representative differs, as facts of `relation`."""
 
     def rewrite(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """The facts with every constant replaced by its representative."""
+        """Return the facts with every constant replaced by its representative."""
 
     def rewritten_into(
         self, facts: SettledFacts, representatives: Representatives, target: Facts
     ) -> SettledFacts:
-        """Those of the facts that `rewrite` takes to a fact of a view."""
+        """Return those of the facts whose rewritten fact is in a view."""
 
     def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
-        """The facts of a view with a constant that begins one of the marks, anywhere.
+        """Return the facts of a view that mention the first constant of a mark.
 
-        They are looked up by their constants; stored sets are allowed here.
-        Settled sets are walked through.
+        Facts of stored sets, which are allowed, are looked up by their constants;
+        settled
+        sets are scanned.
         """
 
     def about_moved(
         self, before: Representatives, after: Representatives, facts: Facts
     ) -> SettledFacts:
-        """The facts of a view about constants whose representative differs.
+        """Return the facts of a view about constants whose representative differs.
 
-        They mention such a constant, or what stands for it before or after. The facts
-        of the view mention only constants that stand for themselves before.
+        These mention such a constant, or its representative before or after. All
+        constants
+        in the facts of the view must be their own representatives in `before`.
         """
 
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
     ) -> SettledFacts:
-        """A fact `relation(c, c)` for each clique of two and more that facts mention.
+        """Return `relation(c, c)` for each mentioned clique with at least two members.
 
         Args:
             facts: facts of representatives.
-            representatives: which constants are equal.
+            representatives: the cliques of equal constants.
             relation: a binary relation.
         """
 
     def normalise(self, representatives: Representatives) -> SettledFacts:
-        """Replace explicit facts by their representatives, which then hold instead.
+        """Replace explicit facts by their rewritten facts, which then hold instead.
 
-        For a fresh engine outside of a transaction, with explicit facts and nothing
-        else.
+        For a fresh engine outside of a transaction that contains explicit facts only.
 
         Returns:
-            The facts that are explicit now and were not given themselves.
+            The facts that have become explicit by rewriting.
         """
 
     def marked(self) -> SettledFacts:
-        """The explicit facts whose recursive count is above zero."""
+        """Return the explicit facts whose recursive count is above zero."""
 
     def preimages(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """The explicit facts that `rewrite` takes to one of the facts.
+        """Return the explicit facts that `rewrite` maps to one of the facts.
 
         They are looked up among the explicit facts of the cliques; the product of the
-        cliques, which can be huge, is not walked through.
+        cliques, which can be huge, is not enumerated.
         """
 
     def expanded_count(self, relation: str, representatives: Representatives) -> int:
-        """How many facts the materialised facts of a relation stand for."""
+        """Return the number of facts that the stored facts of a relation represent."""
 
     def shared(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """All facts with a constant that is equal to another, and maybe more."""
+        """Return a superset of the facts with a constant that is equal to another."""
         del representatives
         return facts
 
-    # -- what an engine may do better than its default
+    # -- operators with a default that an engine may improve on
 
     @property
     def place(self) -> str:
-        """Where the facts are, as reports say it."""
+        """Where the facts are stored, as shown in reports."""
         return "in this process"
 
     def derivable(
         self, rules: Sequence[QuerySet], views: Views, explicit: Facts
     ) -> SettledFacts:
-        """Those of the changed facts that are explicit, or that a query yields.
+        """Return those of the changed facts that are explicit or that a query yields.
 
-        An engine may stop looking at a fact as soon as it has a derivation.
+        An engine may skip a fact as soon as it has a derivation.
 
         Args:
-            rules: queries that yield facts which they read as changed ones.
-            views: what they read.
+            rules: queries whose heads are bound to the changed facts.
+            views: the views that they read.
             explicit: facts that need no derivation.
         """
         changed = views.delta_positive
@@ -580,30 +586,32 @@ class Engine(Protocol):
         return self.settle(total)
 
     def part(self, facts: SettledFacts, parts: int) -> SettledFacts | None:
-        """A sample: one of `parts` parts of the facts, each about as large and mixed.
+        """Return a sample: one of `parts` parts of the facts of similar size and mix.
 
-        None if the engine cannot pick some of many facts.
+        None if the engine cannot sample.
         """
         del facts, parts
         return None
 
     def fixpoint(self, queries: QuerySet) -> tuple[Counts, SettledFacts] | None:
-        """Apply recursive rules to the materialised facts until nothing is new.
+        """Apply recursive rules to the materialised facts up to the fixpoint.
 
         Args:
-            queries: one for each rule, with role ALL; local patterns see what the
-                rules derive.
+            queries: one for each rule, with role ALL; local patterns read the facts
+                that
+                the rules derive.
 
         Returns:
-            What the rules derive, with the number of matches over all rounds, and the
-            facts that were not materialised before. None if these rules have to be
-            applied round by round.
+            The derived facts, with the number of matches over all rounds, and the facts
+            that were not materialised before. None if these rules have to be applied
+            round
+            by round.
         """
         del queries
         return None
 
     def prepare_updates(self, strata: PlannedStrata) -> None:
-        """Build indexes for updates, if that costs little beside the first facts."""
+        """Build indexes for updates, if that is cheap next to the first load."""
         del strata
 
     def intern_all(self, tables: Mapping[str, pa.Table]) -> SettledFacts:
@@ -621,33 +629,34 @@ class Engine(Protocol):
         return self.settle(total)
 
     takes_frames: bool = False
-    """Whether there is a `stage`; without one, frames are read into tables first."""
+    """Whether `stage` is implemented; otherwise frames are first read into tables."""
 
     def stage(self, parts: Sequence[object], name: str) -> pa.Table | StagedRows:
-        """Frames and tables of one relation, checked for nulls.
+        """Combine frames and tables of one relation, and check them for nulls.
 
-        `intern` and `find` take what it returns. Not in a transaction: facts may have
-        to be moved to make room.
+        The result can be passed to `intern` and `find`. Not allowed in a transaction:
+        facts
+        may have to be moved to make space.
         """
         del parts
         raise EngineUseError(f"`{self.name}` reads no frames into `{name}`")
 
     def answer_distant(self, query: Query, views: Views) -> pa.Table | DistantRows:
-        """Like `answer`; many rows may stay where they are."""
+        """Like `answer`, but a large result may stay outside this process."""
         return self.answer(query, views)
 
     def with_room(self, work: Callable[[], Found]) -> Found:
-        """Do an update, perhaps twice: after failing for want of room, with more.
+        """Run an update, and again with more memory if it failed for lack of it.
 
-        An update that fails must leave the engine as it was.
+        An update that fails must leave the engine unchanged.
         """
         return work()
 
     def explain_layout(self) -> list[str]:
-        """Where facts are, and how they are divided, a line each."""
+        """Describe where facts are stored and how they are partitioned, in lines."""
         return []
 
     def explain_recursion(self, recursive: QuerySet) -> list[str]:
-        """How the recursive rules of a stratum are run, a line each."""
+        """Describe how the recursive rules of a stratum are run, line by line."""
         del recursive
         return []

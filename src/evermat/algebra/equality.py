@@ -1,4 +1,4 @@
-"""Equal constants: their representatives, and the error where values would be equal."""
+"""Representatives of equal constants, and the error for values that would be equal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 
 class UnequalValuesError(EvermatError, ValueError):
-    """Two different values turned out to be equal, which no value ever is.
+    """Two different values are derived to be equal, which values never are.
 
     Attributes:
         left, right: the values.
-        derivation: facts from which that follows in one step.
-        given: explicit facts from which it follows, by predicate, if they were looked
-            for.
+        derivation: facts that imply the equality in one step.
+        given: explicit facts that imply it, by predicate, if they were searched for.
         explanation: the proof, an `evermat.explain.explanation.Explanation`, if there
             is one; `proof` is its text.
     """
@@ -51,13 +50,13 @@ class UnequalValuesError(EvermatError, ValueError):
         )
 
     def render(self) -> str:
-        """The full text, the proof after what is wrong."""
+        """Return the full text: the message and the proof."""
         first, *others = super().render().splitlines()
         return "\n".join([first, *(f"  {line}" for line in self.proof), *others])
 
 
 def _advice(left: Constant, right: Constant) -> str:
-    """What can be done about two values that would be equal."""
+    """Suggest how to resolve an equality between two values."""
     if not {left.kind, right.kind} <= NUMERIC_KINDS:
         return "correct the facts or the rules that make them equal"
     return (
@@ -68,7 +67,7 @@ def _advice(left: Constant, right: Constant) -> str:
 
 
 class NoRewritingError(EvermatError, NotImplementedError):
-    """An engine that cannot keep representatives of equal constants."""
+    """The engine cannot store representatives of equal constants."""
 
     code: ClassVar[str] = "EM561"
 
@@ -80,46 +79,45 @@ class NoRewritingError(EvermatError, NotImplementedError):
 
 
 class Representatives(Protocol):
-    """Which constants are equal, and what stands for them.
+    """Cliques of equal constants and their representatives.
 
-    Each clique of equal constants has one that stands for it, a value if there is one.
-
-    A constant that nothing was said about stands for itself. Engines for the same
-    constants can exchange these objects.
+    Each clique has one representative, a value if it contains one. A constant that was
+    never merged is its own representative. Engines over the same constants can exchange
+    these objects.
     """
 
     def copy(self) -> Representatives:
-        """The same cliques, to be changed on their own."""
+        """Return an independent copy of the cliques."""
 
     def is_identity(self) -> bool:
-        """Whether no two constants are equal."""
+        """Return whether no two constants are equal."""
 
     def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
-        """Those of the constants that something else stands for, and what does.
+        """Map those of the constants that have another representative to it.
 
-        A caller that asks for the same sequence again is answered faster.
+        A repeated call with the same sequence is faster.
         """
 
     def cliques(self) -> pa.Table:
-        """The members of cliques of two and more, beside their representative."""
+        """Return the members of cliques of at least two, with their representatives."""
 
     def take_up(self, table: pa.Table) -> None:
-        """Have constants stand for others: where no two were equal so far.
+        """Set representatives, where no two constants were equal before.
 
         Args:
-            table: constants that do not stand for themselves, and what does.
+            table: constants that are not their own representatives, and these.
         """
 
     def normalised(self, table: pa.Table) -> pa.Table:
-        """A table with every constant replaced by its representative."""
+        """Return a table with every constant replaced by its representative."""
 
     def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
-        """All rows that the rows of a table of term columns stand for.
+        """Return all rows that the rows of a table of term columns represent.
 
         Args:
-            table: constants that represent their cliques.
-            names: the columns of constants that stand for themselves only.
+            table: rows of representatives.
+            names: the columns whose constants are not expanded.
         """
 
     def expanded_size(self, table: pa.Table) -> int:
-        """How many rows `expanded` would have; the cliques are not multiplied out."""
+        """Return the number of rows of `expanded`, without computing these."""

@@ -1,4 +1,4 @@
-"""Sets of facts as expressions, and which of them can be worked out."""
+"""Sets of facts as expressions, and the test whether a view can be evaluated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Facts:
-    """A set of facts, as an expression; see the module's docstring."""
+    """A set of facts, as an expression; see the package's docstring."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class Facts:
         return Intersection(self, other)
 
     def within(self, region: Region) -> Facts:
-        """Those of the facts that lie in a region."""
+        """Return those of the facts that lie in a region."""
         return Within(self, region)
 
     def __bool__(self) -> bool:
@@ -36,7 +36,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union(Facts):
-    """Facts of either side."""
+    """The facts of either side."""
 
     left: Facts
     right: Facts
@@ -44,7 +44,7 @@ class Union(Facts):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference(Facts):
-    """Facts of the left side that the right side does not have."""
+    """The facts of the left side that are not in the right side."""
 
     left: Facts
     right: Facts
@@ -52,7 +52,7 @@ class Difference(Facts):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intersection(Facts):
-    """Facts of both sides."""
+    """The facts of both sides."""
 
     left: Facts
     right: Facts
@@ -60,14 +60,14 @@ class Intersection(Facts):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Within(Facts):
-    """Facts of a set that lie in a region."""
+    """The facts of a set that lie in a region."""
 
     facts: Facts
     region: Region
 
 
 class StoredFacts(Facts):
-    """A set the engine keeps between updates. Engines subclass it."""
+    """A set that the engine keeps between updates. Engines subclass it."""
 
     __slots__ = ()
 
@@ -78,11 +78,11 @@ class GrowingFacts(Facts):
     __slots__ = ()
 
     def add(self, facts: Facts) -> None:
-        """Add facts; what is already there is no error."""
+        """Add facts; those already in the set are ignored."""
         raise NotImplementedError
 
     def discard(self, facts: Facts) -> None:
-        """Take facts out; what is not there is no error."""
+        """Remove facts; those not in the set are ignored."""
         raise NotImplementedError
 
 
@@ -92,20 +92,20 @@ class SettledFacts(Facts):
     __slots__ = ()
 
     def is_empty(self) -> bool:
-        """Whether the set has no facts. Free: settling has found out."""
+        """Return whether the set is empty. Free: known since the set was settled."""
         raise NotImplementedError
 
     def size(self) -> int:
-        """The number of facts. Free, like `is_empty`."""
+        """Return the number of facts. Free, like `is_empty`."""
         raise NotImplementedError
 
     def relations(self) -> frozenset[str]:
-        """The relations that have facts in the set. Free, like `is_empty`."""
+        """Return the relations with facts in the set. Free, like `is_empty`."""
         raise NotImplementedError
 
 
 class Counts:
-    """A multiset of facts: how often each was derived. Engines subclass it."""
+    """A multiset of facts: derivation counts. Engines subclass it."""
 
     __slots__ = ()
 
@@ -116,31 +116,31 @@ class Counts:
 
 
 class Counters(Protocol):
-    """A number for each fact, zero where nothing was said."""
+    """A number for each fact, zero by default."""
 
     def add(self, counts: Counts) -> None:
         """Raise the numbers by the counts."""
 
     def subtract(self, counts: Counts) -> None:
-        """Lower the numbers by the counts; never below zero, which is an error."""
+        """Lower the numbers by the counts; an error if one would be negative."""
 
     def positive(self, facts: Facts) -> SettledFacts:
-        """Those of the facts whose number is above zero."""
+        """Return those of the facts whose number is above zero."""
 
     def zero(self, facts: Facts) -> SettledFacts:
-        """Those of the facts whose number is zero."""
+        """Return those of the facts whose number is zero."""
 
 
 class EngineUseError(EvermatError, RuntimeError):
-    """A call that an engine must refuse: it would break or be far too costly."""
+    """A call that an engine must refuse, as wrong or far too costly."""
 
     code: ClassVar[str] = "EM603"
 
 
 def is_bounded(facts: Facts) -> bool:
-    """Whether working out a view follows its settled and growing parts.
+    """Return whether a view can be evaluated from its settled and growing parts.
 
-    Such a view may be settled, added to a growing set, or asked about in counters.
+    Such a view may be settled, added to a growing set, or looked up in counters.
     """
     match facts:
         case SettledFacts() | GrowingFacts():
@@ -156,7 +156,7 @@ def is_bounded(facts: Facts) -> bool:
 
 
 def require_bounded(facts: Facts) -> None:
-    """Refuse to work out a view that would walk through a stored set."""
+    """Refuse to evaluate a view that would scan a stored set."""
     if not is_bounded(facts):
         raise EngineUseError(
             "a view of a stored set cannot be settled",

@@ -1,30 +1,27 @@
 """The two fixpoint operators, saturation and proving, in terms of the other operators.
 
-Saturation: rules are applied to facts, and to what follows, until nothing is new.
-
-The one loop of all forward algorithms. Materialisation, overdeletion and insertion
-differ in what they begin with, in which candidates they admit, in the set that grows,
-in the views that rules read, and in whether derivations are counted:
+Saturation applies rules to facts, and to the facts derived from them, until no new
+facts are derived: the one loop of all forward algorithms. Materialisation, overdeletion
+and insertion differ in the first candidates, in the candidates they admit, in the set
+that grows, in the views that rules read, and in whether derivations are counted:
 
     candidates ← seeds, and the heads of the rules that are applied once
     while some candidates are admitted:
         delta ← the admitted candidates
         candidates ← the heads of the rules applied to delta
 
-`saturate` states it in terms of the other operators of an engine. An engine that has
-something better has its own; `tests/algebra/test_saturation.py` compares the two.
+`saturate` states it in terms of the other operators of an engine. An engine may have
+a faster implementation; `tests/algebra/test_saturation.py` compares the two.
 
-Proving: which facts have a derivation that survives, found by backward chaining.
-
-The other loop beside saturation, which B/F and B/F^c are made of. Facts are
-*checked*: those that hold by themselves are *proved*, and what follows from proved
-facts that were checked, too. From the others, rules lead back to facts they may follow
-from, which are checked in turn.
+Proving searches by backward chaining for facts that have a derivation that survives. It
+is the loop of B/F and B/F^c. Facts are *checked*: those with support of their own are
+*proved*, and so are facts that follow from proved facts and were checked. For the
+others, rules lead backwards to the facts of their bodies, which are checked in turn.
 
 `prove` states it in terms of the other operators of an engine, for a batch of facts,
-one level of the search at a time: what a distributed engine does best. An engine may
-search depth first, one fact at a time, and leave a fact as soon as it is proved, as
-function CHECK of [hu2018] does; it then matches far fewer rule instances.
+one level of the search at a time, which suits a distributed engine. An engine may
+search depth first, one fact at a time, and stop at a fact as soon as it is proved, like
+function CHECK of [hu2018]; it then matches far fewer rule instances.
 `tests/algebra/test_proving.py` compares the two.
 """
 
@@ -44,16 +41,16 @@ if TYPE_CHECKING:
 
     OnRounds = Callable[["Rounds"], None]
 
-    "Is called after every round, or after several of them."
+    "Callback for one or more completed rounds."
 
 
 class Rounds(NamedTuple):
-    """Rounds that are over.
+    """Completed rounds.
 
     Attributes:
-        number: how many.
-        facts: how many facts they admitted.
-        are_compiled: whether compiled code ran them from one to the next.
+        number: the number of rounds.
+        facts: the number of facts they admitted.
+        are_compiled: whether compiled code ran them without returning in between.
     """
 
     number: int
@@ -67,8 +64,8 @@ class Application:
 
     Attributes:
         queries: the rules.
-        views: what they read.
-        counters: where the derivations of each head are counted, if anywhere.
+        views: the views they read.
+        counters: where the derivations of each head are counted, if at all.
     """
 
     queries: QuerySet
@@ -78,21 +75,22 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """What to saturate, and how.
+    """The arguments of `saturate`.
 
     Attributes:
         seeds: the first candidates.
-        into: the set that grows by the admitted facts.
+        into: the set to which admitted facts are added.
         unless: candidates in this view are not admitted; it must contain `into`.
-        first: rules that are applied once, at the beginning: their heads are
-            candidates as well.
+        first: rules that are applied once, at the beginning; their heads are further
+            candidates.
         step: rules that are applied to the admitted facts of each round, which they
             read as a positive change; without them there is one round.
         is_deletion: whether derivations are subtracted from counters instead of added.
-        enters_first: whether admitted facts join `into` before the rules are applied to
-            them, and not after. Where the rules read what is not in `into`, facts must
+        enters_first: whether admitted facts join `into` before, not after, the rules
+            are
+            applied to them. Where the rules read the complement of `into`, facts must
             join it afterwards: an instance may use two facts of the same round.
-        zero: only candidates with the count zero are admitted.
+        zero: only candidates whose count in these counters is zero are admitted.
         is_watched: whether `on_rounds` must be called after every single round.
     """
 
@@ -108,14 +106,14 @@ class Saturation:
 
 
 def saturate(engine: Engine, task: Saturation, on_rounds: OnRounds) -> None:
-    """Apply rules until no candidate is admitted any more."""
+    """Apply rules until no more candidates are admitted."""
     candidates: SettledFacts | None = apply_first(engine, task)
     while candidates is not None:
         candidates = apply_round(engine, task, candidates, on_rounds)
 
 
 def apply_first(engine: Engine, task: Saturation) -> SettledFacts:
-    """The first candidates, when the rules for the beginning have been applied."""
+    """Apply the rules of the beginning; return the first candidates."""
     candidates: Facts = task.seeds
     for application in task.first:
         candidates |= apply_rules(engine, task, application)
@@ -125,7 +123,7 @@ def apply_first(engine: Engine, task: Saturation) -> SettledFacts:
 def apply_round(
     engine: Engine, task: Saturation, candidates: SettledFacts, on_rounds: OnRounds
 ) -> SettledFacts | None:
-    """Admit candidates and apply rules to them; the next ones, or None at the end."""
+    """Admit candidates, apply rules to them; return the next ones, None at the end."""
     delta = engine.settle(candidates - task.unless)
     if task.zero is not None:
         delta = task.zero.zero(delta)
@@ -138,7 +136,7 @@ def apply_round(
 
 
 def apply_step(engine: Engine, task: Saturation, delta: SettledFacts) -> SettledFacts:
-    """Apply the rules to the facts of a round; returns the next candidates."""
+    """Apply the rules to the facts of a round; return the next candidates."""
     candidates = engine.no_facts()
     if task.step is not None:
         views = replace(task.step.views, delta_positive=delta)
@@ -151,7 +149,7 @@ def apply_step(engine: Engine, task: Saturation, delta: SettledFacts) -> Settled
 def apply_rules(
     engine: Engine, task: Saturation, application: Application
 ) -> SettledFacts:
-    """Apply rules, and count their derivations if that is wanted; returns the heads."""
+    """Apply rules, counting their derivations if required; return the heads."""
     queries, views, counters = (
         application.queries,
         application.views,
@@ -171,43 +169,43 @@ def apply_rules(
 
 
 class Chaining(Protocol):
-    """Rules, as queries for both directions; see `rule_plans.RuleSet`."""
+    """Rules, as queries for both directions; see `compile.RuleSet`."""
 
     @property
     def delta(self) -> QuerySet:
-        """The instances that touch a change, each exactly once."""
+        """The queries for instances that touch a change, each found exactly once."""
 
     @property
     def backward(self) -> QuerySet:
-        """For the instances whose head is a changed fact: their local body facts."""
+        """The queries for the local body facts of instances with a changed head."""
 
     @property
     def rederive(self) -> QuerySet:
-        """The instances whose head is one of the changed facts."""
+        """The queries for instances whose head is one of the changed facts."""
 
 
 class ProvingModule(Protocol):
     """Rules with an algorithm of their own that takes part in a search."""
 
     def bodies(self, facts: SettledFacts) -> Facts:
-        """Facts that the facts may follow from by these rules."""
+        """Return facts from which these rules may derive the facts."""
 
     def prove(self, facts: SettledFacts, proved: Facts) -> Facts:
-        """Those of the facts that surely hold, or follow from proved ones."""
+        """Return those of the facts that certainly hold, or follow from proved ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSupport:
-    """Which facts hold by themselves: without facts of the stratum.
+    """Support of facts that does not involve the facts of the stratum.
 
-    They have a count, if counts are kept. Otherwise they are explicit, or rules derive
-    them from lower strata.
+    With counters, a fact has such support if its nonrecursive count is above zero.
+    Otherwise, if it is explicit or rules derive it from lower strata.
 
     Attributes:
-        counter: the counts.
+        counter: the counters, if they are kept.
         explicit: the explicit facts.
-        rules: for heads of nonrecursive rules.
-        ask: works it out by operators.
+        rules: the head-bound nonrecursive rules.
+        ask: the implementation by operators.
     """
 
     ask: Callable[[SettledFacts], Facts]
@@ -218,18 +216,18 @@ class OwnSupport:
 
 @dataclass(frozen=True, slots=True)
 class ProofSearch:
-    """What to search in, and what is known so far.
+    """The input and the state of a search.
 
     Attributes:
         positive: the facts that rules may use.
         negative: the facts at which negated atoms fail.
         rules: the recursive rules of the stratum, if any.
-        support: which facts hold by themselves.
-        checked: facts whose derivations were looked into. Those that are not proved
-            have only derivations through such facts, so none.
+        support: the facts with support of their own.
+        checked: facts whose derivations were explored. Those that are not proved have
+            only derivations through such facts, and thus none that survives.
         proved: checked facts that hold.
-        delayed: facts that hold too, but were not asked about so far.
-        region: facts outside of it hold; None if there are no such facts in bodies.
+        delayed: facts that hold too, but have not been checked so far.
+        region: facts outside of it hold; None if no such facts occur in bodies.
         modules: rules that have algorithms of their own.
         is_watched: whether every round must be reported, and can be stopped.
     """
@@ -248,11 +246,12 @@ class ProofSearch:
 
 @dataclass(slots=True)
 class ProofWork:
-    """What a search was, to be added up.
+    """Totals of the work of searches.
 
     Attributes:
-        proved: facts that were proved.
-        forward, backward: rule instances matched from body to head, and the other way.
+        proved: the number of facts that were proved.
+        forward, backward: rule instances matched from body to head and from head to
+            body.
         are_compiled: whether compiled code did all of it.
     """
 
@@ -269,17 +268,18 @@ def prove(
     work: ProofWork,
     on_rounds: OnRounds,
 ) -> SettledFacts:
-    """Search for derivations of facts; returns those that have none.
+    """Search for derivations of facts; return the facts without any.
 
-    A level of the search holds the body facts of the level before. The search ends when
-    there is nothing left to look into, or nothing left to prove; in the latter case the
-    facts that were not looked into thoroughly are forgotten again.
+    A level of the search consists of the body facts of the level before. The search
+    ends
+    when there is nothing left to explore or nothing left to prove; in the latter case,
+    facts that were only partly explored are removed from `checked` again.
     """
     return _Levels(engine, search, work, on_rounds).check(facts)
 
 
 class _Levels:
-    """A search by levels."""
+    """A breadth-first search, level by level."""
 
     def __init__(
         self, engine: Engine, search: ProofSearch, work: ProofWork, on_rounds: OnRounds
@@ -307,7 +307,7 @@ class _Levels:
         return engine.settle(batch - search.proved)
 
     def _bodies(self, facts: SettledFacts) -> SettledFacts:
-        """Body facts that atoms of the stratum match in instances with these heads."""
+        """Return the body facts in this stratum of instances with these heads."""
         search = self.search
         facts = self.engine.settle(facts - search.proved)
         before = self.engine.matches
@@ -319,18 +319,20 @@ class _Levels:
         return self._union(bodies)
 
     def _saturate(self, facts: SettledFacts) -> None:
-        """Prove those of the facts that hold by themselves, and what follows.
+        """Prove those of the facts that have support of their own, and what follows.
 
-        Afterwards every instance with all its body facts of this stratum among the
-        proved ones has its head among the proved or the delayed facts.
+        Afterwards every instance whose body facts of this stratum are all proved has
+        its
+        head among the proved or the delayed facts.
         """
         engine, search = self.engine, self.search
         before = engine.matches
         sure: Facts = search.support.ask(facts)
         self.work.backward += engine.matches - before
         if search.region is not None:
-            # Facts that the stratum's rules do not derive are body facts all the same
-            # where an atom such as `[?x, ?p, ?y]` matches them; these stay.
+            # An atom such as `[?x, ?p, ?y]` also matches facts that the rules of the
+            # stratum
+            # do not derive; these hold regardless.
             sure |= facts - facts.within(search.region)
         before = engine.matches
         for module in search.modules:
@@ -348,7 +350,7 @@ class _Levels:
         self.work.forward += engine.matches - before
 
     def _following(self, delta: SettledFacts) -> SettledFacts:
-        """What follows from newly proved facts by one more step."""
+        """Return the facts that follow from newly proved ones in one step."""
         engine, search = self.engine, self.search
         proofs: list[Facts] = []
         if search.modules:

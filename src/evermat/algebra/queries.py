@@ -37,7 +37,7 @@ Expression = Column | Constant | Apply
 
 
 class Role(Enum):
-    """Which view a pattern reads; the names are explained at `Views`."""
+    """The view that a pattern reads; the names are explained at `Views`."""
 
     ALL = auto()
     UNCHANGED = auto()
@@ -46,16 +46,16 @@ class Role(Enum):
     ABSENT_BEFORE = auto()
     CHANGED_ABSENT = auto()
 
-    __hash__ = object.__hash__  # there is one of each, and they are looked up often
+    __hash__ = object.__hash__  # members are singletons, and looked up often
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Facts of a relation, by constants and by equal columns.
+    """Facts of a relation, restricted by constants and by equal columns.
 
     Attributes:
-        local: the pattern speaks of facts of the stratum at work, and reads
-            `Views.local` instead of `Views.positive` where that is given.
+        local: whether the pattern matches facts of the current stratum, and reads
+            `Views.local` instead of `Views.positive` if that is set.
     """
 
     relation: str
@@ -66,7 +66,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Give a column the value of an expression over columns bound before."""
+    """Bind a column to the value of an expression over columns bound before."""
 
     target: Column
     expression: Expression
@@ -96,18 +96,18 @@ class Query:
     computation. The target of a computation is bound by nothing else.
 
     Computations may fail, so it matters when they run: for matches of all positive
-    patterns and inline rows, that pass the negative patterns whose columns are bound,
-    and that pass the computations before.
+    patterns and inline rows that pass the negative patterns whose columns are bound and
+    the computations before.
 
     Attributes:
         head: the facts that matches yield.
         positive: patterns that must match, with roles ALL, UNCHANGED or CHANGED, and
             patterns with role CHANGED_ABSENT, which are matched too.
         negative: patterns that must not match, roles ABSENT or ABSENT_BEFORE.
-        computations: in an order in which each has what it needs.
+        computations: in an order in which the columns of each are bound before it.
         inline: parameters of folded rules.
-        column_count: how many columns there are.
-        label: the rule, as text for messages.
+        column_count: the number of columns.
+        label: the text of the rule, for messages.
     """
 
     head: Pattern
@@ -132,12 +132,12 @@ _NONE: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class QuerySet:
-    """Queries that are run together, found by the relation whose change they read."""
+    """Queries that are run together, indexed by the relation whose change they read."""
 
     queries: tuple[Query, ...]
     by_change: Mapping[tuple[Role, str] | None, tuple[Query, ...]] = field(init=False)
     changes: Mapping[Role, frozenset[str]] = field(init=False)
-    """For each role the relations whose change is read."""
+    """For each role, the relations whose change is read."""
 
     def __post_init__(self) -> None:
         groups: dict[tuple[Role, str] | None, list[Query]] = {}
@@ -155,7 +155,7 @@ class QuerySet:
         object.__setattr__(self, "changes", frozen)
 
     def reads(self, positive: frozenset[str], negative: frozenset[str]) -> bool:
-        """Whether a query reads a change of relations, in one of the two ways."""
+        """Return whether a query reads a change of these relations."""
         changes = self.changes
         return not (
             changes.get(Role.CHANGED, _NONE).isdisjoint(positive)
@@ -163,20 +163,20 @@ class QuerySet:
         )
 
     def affected(self, views: Views) -> Iterator[Query]:
-        """The queries that can yield anything: the change has what they read."""
+        """Yield the queries whose changed relation has facts in the change."""
         yield from self.by_change.get(None, ())
         for role, delta in (
             (Role.CHANGED, views.delta_positive),
             (Role.CHANGED_ABSENT, views.delta_negative),
         ):
-            # In an order that is the same in every process, for the sake of debugging.
+            # Sorted, so that the order is the same in every process when debugging.
             for name in () if delta is None else sorted(delta.relations()):
                 yield from self.by_change.get((role, name), ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Views:
-    """What the patterns of a query read, by role.
+    """The views that the patterns of a query read, by role.
 
     | role           | a pattern with this role …                                  |
     | -------------- | ----------------------------------------------------------- |
@@ -187,7 +187,7 @@ class Views:
     | ABSENT_BEFORE  | fails if the fact is in `negative | delta_negative`         |
     | CHANGED_ABSENT | matches facts of `delta_negative`                           |
 
-    Where `local` is given, local patterns read it instead of `positive`.
+    If `local` is set, local patterns read it instead of `positive`.
     """
 
     positive: Facts
@@ -197,9 +197,9 @@ class Views:
     local: Facts | None = None
 
     def read_by(self, pattern: Pattern) -> Facts | None:
-        """The facts that a pattern reads, by the table above; None if there are none.
+        """Return the view that a pattern reads, by the table above, if there is one.
 
-        For a negative pattern these are the facts that must not be there.
+        A fact of this view makes a negative pattern fail.
         """
         positive = self.positive
         if pattern.local and self.local is not None:
@@ -221,15 +221,15 @@ class Views:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Region:
-    """A set of facts that a description decides: relations, and constants in them.
+    """A set of facts defined by relations and by constants in them.
 
     A fact lies in the region if its relation is one of `relations`, or if it matches
     one of `shapes`, which use constants and distinct columns only.
 
     Attributes:
-        relations: those that lie in the region as a whole.
-        shapes: the facts of other relations that do.
-        names: all relations of which facts can lie in the region.
+        relations: the relations that belong to the region as a whole.
+        shapes: the facts of other relations that belong to it.
+        names: all relations with facts in the region.
     """
 
     relations: frozenset[str] = frozenset()
@@ -243,7 +243,7 @@ class Region:
 
     @classmethod
     def of(cls, pattern: Pattern) -> Region:
-        """The facts that have the constants of a pattern, whose columns differ."""
+        """Return the region of a pattern whose columns are distinct."""
         if any(isinstance(operand, Constant) for operand in pattern.operands):
             return cls(shapes=(pattern,))
         return cls(frozenset({pattern.relation}))
@@ -252,11 +252,11 @@ class Region:
         return Region(self.relations | other.relations, self.shapes + other.shapes)
 
     def touches(self, relation: str) -> bool:
-        """Whether any fact of a relation can lie in the region."""
+        """Return whether facts of a relation can lie in the region."""
         return relation in self.names
 
     def contains(self, relation: str, row: Sequence[Constant]) -> bool:
-        """Whether a fact lies in the region."""
+        """Return whether a fact lies in the region."""
         if relation in self.relations:
             return True
         return any(_fits(shape, relation, row) for shape in self.shapes)
@@ -274,7 +274,7 @@ def _fits(shape: Pattern, relation: str, row: Sequence[Constant]) -> bool:
 
 
 class ClosureKind(Enum):
-    """Which facts follow; X are the *external* facts that a closure starts from.
+    """The definition of a closure; X are the *external* facts that it starts from.
 
     | kind         | the facts are                                                     |
     | ------------ | ----------------------------------------------------------------- |
@@ -299,7 +299,7 @@ class Closure:
     Attributes:
         pattern: the facts, with constants, `Column(0)` at the position where a step
             begins and `Column(1)` where it ends; each of the two occurs once.
-        edges: for the linear kinds, the facts that steps go along, likewise.
+        edges: for the linear kinds, the facts along which steps lead, likewise.
         loops: for the transitive kind, the columns (0, 1) whose constants also get a
             fact that leads from them to themselves.
     """
@@ -311,7 +311,7 @@ class Closure:
 
     @property
     def label(self) -> str:
-        """What it is called in messages, beside rules."""
+        """The name of the closure in messages that mention rules."""
         return f"closure of {self.pattern.relation}"
 
 
@@ -326,7 +326,7 @@ class EvaluationError(EvermatError, ArithmeticError):
     def name_facts(
         self, patterns: Iterable[Pattern], binding: Mapping[int, Constant]
     ) -> None:
-        """Say to which facts the rule was applied; values not at hand are `_`."""
+        """Record the facts that the rule was applied to; unknown values are `_`."""
         facts = [_instance_text(pattern, binding) for pattern in patterns]
         if facts:
             self.message += f"; the rule was applied to {', '.join(facts)}"
@@ -335,13 +335,13 @@ class EvaluationError(EvermatError, ArithmeticError):
 def evaluation_error(
     label: str, expression: Expression, binding: Mapping[int, Constant], reason: str
 ) -> EvaluationError:
-    """The error for an expression that has no value, the same on every engine.
+    """Return the error for an expression without a value, the same on every engine.
 
     Args:
         label: the rule.
-        expression: what was to be computed.
+        expression: the expression that failed.
         binding: the values of the columns, by their index.
-        reason: what went wrong.
+        reason: the reason of the failure.
     """
     return EvaluationError(
         f"cannot compute `{expression_text(expression, binding)}`: {reason}",
@@ -351,7 +351,7 @@ def evaluation_error(
 
 
 def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> str:
-    """An expression with its columns replaced by their values."""
+    """Return the text of an expression with its columns replaced by their values."""
     match expression:
         case Constant():
             return str(expression)
@@ -361,8 +361,7 @@ def expression_text(expression: Expression, binding: Mapping[int, Constant]) -> 
             texts = [expression_text(argument, binding) for argument in arguments]
             if not _is_infix(expression):
                 return f"{function}({', '.join(texts)})"
-            # Brackets around every operation inside another: readers need not know
-            # which of them binds more tightly.
+            # Parenthesise every nested operation: readers need not know precedences.
             return f" {function} ".join(
                 f"({text})" if _is_infix(argument) else text
                 for argument, text in zip(arguments, texts, strict=True)

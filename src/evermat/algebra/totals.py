@@ -1,13 +1,13 @@
-"""What the functions of aggregates are, on constants.
+"""The aggregate functions, on constants.
 
-A sum is kept with a *state*, from which it can be brought up to date without looking at
-the other members of its group, and which does not depend on the order in which members
-came and went. Where all members are integers, the state is their number. Otherwise it
-is a string: how many members there are, how many of them are decimals, doubles,
-positive and negative infinities and no numbers, and the exact sum of the others.
+A sum is stored with a *state*, from which it can be updated without reading the other
+members of its group, and which does not depend on the order in which members were
+inserted and deleted. If all members are integers, the state is their number. Otherwise
+it is a string: the number of members, the numbers of decimals, doubles, positive and
+negative infinities and NaNs among them, and the exact sum of the others.
 
-Doubles are summed exactly and rounded once, so the result is the double that is nearest
-to the sum.
+Doubles are summed exactly and rounded once, so the result is the double nearest to the
+sum.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXACT = Context(prec=100_000)
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Numbers that are summed up; `INF`, `-INF` and `NaN` are counted apart."""
+    """A running sum of numbers; `INF`, `-INF` and `NaN` are counted separately."""
 
     size: int = 0
     decimals: int = 0
@@ -47,7 +47,7 @@ class Total:
     exact: int | Decimal = 0
 
     def changed(self, name: str, value: Constant, sign: int) -> Total:
-        """The total with a number more, or less if the sign is negative."""
+        """Return the total with a number added, or subtracted if `sign` is negative."""
         number = number_of(name, value)
         size = self.size + sign
         if isinstance(number, int):
@@ -77,7 +77,7 @@ class Total:
 
     @property
     def is_of_integers(self) -> bool:
-        """Whether nothing but integers has been summed up."""
+        """Return whether all the numbers are integers."""
         return not self.decimals and not self.doubles
 
     def sum(self) -> Constant:
@@ -89,7 +89,7 @@ class Total:
         return decimal_constant(_EXACT.plus(Decimal(self.exact)))
 
     def average(self) -> Constant:
-        """The average, which is a decimal unless a double is among the numbers."""
+        """Return the average: a double if any number is one, otherwise a decimal."""
         if self.doubles:
             finite = float(Fraction(self.exact) / self.size)
             return double_constant(self._as_double(finite))
@@ -104,7 +104,7 @@ class Total:
         return finite
 
     def state(self, *, with_sum: bool) -> Constant:
-        """The total as a constant; the sum of integers is left out if it is known."""
+        """Encode the total as a constant; a known sum of integers is left out."""
         if self.is_of_integers and not with_sum:
             return integer_constant(self.size)
         exact = _EXACT.normalize(Decimal(self.exact))
@@ -113,7 +113,7 @@ class Total:
 
     @classmethod
     def of(cls, value: Constant, state: Constant) -> Total:
-        """The total that has a value and a state."""
+        """Decode the total of a value and a state."""
         if state.kind is Kind.INTEGER:
             return cls(size=int(state.text), exact=int(value.text))
         *numbers, exact = state.text.split(" ")
@@ -138,7 +138,7 @@ def _integer(name: str, value: int | Decimal) -> Constant:
 
 
 def total_of(name: str, values: Iterable[Constant]) -> Total:
-    """The total of numbers."""
+    """Return the total of numbers."""
     total = Total()
     for value in values:
         total = total.changed(name, value, 1)
@@ -146,7 +146,7 @@ def total_of(name: str, values: Iterable[Constant]) -> Total:
 
 
 def better(name: str, one: Constant, other: Constant) -> Constant:
-    """The lesser (or greater) of two constants; of equals, the same one always."""
+    """Return the lesser (or greater) of two constants; equals have a fixed order."""
     if one == other:
         return one
     order = compare(one, other)
@@ -181,7 +181,7 @@ def _sum(values: list[Constant]) -> tuple[Constant, ...]:
 
 
 def sum_columns(total: Total) -> tuple[Constant, ...]:
-    """A sum and its state."""
+    """Return a sum and its state."""
     return total.sum(), total.state(with_sum=False)
 
 
@@ -190,7 +190,7 @@ def _average(values: list[Constant]) -> tuple[Constant, ...]:
 
 
 def average_columns(total: Total) -> tuple[Constant, ...]:
-    """An average and its state."""
+    """Return an average and its state."""
     return total.average(), total.state(with_sum=True)
 
 
@@ -205,7 +205,7 @@ def _list(values: list[Constant]) -> tuple[Constant, ...]:
 
 
 def _compare_all(one: Constant, other: Constant) -> int:
-    """An order of all constants: numbers first, then kind by kind."""
+    """Compare constants of any kind: numbers first, then kind by kind."""
     ranks = one.kind not in NUMERIC_KINDS, other.kind not in NUMERIC_KINDS
     if ranks[0] == ranks[1]:
         order = compare(one, other)
@@ -224,11 +224,11 @@ def _json(value: Constant) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """One function of aggregates.
+    """One aggregate function.
 
     Attributes:
-        columns: what a fact has after its group, for the values of its members.
-        has_state: whether there is a state beside the value.
+        columns: computes the columns after the group from the values of the members.
+        has_state: whether there is a state next to the value.
     """
 
     name: str
@@ -248,4 +248,4 @@ AGGREGATES = {
         AggregateFunction("any", _any),
     )
 }
-"""The functions of aggregates, by name."""
+"""The aggregate functions, by name."""
