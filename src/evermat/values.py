@@ -91,7 +91,12 @@ regular expression: marks that combine with letters, for example."""
 
 @dataclass(frozen=True, slots=True, order=True)
 class TypedLiteral:
-    """A literal with a datatype that has no Python counterpart here."""
+    """A literal with a datatype that has no Python counterpart here.
+
+    Dates and times that are not written as XML Schema prefers (`+00:00` for `Z`,
+    `12:00:00.50`) are literals as well: as values of Python they would be the same as
+    other literals.
+    """
 
     lexical: str
     datatype: str
@@ -108,7 +113,21 @@ class LangString:
     language: str
 
 
-Value = str | int | float | bool | Decimal | IRI | BlankNode | TypedLiteral | LangString
+Moment = datetime.date | datetime.time
+"""A `datetime` is a date, too."""
+
+Value = (
+    str
+    | int
+    | float
+    | bool
+    | Decimal
+    | Moment
+    | IRI
+    | BlankNode
+    | TypedLiteral
+    | LangString
+)
 
 
 class ValueConversionError(EvermatError, TypeError):
@@ -151,7 +170,7 @@ def constant(value: object) -> Constant:
     raise ValueConversionError(
         f"a value of type `{type(value).__name__}` cannot be stored: {short(value)}",
         help="use str, int, float, bool, Decimal, IRI, BlankNode, TypedLiteral, "
-        "LangString, date or datetime",
+        "LangString, date, datetime, time",
     )
 
 
@@ -192,12 +211,17 @@ def _from_scalar(value: object) -> Constant | None:
 
 
 def _moment_text(text: str) -> str:
-    """A moment as `datetime.isoformat` writes it, with as many digits as it needs."""
-    whole, _, fraction = text.partition(".")
-    digits = fraction.rstrip("0")
-    if not digits:
-        return whole
-    return f"{whole}.{digits.ljust(6 if len(digits) <= 6 else 9, '0')}"  # noqa: PLR2004
+    """What `isoformat` writes, as XML Schema prefers: `Z`, and no zeros at the end.
+
+    >>> _moment_text("2024-02-29T12:30:00.500000+00:00")
+    '2024-02-29T12:30:00.5Z'
+    """
+    if "." in text:
+        text = _FRACTION.sub(lambda found: found[1].rstrip("."), text)
+    return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+
+
+_FRACTION = re.compile(r"(\.\d*?)0*(?!\d)")
 
 
 def value_of(kind: Kind, text: str) -> Value:
@@ -388,9 +412,28 @@ _RECOGNISED: dict[str, Callable[[str], Constant]] = {
 }
 
 
-def _typed(text: str) -> TypedLiteral:
+def _moment(value: Moment, datatype: str) -> Constant:
+    return literal(_moment_text(value.isoformat()), XSD + datatype)
+
+
+def _typed(text: str) -> Moment | TypedLiteral:
     datatype, _, lexical = text.partition("\0")
+    read = _MOMENTS.get(datatype)
+    if read is not None:
+        try:
+            moment = read(lexical)
+        except ValueError:
+            moment = None
+        if moment is not None and _moment_text(moment.isoformat()) == lexical:
+            return moment
     return TypedLiteral(lexical, datatype)
+
+
+_MOMENTS: dict[str, Callable[[str], Moment]] = {
+    XSD + "date": datetime.date.fromisoformat,
+    XSD + "dateTime": datetime.datetime.fromisoformat,
+    XSD + "time": datetime.time.fromisoformat,
+}
 
 
 def _lang(text: str) -> LangString:
@@ -422,9 +465,9 @@ _FROM_PYTHON: dict[type, Callable[..., Constant]] = {
     BlankNode: lambda value: Constant(Kind.BLANK, value.label),
     TypedLiteral: lambda value: literal(value.lexical, value.datatype),
     LangString: lambda value: language_string(value.text, value.language),
-    datetime.datetime: lambda value: literal(value.isoformat(), XSD + "dateTime"),
-    datetime.date: lambda value: literal(value.isoformat(), XSD + "date"),
-    datetime.time: lambda value: literal(value.isoformat(), XSD + "time"),
+    datetime.datetime: lambda value: _moment(value, "dateTime"),
+    datetime.date: lambda value: _moment(value, "date"),
+    datetime.time: lambda value: _moment(value, "time"),
 }
 
 

@@ -67,7 +67,7 @@ IN_UTC = MOMENT.replace(tzinfo=datetime.UTC)
         (pa.array([10**30], pa.decimal128(38, 0)), [10**30]),
         (pa.chunked_array([[1], [2, 3]]), [1, 2, 3]),
         (pa.array([], pa.null()), []),
-        (pa.array([DATE]), [TypedLiteral("2024-02-29", XSD + "date")]),
+        (pa.array([DATE]), [DATE]),
     ],
     ids=str,
 )
@@ -102,6 +102,51 @@ def test_agree_times_are_written_as_python_writes_them() -> None:
     assert constants(as_terms(pa.array(times))) == [constant(time) for time in times]
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        DATE,
+        MOMENT,
+        IN_UTC,
+        MOMENT.replace(microsecond=500_000),
+        MOMENT.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=-2))),
+        datetime.time(12, 30),
+        datetime.time(12, 30, 0, 100, datetime.UTC),
+    ],
+    ids=str,
+)
+def test_dates_and_times_come_back_as_they_went_in(moment: object) -> None:
+    assert constant(moment).value == moment
+    assert type(constant(moment).value) is type(moment)
+    assert values(_term_column([constant(moment)])) == [moment]
+
+
+@pytest.mark.parametrize(
+    ("datatype", "lexical", "preferred"),
+    [
+        ("dateTime", "2024-01-01T00:00:00+00:00", "2024-01-01T00:00:00Z"),
+        ("dateTime", "2024-01-01T00:00:00.50", "2024-01-01T00:00:00.5"),
+        ("dateTime", "2024-01-01T24:00:00", "2024-01-02T00:00:00"),
+        ("date", "20240101", "2024-01-01"),
+        ("time", "12:30", "12:30:00"),
+    ],
+)
+def test_only_one_spelling_of_a_moment_is_a_value_of_python(
+    datatype: str, lexical: str, preferred: str
+) -> None:
+    other = TypedLiteral(lexical, XSD + datatype)
+    assert literal(lexical, XSD + datatype).value == other
+    moment = literal(preferred, XSD + datatype)
+    assert constant(moment.value) == moment
+    assert not isinstance(moment.value, TypedLiteral)
+
+
+@pytest.mark.parametrize("lexical", ["-0044-03-15", "12024-02-29", "soon", ""])
+def test_dates_that_python_does_not_have_stay_literals(lexical: str) -> None:
+    value = literal(lexical, XSD + "date").value
+    assert value == TypedLiteral(lexical, XSD + "date")
+
+
 def test_nanoseconds_are_not_cut_off() -> None:
     column = pa.array([1], pa.timestamp("ns"))
     assert values(as_terms(column)) == [
@@ -117,7 +162,7 @@ def test_nanoseconds_of_one_moment_change_no_other(zone: str | None) -> None:
     assert constants(as_terms(column))[0] == alone
     assert len(constants(as_terms(column))[1].text) == len(alone.text) + 3
     times = pa.array([123_456_000, 789], pa.time64("ns"))
-    assert values(as_terms(times))[0] == TypedLiteral("00:00:00.123456", XSD + "time")
+    assert values(as_terms(times))[0] == datetime.time(0, 0, 0, 123456)
 
 
 def test_nulls_are_refused_with_their_row() -> None:

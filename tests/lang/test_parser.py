@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -77,8 +78,8 @@ def fact_values(text: str) -> list[object]:
         (r"<http://example.org/\u0020>", IRI("http://example.org/ ")),
         ("xsd:date", IRI(XSD + "date")),
         ("_:b1", BlankNode("b1")),
-        ('"2024-01-31"^^xsd:date', TypedLiteral("2024-01-31", XSD + "date")),
-        (f'"2024-01-31"^^<{XSD}date>', TypedLiteral("2024-01-31", XSD + "date")),
+        ('"2024-01-31"^^xsd:date', datetime.date(2024, 1, 31)),
+        (f'"2024-01-31"^^<{XSD}date>', datetime.date(2024, 1, 31)),
         ('"5"^^xsd:integer', 5),
         ('"x"^^xsd:integer', TypedLiteral("x", XSD + "integer")),
         ('"chat"@fr', LangString("chat", "fr")),

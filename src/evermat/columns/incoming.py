@@ -254,12 +254,12 @@ def _time_terms(column: pa.Array) -> pa.Array:
 
 
 def _timestamp_terms(column: pa.Array) -> pa.Array:
-    """Texts as Python's `datetime.isoformat` writes them, so that both ways agree."""
+    """Texts as `values.constant` writes moments of Python, so that both agree."""
     column = _in_microseconds(column, pa.timestamp("us", column.type.tz))
     texts = _with_short_fraction(column.cast(pa.string()))
     texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
-    texts = pc.replace_substring_regex(texts, "Z$", "+00:00")
     texts = pc.replace_substring_regex(texts, r"([+-]\d\d)(\d\d)$", r"\1:\2")
+    texts = pc.replace_substring_regex(texts, r"\+00:00$", "Z")
     return _typed_terms("dateTime", texts)
 
 
@@ -271,9 +271,9 @@ def _in_microseconds(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _with_short_fraction(texts: pa.Array) -> pa.Array:
-    """Fractions of no, six or nine digits, whatever the rest of the column needs."""
-    texts = pc.replace_substring_regex(texts, r"\.0+(Z|[+-]\d{4}|)$", r"\1")
-    return pc.replace_substring_regex(texts, r"(\.\d{6})000(Z|[+-]\d{4}|)$", r"\1\2")
+    """Fractions without zeros at the end, whatever the rest of the column needs."""
+    texts = pc.replace_substring_regex(texts, r"(\.\d*?)0+(Z|[+-]\d{4}|)$", r"\1\2")
+    return pc.replace_substring_regex(texts, r"\.(Z|[+-]\d{4}|)$", r"\1")
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:

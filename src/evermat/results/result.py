@@ -1,13 +1,8 @@
 """What a query gives back: rows, in whatever form is wanted.
 
-Rows that stay where they are, on a cluster, until they are asked for here.
-
-Tables for notebooks.
-
-What a query gives back: rows, in whatever form is wanted.
-
 A `Result` holds a table of term columns and converts only when asked. It never
-changes, whatever happens later to the knowledge base it came from.
+changes, whatever happens later to the knowledge base it came from. On a cluster the
+rows stay where they are until they are asked for here.
 """
 
 from __future__ import annotations

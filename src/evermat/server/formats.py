@@ -13,6 +13,7 @@ All other constants are objects:
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 from dataclasses import dataclass
@@ -128,6 +129,9 @@ def python_value(cell: Any) -> Any:  # noqa: ANN401  any value of JSON
 def json_value(value: Value | None) -> object:
     """A constant as a value of JSON; None is what SPARQL leaves unbound."""
     match value:
+        case datetime.date() | datetime.time():
+            datatype, _, lexical = constant(value).text.partition("\0")
+            return {"value": lexical, "datatype": datatype}
         case IRI(text=text):
             return {"iri": text}
         case BlankNode(label=label):
