@@ -1,4 +1,4 @@
-"""Evermat keeps the consequences of a datalog program true while it changes.
+"""Incremental maintenance of datalog materialisations.
 
 >>> import evermat
 >>> kb = evermat.KnowledgeBase('''
@@ -9,8 +9,7 @@
 >>> sorted(kb.query("reach(?x, 'c')"))
 [('a',), ('b',)]
 
-Only names live here; each is loaded when it is first used, so that importing the
-package costs nothing.
+The package imports its public names lazily, on first use, so importing it is cheap.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # which knows all names, and should know no others
+if not TYPE_CHECKING:  # type checkers resolve all names, and should report others
 
     def __getattr__(name: str) -> object:
         """Load a public name from the module that defines it."""

@@ -1,4 +1,4 @@
-"""`python -m evermat` is the command `evermat`."""
+"""Lets `python -m evermat` run the command `evermat`."""
 
 from evermat.cli import main
 

@@ -1,8 +1,7 @@
-"""The knowledge base: rules, explicit facts, and all that follows from them.
+"""`KnowledgeBase`: the public interface to rules, facts and their materialisation.
 
-It holds no algorithm: changes are made by `evermat.kb.session`, and what holds is read
-by `evermat.kb.queries`. What it adds is that callers from several threads take turns,
-and that nothing gets between the steps of an open transaction.
+`evermat.kb.session` makes changes, and `evermat.kb.queries` reads facts. This module
+serialises calls from several threads, and keeps other work out of an open transaction.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ if TYPE_CHECKING:
 
 
 class Stats(TypedDict):
-    """Sizes; those of a predicate are `facts`, `explicit`, `bytes` and `indexes`."""
+    """Sizes; the entries of a predicate are `facts`, `explicit`, `bytes`, `indexes`."""
 
     engine: str
     place: str
@@ -92,9 +91,10 @@ class Stats(TypedDict):
 class KnowledgeBase:
     """Rules and facts, with the consequences kept up to date.
 
-    Facts are inserted (*explicit*) or follow from rules (*derived*), or both.
-    Every change returns a `Change` that says exactly which facts were added and
-    removed, and either happens as a whole or not at all.
+    Facts are explicit (inserted by users), derived by rules, or both. Every change
+    returns a `Change` with the exact facts that were added and removed, and is applied
+    as
+    a whole or not at all.
 
     >>> kb = KnowledgeBase('''
     ...     reach(?x, ?y) :- edge(?x, ?y) .
@@ -110,7 +110,7 @@ class KnowledgeBase:
 
     _allow_paths: tuple[str | Path, ...] = ()
 
-    def __init__(  # noqa: PLR0913  all but the rules by name
+    def __init__(  # noqa: PLR0913  all but the rules are keyword arguments
         self,
         rules: RuleInput | Iterable[RuleInput] | None = None,
         *,
@@ -127,35 +127,42 @@ class KnowledgeBase:
         contradictions: Policy = "report",
         allow_paths: Iterable[str | Path] = (),
     ) -> None:
-        """Make a knowledge base.
+        """Create a knowledge base.
 
         Args:
             rules: text, a `Path`, a `Program`, a `Rule`, or a list of these. Facts
                 among them are explicit facts.
             engine: `"embedded"`, `"spark"`, `"reference"`, or an engine object.
-            algorithm: how updates are maintained unless they say otherwise; the
-                command `evermat algorithms` lists them.
-            equality: what `same_as` and `owl:sameAs` mean: `"off"`, `"axioms"`,
+            algorithm: the default algorithm of updates; the command `evermat
+                algorithms`
+                lists them.
+            equality: the meaning of `same_as` and `owl:sameAs`: `"off"`, `"axioms"`,
                 `"rewrite"`, or `"auto"`, which is `"rewrite"` as soon as a rule or a
                 fact is about equality.
-            counters: keep the number of derivations of each fact, which the counting
-                algorithms need; `"nonrecursive"` keeps those by nonrecursive rules
-                alone, which `counting` and `bf-c` need. Not kept where equality is
-                rewritten.
-            modules: let rules that make a relation transitive, symmetric or reflexive
-                be handled as closures, not instance by instance. What follows is the
-                same, only sooner. Needs both counters.
-            budget: limits of every single update, and of the first materialisation.
-            progress: is called after every round.
+            counters: store the number of derivations of each fact, which the counting
+                algorithms need; `"nonrecursive"` counts derivations by nonrecursive
+                rules
+                only, which is enough for `counting` and `bf-c`. Not available if
+                equality
+                is rewritten.
+            modules: evaluate rules that make a relation transitive, symmetric or
+                reflexive
+                by closure algorithms, not instance by instance. The facts are the same;
+                it
+                is only faster. Needs both counters.
+            budget: the limits of each update, and of the first materialisation.
+            progress: called after every round.
             spark: the session for `engine="spark"`; by default the active one.
-            state: a path or URI where every update is kept. If there is a state, it
-                is taken up where it was left, and becomes that of these rules.
-            storage_options: for places that need them, as `deltalake` takes them.
-            contradictions: what happens to updates that make rules with the head
-                `false` hold: they are refused (`"refuse"`), there is a warning
-                (`"report"`), or nothing is said (`"ignore"`).
-            allow_paths: where files of rules may name others to include or import,
-                besides their own folder; this holds for later updates, too.
+            state: a path or URI where every update is stored. An existing state is
+                restored
+                and then updated to these rules.
+            storage_options: options for remote storage, in the form of `deltalake`.
+            contradictions: the treatment of updates after which rules with the head
+                `false`
+                derive facts: an error (`"refuse"`), a warning (`"report"`), or nothing
+                (`"ignore"`).
+            allow_paths: folders from which files of rules may include or import other
+                files, besides their own folder; this applies to later updates, too.
 
         Raises:
             EvermatError: the rules cannot be read or are not valid.
@@ -180,7 +187,7 @@ class KnowledgeBase:
             self._session = Session(chosen, manner, persistence, rules)
 
     @classmethod
-    def open(  # noqa: PLR0913  all but the place by name
+    def open(  # noqa: PLR0913  all but the place are keyword arguments
         cls,
         state: str | Path,
         *,
@@ -194,23 +201,23 @@ class KnowledgeBase:
         contradictions: Policy = "report",
         allow_paths: Iterable[str | Path] = (),
     ) -> Self:
-        """Take up a state, with the rules and settings that it was left with.
+        """Restore a state, with its rules and settings.
 
         Args:
-            state: where it is.
-            version: an old version, which can be asked but not changed.
+            state: its path or URI.
+            version: an earlier version, which can be queried but not changed.
             engine: as for a new knowledge base, like the others.
-            algorithm: how updates are maintained.
-            budget: limits of every single update.
-            progress: is called after every round.
+            algorithm: the default algorithm of updates.
+            budget: the limits of each update.
+            progress: called after every round.
             spark: the session for `engine="spark"`.
-            storage_options: for places that need them.
-            contradictions: as for a new knowledge base; states do not keep it.
-            allow_paths: as for a new knowledge base; states do not keep them.
+            storage_options: options for remote storage.
+            contradictions: as for a new knowledge base; states do not store it.
+            allow_paths: as for a new knowledge base; states do not store them.
 
         Raises:
             StateError: there is no state, or it cannot be read.
-            MissingVersionError: there is no such version.
+            MissingVersionError: the version does not exist.
         """
         persistence = _persistence_module()
         opened, settings = persistence.existing_state(state, version, storage_options)
@@ -234,14 +241,14 @@ class KnowledgeBase:
         return f"<KnowledgeBase on {self.engine}: {counts}>"
 
     def _repr_html_(self) -> str:
-        """The predicates and their sizes, which notebooks show."""
+        """Return a table of the predicates and their sizes, for notebooks."""
         sizes = self.stats()["predicates"]
         rows = [(name, each["facts"], each["explicit"]) for name, each in sizes.items()]
         names = ("predicate", "facts", "explicit")
         return html_table(repr(self)[1:-1], names if rows else (), rows)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to be copied or pickled: two would change the same engine."""
+        """Refuse to be copied or pickled: both copies would change the same engine."""
         raise UncopiableError(
             self,
             "`kb.copy()` makes another one; threads can share it, and other processes "
@@ -250,10 +257,9 @@ class KnowledgeBase:
 
     @serialised
     def copy(self) -> KnowledgeBase:
-        """Another knowledge base with the same rules, facts and settings.
+        """Create an independent knowledge base with the same rules, facts and settings.
 
-        It derives what follows by itself, and goes its own way from then on; no state
-        is kept for it.
+        The copy is materialised from scratch, and has no state.
         """
         settings = self._session.settings
         other = KnowledgeBase(
@@ -291,14 +297,14 @@ class KnowledgeBase:
 
         Args:
             data: rows by predicate. Rows are tuples, mappings, a pandas, Polars or
-                Arrow frame, or the `Path` of a CSV, TSV, Parquet or Arrow file. Where
-                a predicate has declared names, columns with names go by name.
+                Arrow frame, or the `Path` of a CSV, TSV, Parquet or Arrow file. Named
+                columns are matched to the declared names of a predicate, if it has any.
             rdf: RDF: paths of files, graphs and datasets of rdflib, stores of
                 pyoxigraph, or a list of these. Triples become facts of `triple`, which
                 rules write as `[?s, ?p, ?o]`.
-            base: what relative IRIs in RDF files are relative to.
+            base: the base of relative IRIs in RDF files.
             named_graphs: make triples of named graphs facts of `quad`, which rules
-                write as `[?s, ?p, ?o, ?g]`; by default they are triples as all others.
+                write as `[?s, ?p, ?o, ?g]`; by default they are ordinary triples.
         """
         request = Request(insert=by_predicate(data))
         for part in _listed_rdf(rdf):
@@ -309,36 +315,37 @@ class KnowledgeBase:
         return self._change(request)
 
     def insert(self, predicate: str, rows: object) -> Change:
-        """Insert facts; those that are explicit already are left alone.
+        """Insert facts; those that are explicit already are ignored.
 
         Args:
-            predicate: any name, one that rules derive too.
+            predicate: any name, also of a predicate that rules derive.
             rows: tuples, mappings, a pandas, Polars or Arrow frame, an RDF graph, or
                 the `Path` of a file; see `load`.
         """
         return self._change(Request(insert={predicate: [rows]}))
 
     def delete(self, predicate: str, rows: object) -> Change:
-        """Delete explicit facts; rows that are not explicit are left alone.
+        """Delete explicit facts; rows that are not explicit are ignored.
 
         A fact that still follows from the rules continues to hold.
         """
         return self._change(Request(delete={predicate: [rows]}))
 
     def replace(self, predicate: str, rows: object) -> Change:
-        """Make rows all that is explicit of a predicate: tonight's dump, for instance.
+        """Replace all explicit facts of a predicate, for example by a nightly dump.
 
-        Rows that were inserted before and are not among them are deleted, new ones are
-        inserted, and the others are left alone. Facts that follow from rules continue
-        to hold.
+        Earlier rows that are not among the new ones are deleted, new ones are inserted,
+        and
+        the others are not touched. Facts that follow from rules continue to hold.
 
         Args:
             predicate: the predicate.
-            rows: in any form that `insert` takes; none at all empties the predicate.
+            rows: in any form that `insert` accepts; an empty list empties the
+                predicate.
         """
         return self._change(Request(replace={predicate: [rows]}))
 
-    def update(  # noqa: PLR0913  all by name
+    def update(  # noqa: PLR0913  keyword arguments
         self,
         *,
         insert: Mapping[str, object] | None = None,
@@ -351,18 +358,19 @@ class KnowledgeBase:
     ) -> Change:
         """Change facts and rules in one step.
 
-        Deletions come before insertions: a row that is in both is explicit afterwards.
+        Deletions are applied before insertions: a row in both is explicit afterwards.
 
         Args:
-            insert: rows to give, by predicate.
-            delete: rows to withdraw, by predicate.
-            replace: by predicate, rows that are all of it afterwards; see `replace`.
+            insert: rows to insert, by predicate.
+            delete: rows to delete, by predicate.
+            replace: all explicit rows of predicates after the update; see `replace`.
             add_rules: new rules; facts among them are inserted.
-            remove_rules: rules to drop, in any spelling that means the same; facts
-                among them are deleted.
-            algorithm: for this update only.
+            remove_rules: rules to remove, in any equivalent spelling; facts among them
+                are
+                deleted.
+            algorithm: the algorithm of this update.
             batch: an application and the number of its batch, recorded in the same
-                commit as the update; numbers of an application only go up.
+                commit as the update; the numbers of an application must increase.
         """
         request = _request(insert, delete, replace, add_rules, remove_rules)
         return self._change(request, algorithm=algorithm, batch=batch)
@@ -371,11 +379,13 @@ class KnowledgeBase:
     def undo(self) -> Change:
         """Undo the last update.
 
-        Facts become explicit again that ceased to be, and the other way round; rules
-        likewise. With a state, this makes a new version.
+        Facts and rules that it deleted are inserted again, and those that it inserted
+        are
+        deleted. With a state, this creates a new version.
 
         Raises:
-            NothingToUndoError: nothing was updated since the knowledge base was made or
+            NothingToUndoError: there was no update since the knowledge base was created
+                or
                 opened, or the last update was undone already, or is too large.
         """
         self._slot.require_free()
@@ -395,9 +405,9 @@ class KnowledgeBase:
         remove_rules: RuleInput | Iterable[RuleInput] | None = None,
         algorithm: str | None = None,
     ) -> Change:
-        """What `update` with the same arguments would change, and what it would cost.
+        """Return the change and the cost of an `update` with the same arguments.
 
-        The work is done and then undone, so that the answer is exact.
+        The work is done and then undone, so the answer is exact.
         """
         self._slot.require_free()
         request = _request(insert, delete, replace, add_rules, remove_rules)
@@ -405,12 +415,12 @@ class KnowledgeBase:
             return self._session.plan(request, algorithm=algorithm)
 
     def transaction(self, *, algorithm: str | None = None) -> Transaction:
-        """Several changes as one: `with kb.transaction() as tx: tx.insert(…)`."""
+        """Combine several changes: `with kb.transaction() as tx: tx.insert(…)`."""
         return Transaction(self._slot, partial(self._commit, algorithm=algorithm))
 
     @serialised
     def materialise(self) -> Change:
-        """Derive everything again from the explicit facts."""
+        """Materialise everything again from the explicit facts."""
         self._slot.require_free()
         return self._session.rematerialise()
 
@@ -422,13 +432,14 @@ class KnowledgeBase:
     ) -> Subscription:
         """Subscribe to the updates that change the facts of a predicate.
 
-        The callback is called with the `Change` after the update has happened; should
-        it fail, the error is logged. Without a callback, changes are read with
+        The callback receives the `Change` after the update is complete; an exception in
+        it
+        is logged. Without a callback, changes are read with
         `async for change in kb.subscribe("may_open")`.
 
         Args:
-            predicate: whose facts matter; all, if none is named.
-            callback: is called with each change.
+            predicate: the predicate; by default all of them.
+            callback: called with each change.
         """
         if predicate is not None:
             self._reader.catalogue.require(predicate)
@@ -446,13 +457,15 @@ class KnowledgeBase:
     ) -> Result:
         """Answer a conjunction such as `reach(?x, 'c'), not blocked(?x), ?x != 'b'`.
 
-        The columns are the variables, in the order in which they are first mentioned;
-        variables that occur below `not` only are not among them. A query without
-        variables has one empty row for yes and none for no.
+        The columns are the variables, in order of their first occurrence; variables
+        that
+        occur only below `not` are not among them. The answer to a query without
+        variables is
+        one empty row if it holds, and no row otherwise.
 
         Args:
             text: the query.
-            raw: do not multiply equal constants out: answers hold representatives.
+            raw: return representatives, without expanding equal constants.
             limit: the most answers to return.
             parameters: the values of `$name`: `kb.query("reach(?x, $y)", y="c")`.
         """
@@ -474,20 +487,23 @@ class KnowledgeBase:
         return reader.answer(question, raw=raw)
 
     def sparql(self, text: str) -> Result | bool | Change | list[Change]:
-        """Answer a query in SPARQL 1.1 about the triples, or carry an update out.
+        """Answer a SPARQL 1.1 query over the triples, or carry out an update.
 
-        `SELECT` gives a `Result` with None for what is unbound, `ASK` a truth value,
-        `CONSTRUCT` and `DESCRIBE` facts of `triple`. An update gives its `Change`, or
-        a list of them if it has several operations; they happen all or not at all.
-        Needs `pip install "evermat[sparql]"`.
+        `SELECT` returns a `Result` with None for unbound variables, `ASK` a truth
+        value,
+        `CONSTRUCT` and `DESCRIBE` facts of `triple`. An update returns its `Change`, or
+        a
+        list of them if it has several operations, which are applied all or not at all.
+        Needs
+        `pip install "evermat[sparql]"`.
 
         Raises:
             SparqlSyntaxError: the text is neither a query nor an update.
-            UnsupportedSparqlError: it has a part that is not supported.
+            UnsupportedSparqlError: the text uses an unsupported feature.
         """
         require_text(text, "a query")
         require_package("rdflib", "sparql")
-        from evermat import sparql  # noqa: PLC0415  it needs rdflib
+        from evermat import sparql  # noqa: PLC0415  needs rdflib
 
         if sparql.is_update(text):
             return self._sparql_update(text)
@@ -495,13 +511,13 @@ class KnowledgeBase:
 
     @serialised
     def _sparql_query(self, text: str) -> Result | bool:
-        from evermat.sparql import run_query  # noqa: PLC0415  it needs rdflib
+        from evermat.sparql import run_query  # noqa: PLC0415  needs rdflib
 
         return run_query(text, self._reader, self._session.prefixes)
 
     @serialised
     def _sparql_update(self, text: str) -> Change | list[Change]:
-        from evermat.sparql import read_update  # noqa: PLC0415  it needs rdflib
+        from evermat.sparql import read_update  # noqa: PLC0415  needs rdflib
 
         self._slot.require_free()
         changes: list[Change] = []
@@ -529,20 +545,22 @@ class KnowledgeBase:
         derivations: int = 0,
         limit: int | None = None,
     ) -> Explanation:
-        """Why a fact holds: `kb.explain("reach(a, c)")`, or by predicate and row.
+        """Explain why a fact holds, as in `kb.explain("reach(a, c)")`.
 
-        The proof is one of least height, and the same wherever it is asked for. If the
-        fact does not hold, the explanation says how far rules get that could derive it.
+        The proof has least height, and is the same on every engine. If the fact does
+        not
+        hold, the explanation shows how far the rules that could derive it match.
 
         Args:
             fact: the fact, or its predicate.
-            row: the arguments of the fact, if only its predicate was named; in order,
-                or by the names of columns.
-            derivations: how many of the rule instances that derive the fact to show.
-            limit: the number of rule instances after which to give up.
+            row: the arguments of the fact, if `fact` is its predicate; in order, or by
+                the
+                names of columns.
+            derivations: the number of derivations of the fact to show.
+            limit: the most rule instances to match.
 
         Raises:
-            SearchLimitError: the limit was passed.
+            SearchLimitError: the limit was exceeded.
         """
         require_text(fact, "a fact")
         reader = self._reader
@@ -553,7 +571,7 @@ class KnowledgeBase:
         )
 
     def validate(self, shapes: Graph | str | Path) -> Validation:
-        """Check the triples that hold, derived ones too, against shapes of SHACL.
+        """Validate all triples, derived ones included, against SHACL shapes.
 
         Needs `pip install "evermat[shacl]"`.
 
@@ -564,30 +582,32 @@ class KnowledgeBase:
             ShapesError: the shapes cannot be read.
         """
         require_package("pyshacl", "shacl")
-        from evermat.sparql.shapes import validate  # noqa: PLC0415  it needs rdflib
+        from evermat.sparql.shapes import validate  # noqa: PLC0415  needs rdflib
 
         return validate(self.to_rdflib(), shapes)
 
     def to_rdflib(self, sort: Sort = "all") -> Graph:
-        """The triples as a graph of rdflib, a copy that goes its own way.
+        """Return the triples as an independent rdflib graph.
 
-        `rdflib.Graph(store=evermat.rdflib_store.EvermatStore(kb))` is one that does
-        not: it sees what follows, and changes are maintained.
+        A graph over the knowledge base itself is
+        `rdflib.Graph(store=evermat.rdflib_store.EvermatStore(kb))`: it contains derived
+        triples, and maintains them when it is changed.
 
         Args:
             sort: `"all"`, `"explicit"` or `"derived"`.
         """
         require_package("rdflib", "sparql")
-        from evermat.sparql.graphs import make_graph  # noqa: PLC0415  it needs rdflib
+        from evermat.sparql.graphs import make_graph  # noqa: PLC0415  needs rdflib
 
         triples = self.facts(TRIPLE, sort).to_terms()
         return make_graph(triples, self._session.prefixes)
 
     @serialised
     def contradictions(self, *, limit: int | None = None) -> list[Contradiction]:
-        """What rules with the head `false` derive, axioms of ontologies among them.
+        """Return the facts derived by rules with the head `false`, and by OWL axioms.
 
-        Each can say what it is about (`arguments`), and why it holds (`explain()`).
+        Each has `arguments`, the constants it is about, and `explain()` returns its
+        proof.
 
         Args:
             limit: the most facts to return.
@@ -596,9 +616,9 @@ class KnowledgeBase:
 
     @serialised
     def representatives(self) -> Result:
-        """The constants that are equal to others, each with what stands for it.
+        """Return the constants that are equal to others, with their representatives.
 
-        Empty where equality is not rewritten.
+        Empty if equality is not rewritten.
         """
         return Result(self._reader.representatives(), ("member", "representative"))
 
@@ -606,10 +626,10 @@ class KnowledgeBase:
     def facts(
         self, predicate: str, sort: Sort = "all", *, limit: int | None = None
     ) -> Result:
-        """The facts of a predicate: all, explicit ones, or those that are only derived.
+        """Return the facts of a predicate: all, the explicit, or the only derived ones.
 
         Args:
-            predicate: the predicate; `kb[predicate]` gives all of its facts as well.
+            predicate: the predicate; `kb[predicate]` also returns all of its facts.
             sort: `"all"`, `"explicit"` or `"derived"`.
             limit: the most facts to return.
         """
@@ -619,30 +639,30 @@ class KnowledgeBase:
         return reader.facts(known, sort).first(limit)
 
     def __getitem__(self, predicate: str) -> Result:
-        """The facts of a predicate."""
+        """Return the facts of a predicate."""
         return self.facts(predicate)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the predicates."""
+        """Yield the names of the predicates."""
         return iter(self.predicates)
 
     def __contains__(self, predicate: object) -> bool:
-        """Whether rules or facts have mentioned a predicate."""
+        """Return whether rules or facts mention a predicate."""
         return predicate in self.predicates
 
     @serialised
     def __len__(self) -> int:
-        """How many facts hold, of all predicates together."""
+        """Return the number of facts of all predicates."""
         reader = self._reader
         return sum(reader.count(each) for each in reader.catalogue)
 
     def __bool__(self) -> bool:
-        """A knowledge base is true, also without facts."""
+        """Return true: a knowledge base without facts is true as well."""
         return True
 
     @serialised
     def count(self, predicate: str) -> int:
-        """How many facts a predicate has."""
+        """Return the number of facts of a predicate."""
         reader = self._reader
         return reader.count(reader.catalogue.require(predicate))
 
@@ -650,7 +670,7 @@ class KnowledgeBase:
     def contains(
         self, predicate: str, row: Sequence[object] | Mapping[str, object]
     ) -> bool:
-        """Whether a fact holds; its values may be given by the names of columns."""
+        """Return whether a fact holds; its values may be given by column names."""
         reader = self._reader
         known = reader.catalogue.require(predicate)
         values = row_in_order(row, known)
@@ -660,7 +680,7 @@ class KnowledgeBase:
 
     @serialised
     def counters(self, predicate: str) -> Result:
-        """The facts of a predicate with the number of their derivations.
+        """Return the facts of a predicate with the number of their derivations.
 
         `c_nr` counts nonrecursive rule instances, plus one if the fact is explicit;
         `c_r` counts recursive ones.
@@ -668,7 +688,7 @@ class KnowledgeBase:
         reader = self._reader
         return reader.counters(reader.catalogue.require(predicate))
 
-    # ------------------------------------------------------------ what is there
+    # ------------------------------------------------------------- properties
 
     @property
     def engine(self) -> str:
@@ -677,34 +697,34 @@ class KnowledgeBase:
 
     @property
     def version(self) -> int | None:
-        """The version of the state; None where no state is kept."""
+        """The version of the state; None without a state."""
         state = self._lake_state
         return None if state is None else state.version
 
     @property
     def state(self) -> str | None:
-        """Where the state is; None where no state is kept."""
+        """The path or URI of the state; None without a state."""
         state = self._lake_state
         return None if state is None else state.place
 
     def last_batch(self, application: str) -> int | None:
-        """The last batch of an application that was recorded with the state."""
+        """Return the last batch of an application that was recorded with the state."""
         state = self._lake_state
         return None if state is None else state.last_batch(application)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules as they were written, one for each head."""
+        """The rules as written, one for each head."""
         return self._session.rules
 
     @property
     def predicates(self) -> Mapping[str, int]:
-        """The arity of every predicate that rules or facts have mentioned."""
+        """The arity of every predicate that rules or facts mention."""
         return dict(self._session.catalogue.arities)
 
     @property
     def catalogue(self) -> Catalogue:
-        """The predicates, with what is known of their columns."""
+        """The predicates, with the known properties of their columns."""
         return self._session.catalogue
 
     @property
@@ -714,9 +734,10 @@ class KnowledgeBase:
 
     @contextmanager
     def watched(self, monitor: Monitor) -> Iterator[None]:
-        """A block in which a monitor is called during queries, and may stop them.
+        """Call a monitor during the queries in the block; it may stop them.
 
-        Queries of other threads wait until it ends. `maintenance.limits.Watch` is a
+        Queries of other threads wait until the block ends. `maintenance.limits.Watch`
+        is a
         monitor that enforces a budget.
         """
         with self.turn:
@@ -728,7 +749,7 @@ class KnowledgeBase:
 
     @serialised
     def stats(self) -> Stats:
-        """Sizes: rules, strata, and for each predicate its facts, bytes and indexes."""
+        """Return numbers of rules and strata, and the sizes of each predicate."""
         sizes = self._reader.sizes()
         return {
             "engine": self.engine,
@@ -743,47 +764,49 @@ class KnowledgeBase:
 
     @serialised
     def explain_plan(self) -> str:
-        """Where the facts are, and how each rule is run: module, join order, estimates.
+        """Describe the storage of facts and the plans of rules, with estimates.
 
-        On Spark also how facts are divided, and which rules run inside tasks.
+        On Spark, it also shows the partitioning of facts, and the rules that run inside
+        tasks.
         """
         keeper = self._session
         return plans_text(keeper.engine, keeper.strata, keeper.modules)
 
     @serialised
     def profile(self) -> Profile:
-        """What each rule costs: time, instances, facts, and its slowest join.
+        """Measure each rule: time, instances, facts, and its slowest join.
 
         Every rule is applied once to all facts; this changes nothing.
         """
-        from evermat.kb.profile import profile  # noqa: PLC0415  seldom needed
+        from evermat.kb.profile import profile  # noqa: PLC0415  rarely needed
 
         return profile(self._session.materialisation)
 
     @serialised
     def audit(self) -> Audit:
-        """Derive everything again beside this, and compare: true if all is the same.
+        """Compare this with a materialisation from scratch; true if they are equal.
 
-        Facts, explicit facts, counters and equal constants are compared. It takes as
-        much memory as the knowledge base has.
+        Facts, explicit facts, counters and equal constants are compared. It needs as
+        much
+        memory as the knowledge base itself.
         """
-        from evermat.kb.audit import audit  # noqa: PLC0415  seldom needed
+        from evermat.kb.audit import audit  # noqa: PLC0415  rarely needed
 
         return audit(self, self.copy())
 
-    # ------------------------------------------------------------------ wiring
+    # --------------------------------------------------------------- internals
 
     def _require_intact(self) -> None:
-        """Refuse calls after an update that could neither be ended nor undone.
+        """Refuse calls after an update that could neither be completed nor undone.
 
         Raises:
-            TornError: which says what to do.
+            TornError: with advice on how to recover.
         """
         if self._session.is_torn:
             raise TornError(has_state=self._lake_state is not None)
 
     def _recover(self) -> None:
-        """Rebuild what an unforeseen error may have left half built."""
+        """Rebuild structures that an unexpected error may have left half built."""
         self._engine.recover()
 
     @property
@@ -812,7 +835,7 @@ class KnowledgeBase:
 
     @serialised
     def _commit(self, request: Request, *, algorithm: str | None) -> Change:
-        """Carry a transaction out."""
+        """Carry out a transaction."""
         return self._carry_out(request, algorithm=algorithm)
 
     def _carry_out(
@@ -846,7 +869,7 @@ def _listed_rdf(given: object) -> list[object]:
 def _read_rdf(
     given: object, base: str | None, *, named_graphs: bool
 ) -> tuple[pa.Table, pa.Table | None]:
-    """Triples, and those of named graphs, if they are to be told apart."""
+    """Read triples, and those of named graphs if these are to be distinguished."""
     if is_rdf_object(given):
         found = read_object(given)
         return found if named_graphs else (both(found), None)
@@ -860,7 +883,7 @@ def _read_rdf(
 
 
 def _check_watchers(budget: object, progress: object) -> None:
-    """Refuse early what would fail in the middle of an update."""
+    """Check arguments early that would fail in the middle of an update."""
     if budget is not None and not isinstance(budget, Budget):
         raise RequestError(
             f"a budget is no `{type(budget).__name__}`: {budget!r}",
@@ -899,7 +922,7 @@ def _persistence(
 
 
 def _persistence_module() -> ModuleType:
-    """What keeps states; it needs a library that not everybody has."""
+    """Import the module for states, which needs an optional library."""
     from evermat.kb import persistence  # noqa: PLC0415  see above
 
     return persistence

@@ -1,7 +1,7 @@
-"""Errors that say where, why and what to do.
+"""The base of all errors, which states where, why and what to do.
 
-An error carries fields (code, labels, reason, help); the text is built here and nowhere
-else, so that every message of the system has the same form:
+An error has fields (code, labels, reason, help); the text is composed only here, so
+every message has the same form:
 
     UnsafeRuleError [EM201]: head variable `?z` is not bound by the body
      --> family.dl:4:15
@@ -26,20 +26,20 @@ from evermat.redaction import redacted
 
 @dataclass(frozen=True)
 class Source:
-    """A text with a name that people recognise: a file name, or `<rules>`."""
+    """A text with a recognisable name: a file name, or `<rules>`."""
 
     name: str
     text: str
 
     @cached_property
     def line_ends(self) -> list[int]:
-        """Where the lines end: a report may name thousands of places."""
+        """The offsets of the line ends: a report may refer to thousands of places."""
         return [found.start() for found in re.finditer("\n", self.text)]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a source text, from offset `start` up to and without `end`."""
+    """A part of a source text, from offset `start` up to but excluding `end`."""
 
     source: Source
     start: int
@@ -67,7 +67,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place with a short remark on what it has to do with the error."""
+    """A place with a short remark on its role in the error."""
 
     span: Span
     text: str = ""
@@ -78,10 +78,10 @@ class EvermatError(Exception):
 
     Attributes:
         code: stable identifier, listed in `docs/errors.md`.
-        message: what is wrong, in one line.
-        labels: the places involved, the most telling one first.
+        message: the problem, in one line.
+        labels: the places involved, the most relevant one first.
         reason: the rule of the language or the system that was broken.
-        help: what to do about it.
+        help: advice on what to do.
     """
 
     code: ClassVar[str] = "EM000"
@@ -92,7 +92,7 @@ class EvermatError(Exception):
         *,
         labels: tuple[Label, ...] = (),
         reason: str | None = None,
-        help: str | None = None,  # noqa: A002  the word that users see
+        help: str | None = None,  # noqa: A002  the label that users see
     ) -> None:
         self.message = redacted(message)
         self.labels = labels
@@ -109,7 +109,7 @@ class EvermatError(Exception):
         return self.render()
 
     def render(self) -> str:
-        """The full text: what, where, reason, help."""
+        """Return the full text: message, places, reason and help."""
         lines = [f"{type(self).__name__} [{self.code}]: {self.message}"]
         lines += map(redacted, _render_labels(self.labels))
         notes = [("reason", self.reason), ("help", self.help)]
@@ -147,11 +147,11 @@ def _render_labels(labels: tuple[Label, ...]) -> list[str]:
 
 
 MAXIMUM_WIDTH = 110
-"""Of a longer source line, only a piece around the first place is shown."""
+"""The most columns of a source line shown; longer lines are cut around a place."""
 
 
 class _Window:
-    """The part of a source line that is shown, and where it begins."""
+    """The part of a source line that is shown, and its offset."""
 
     def __init__(self, line: str, column: int) -> None:
         self.start = 0
@@ -165,7 +165,7 @@ class _Window:
             self.text = before + piece + after
 
     def underline(self, span: Span) -> tuple[str, str]:
-        """The blanks before the carets of a span, and the carets."""
+        """Return the blanks before the carets of a span, and the carets."""
         offset = min(max(0, span.column - 1 - self.start), len(self.text))
         room = max(1, len(self.text) - offset)
         return " " * offset, "^" * max(1, min(span.end - span.start, room))
@@ -176,26 +176,26 @@ def _in_reading_order(labels: tuple[Label, ...]) -> list[Label]:
 
     def key(label: Label) -> tuple[bool, str, int]:
         span = label.span
-        # Texts that are not files may share a name: all are called `<rules>`.
+        # Programs that are not files may share a name: all are called `<rules>`.
         return (span.source != main, span.source.name, span.start)
 
     return sorted(labels, key=key)
 
 
-# ------------------------------------------------------- what is wrong with a program
+# ------------------------------------------------------------- errors in programs
 
 MAXIMUM_SHOWN = 10
-"""How many problems of a program are shown before "and N more"."""
+"""The most problems of a program shown before "and N more"."""
 
 LONGEST_GIST = 240
-"""How many characters of a foreign message are shown."""
+"""The most characters of another library's message that are shown."""
 
 
 class ProgramError(EvermatError, ValueError):
-    """A program is wrong.
+    """An invalid program.
 
-    A program may have several problems. The one that is raised is the first of them,
-    its `others` are the rest, and its text tells them all.
+    A program may have several problems. The first one is raised; its `others` are the
+    rest, and its text contains all of them.
     """
 
     code: ClassVar[str] = "EM200"
@@ -203,7 +203,7 @@ class ProgramError(EvermatError, ValueError):
 
     @property
     def problems(self) -> tuple[ProgramError, ...]:
-        """All problems, in the order of the text; those of syntax come first."""
+        """All problems, in the order of the text, syntax errors first."""
         return (self, *self.others)
 
     def __str__(self) -> str:
@@ -215,7 +215,7 @@ class ProgramError(EvermatError, ValueError):
 
 
 def raise_all(problems: list[ProgramError]) -> None:
-    """Raise the first of the problems with the others attached, if there are any."""
+    """Raise the first of the problems, if any, with the others attached."""
     if problems:
         first, *others = problems
         first.others = tuple(others)
@@ -233,7 +233,7 @@ class ParseError(ProgramError, SyntaxError):
         *,
         labels: tuple[Label, ...] = (),
         reason: str | None = None,
-        help: str | None = None,  # noqa: A002  the word that users see
+        help: str | None = None,  # noqa: A002  the label that users see
     ) -> None:
         super().__init__(message, labels=labels, reason=reason, help=help)
         if labels:
@@ -243,7 +243,7 @@ class ParseError(ProgramError, SyntaxError):
 
     @property
     def msg(self) -> str:  # type: ignore[override]
-        """The whole text: what Python shows of a syntax error that is not caught."""
+        """The whole text, which Python shows for an uncaught syntax error."""
         return str(self).removeprefix(f"{type(self).__name__} ")
 
 
@@ -254,19 +254,19 @@ class UnknownPrefixError(ParseError):
 
 
 class IncludeError(ParseError):
-    """A file to be included that cannot be read."""
+    """A file to be included cannot be read."""
 
     code = "EM103"
 
 
 class ReservedNameError(ParseError):
-    """A name that the language keeps for itself."""
+    """A name that is reserved by the language."""
 
     code = "EM104"
 
 
 class UnsafeRuleError(ProgramError):
-    """A variable that nothing gives a value."""
+    """A variable that is not bound."""
 
     code = "EM201"
 
@@ -284,7 +284,7 @@ class UnknownFunctionError(ProgramError):
 
 
 class BodyLengthError(ProgramError):
-    """A rule or a query with more parts than can be nested in each other."""
+    """A rule or a query with too many parts for nested loops."""
 
     code: ClassVar[str] = "EM206"
 
@@ -319,20 +319,20 @@ class ConstantExpressionError(ProgramError, ArithmeticError):
     code = "EM404"
 
 
-class ProgramWarning(EvermatError, UserWarning):  # noqa: N818  it is not an error
-    """Something in a program that is allowed, and probably not meant."""
+class ProgramWarning(EvermatError, UserWarning):  # noqa: N818  a warning
+    """A part of a program that is allowed, but probably not intended."""
 
     code = "EM900"
 
 
 class UndefinedPredicateWarning(ProgramWarning):
-    """A predicate that no rule, fact or declaration gives facts to."""
+    """A predicate without rules, facts and a declaration."""
 
     code = "EM901"
 
 
 class UnusedPredicateWarning(ProgramWarning):
-    """A declared predicate that the program never speaks of."""
+    """A declared predicate that the program never uses."""
 
     code = "EM902"
 
@@ -344,7 +344,7 @@ class SingletonVariableWarning(ProgramWarning):
 
 
 class DuplicateRuleWarning(ProgramWarning):
-    """A rule that says the same as an earlier one."""
+    """A rule that is equivalent to an earlier one."""
 
     code = "EM904"
 
@@ -356,7 +356,7 @@ class ConstantConditionWarning(ProgramWarning):
 
 
 class ForgottenVariableWarning(ProgramWarning):
-    """A word in a rule that is a string, and looks as if a variable was meant.
+    """A word in a rule that is a string, but looks like a variable.
 
     Attributes:
         words: the words.
@@ -370,7 +370,7 @@ class ForgottenVariableWarning(ProgramWarning):
         *,
         labels: tuple[Label, ...] = (),
         reason: str | None = None,
-        help: str | None = None,  # noqa: A002  the word that users see
+        help: str | None = None,  # noqa: A002  the label that users see
         words: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message, labels=labels, reason=reason, help=help)
@@ -378,19 +378,19 @@ class ForgottenVariableWarning(ProgramWarning):
 
 
 class KindMismatchWarning(ProgramWarning):
-    """A join or a constant that never matches: integers against strings."""
+    """A join or a constant that never matches: an integer with a string."""
 
     code: ClassVar[str] = "EM910"
 
 
 class NumberMismatchWarning(KindMismatchWarning):
-    """A join or a constant that never matches: `2` against `2.0`."""
+    """A join or a constant that never matches: `2` with `2.0`."""
 
     code = "EM911"
 
 
 def gist(text: str) -> str:
-    """The line of a long foreign message that says most."""
+    """Return the most informative line of another library's long message."""
     if "Python worker" in text or "Traceback" in text:
         raised = re.findall(
             r"^(?:[\w.]+Error|[\w.]+Exception): .+$", text, re.MULTILINE
@@ -400,9 +400,9 @@ def gist(text: str) -> str:
     text = _COLOUR.sub("", text)
     told = re.search("<Message>(.+?)</Message>", text)
     if told:
-        # A store of objects that speaks the protocol of S3 refused.
+        # An object store that uses the S3 protocol rejected the request.
         return _short(told[1])
-    # What the innermost part said, what Java said to Python, or before it ended.
+    # The innermost cause, the exception that Java passed to Python, or its last words.
     causes = re.findall(
         r"^(?:Caused by: |: |\s*↳ |Exception in thread \"main\" )(?:[\w.$]+: )?(.+)$",
         text,

@@ -1,18 +1,18 @@
 """Built-in functions: their names, types and meaning on single constants.
 
-Engines may compute whole columns at once, but the result is always the one given here.
+Engines may compute whole columns at once, but the results must equal those of this
+module.
 
 Numbers keep their kind: integers are exact and of any size, an integer with a decimal
 gives a decimal, and anything with a double gives a double. `/` between integers cuts
 towards zero and `%` has the sign of the dividend, so `(a / b) * b + a % b` is `a`.
 
-`=` and `!=` ask whether two constants are the same, kind and text, so `1 = 1.0` is
-false. The order comparisons compare numbers of all kinds by value; other constants
-compare only with their own kind, and are otherwise in no order, so that both `1 < "a"`
-and `"a" < 1` are false.
+`=` and `!=` compare the kind and the text of two constants, so `1 = 1.0` is false. The
+order comparisons compare numbers of all kinds by value; other constants are comparable
+only with constants of their own kind, so both `1 < "a"` and `"a" < 1` are false.
 
-Literals of type `xsd:float` are kept as they are written, because they are no doubles;
-where a number is needed they are the double of the same value.
+Literals of type `xsd:float` are stored as written, because they are not doubles; in
+arithmetic they are the double of the same value.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _EXACT = Context(prec=100_000)
 """Sums and products of decimals are never rounded."""
 
 _QUOTIENT = Context(prec=34)
-"""Quotients of decimals need a limit; 34 digits is the one of IEEE decimal128."""
+"""Quotients of decimals need a limit: the 34 digits of IEEE decimal128."""
 
 
 class FunctionError(EvermatError, ArithmeticError):
@@ -81,11 +81,11 @@ class Function:
     """A function or operator of the language.
 
     Attributes:
-        maximum_arity: None where any number of arguments will do.
-        argument_types: by position; the last one holds for all further arguments.
-        evaluate: the value; raises `FunctionError` where there is none.
-        evaluate_columns: the same for many rows, given by argument, where the function
-            is one of columns.
+        maximum_arity: None for any number of arguments.
+        argument_types: by position; the last one applies to all further arguments.
+        evaluate: computes the value, or raises `FunctionError`.
+        evaluate_columns: computes the values for many rows, with a column for each
+            argument, if the function works on columns.
     """
 
     name: str
@@ -100,21 +100,21 @@ class Function:
 
     @property
     def is_condition(self) -> bool:
-        """Whether a call can stand in a body by itself."""
+        """Whether a call can be a body element by itself."""
         return self.result_type == BOOLEAN
 
     def argument_type(self, position: int) -> Type:
-        """The type of the argument at a position, from 0."""
+        """Return the type of the argument at a position, from 0."""
         return self.argument_types[min(position, len(self.argument_types) - 1)]
 
     def takes(self, count: int) -> bool:
-        """Whether the function can be called with `count` arguments."""
+        """Return whether the function can be called with `count` arguments."""
         most = self.maximum_arity
         return count >= self.minimum_arity and (most is None or count <= most)
 
 
 def evaluate(name: str, *arguments: Constant) -> Constant:
-    """The value of a function by name.
+    """Return the value of a function by name.
 
     >>> evaluate("+", integer_constant(1), integer_constant(2)).text
     '3'
@@ -144,7 +144,7 @@ def _number(name: str, argument: Constant) -> int | Decimal | float:
 
 
 def number_of(name: str, argument: Constant) -> int | Decimal | float:
-    """The number that a constant is, for a function or an aggregate."""
+    """Return the number that a constant denotes, for a function or an aggregate."""
     return _number(name, argument)
 
 
@@ -152,7 +152,7 @@ _FLOAT = f"{XSD}float\0"
 
 
 def _single_precision(argument: Constant) -> float | None:
-    """The value of a literal of type `xsd:float`; None for all else."""
+    """Return the value of a literal of type `xsd:float`; None for other constants."""
     if argument.kind is not Kind.TYPED or not argument.text.startswith(_FLOAT):
         return None
     known = literal(argument.text.removeprefix(_FLOAT), XSD + "double")
@@ -180,7 +180,7 @@ def _integer_result(name: str, value: int) -> Constant:
 
 
 def _too_long(name: str) -> FunctionError:
-    """Python refuses to convert longer numbers, as that takes quadratic time."""
+    """Return the error for a long number: Python refuses the quadratic conversion."""
     digits = sys.get_int_max_str_digits()
     return FunctionError(f"`{name}`: an integer has more than {digits} digits")
 
@@ -231,7 +231,7 @@ def _divide_decimals(a: Decimal, b: Decimal) -> Decimal:
 
 
 def quotient(a: Decimal, b: Decimal) -> Decimal:
-    """A quotient of decimals, rounded to 34 digits."""
+    """Return a quotient of decimals, rounded to 34 digits."""
     return _divide_decimals(a, b)
 
 
@@ -247,7 +247,7 @@ def _divide_doubles(a: float, b: float) -> float:
 
 def _remainder_doubles(a: float, b: float) -> float:
     _refuse_zero(a, b)
-    # The C function refuses what has no remainder; IEEE 754 calls it not a number.
+    # The C function raises an error where IEEE 754 defines the remainder as NaN.
     return math.nan if math.isinf(a) else math.fmod(a, b)
 
 
@@ -284,11 +284,11 @@ def _absolute(argument: Constant) -> Constant:
 
 
 def compare(left: Constant, right: Constant) -> int | None:
-    """-1, 0 or 1 as `left` is before, level with or after `right`; None if unordered.
+    """Return -1, 0 or 1 if `left` is less, equal or greater; None if unordered.
 
     Numbers compare by value. Strings, IRIs and strings of the same language compare by
     code points, literals of the same datatype by their lexical forms, and false is
-    before true. All else is unordered.
+    less than true. All other pairs are unordered.
     """
     if _is_number(left) and _is_number(right):
         return _compare_numbers(left, right)
@@ -333,7 +333,7 @@ def _extreme(name: str, sign: int) -> Evaluate:
 
 
 def text_of(argument: Constant) -> str:
-    """What `str` gives: the text of a constant without tag, datatype or brackets."""
+    """Return the result of `str`: a constant without tag, datatype or brackets."""
     if argument.kind in {Kind.TYPED, Kind.LANGUAGE}:
         return argument.text.partition("\0")[2]
     if argument.kind is Kind.BLANK:
@@ -381,7 +381,7 @@ _FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE
 
 @lru_cache(maxsize=256)
 def regular_expression(pattern: str, flags: str = "") -> re.Pattern[str]:
-    """The compiled pattern; raises `FunctionError` if it is not one."""
+    """Return the compiled pattern; raises `FunctionError` if it is not valid."""
     options = re.RegexFlag(0)
     for flag in flags:
         if flag not in _FLAGS:
@@ -409,7 +409,7 @@ def _regex(
 
 
 def _digits(argument: Constant) -> str:
-    """The text of a number; Python also reads `1_0`, and digits of other scripts."""
+    """Return the text of a number; `1_0` and digits of other scripts are refused."""
     if "_" in argument.text or not argument.text.isascii():
         raise ValueError(argument.text)
     return argument.text
@@ -437,13 +437,13 @@ def _skolem(name: Constant, *arguments: Constant) -> Constant:
     digest = hashlib.blake2b(digest_size=16)
     for part in (name, *arguments):
         data = part.text.encode("utf-8", "surrogatepass")
-        # The length in front keeps ("a", "bc") apart from ("ab", "c").
+        # The length prefix distinguishes ("a", "bc") from ("ab", "c").
         digest.update(f"{int(part.kind)}:{len(data)}:".encode())
         digest.update(data)
     return Constant(Kind.BLANK, f"sk{digest.hexdigest()}")
 
 
-# ------------------------------------------------------------------ what it is
+# ------------------------------------------------------------- kinds and datatypes
 
 
 _DATATYPES = {
@@ -452,7 +452,7 @@ _DATATYPES = {
     Kind.DECIMAL: XSD + "decimal",
     Kind.DOUBLE: XSD + "double",
     Kind.BOOLEAN: XSD + "boolean",
-    # These have none, but an error would stop every rule that meets them.
+    # These have no datatype, but an error would stop every rule that matches one.
     Kind.IRI: "http://www.w3.org/2000/01/rdf-schema#Resource",
     Kind.BLANK: "http://www.w3.org/2000/01/rdf-schema#Resource",
 }
@@ -489,7 +489,7 @@ def _values_differ(left: Constant, right: Constant) -> Constant:
     return boolean_constant(value=are_different(left, right))
 
 
-# ------------------------------------------------------------------- all of them
+# ------------------------------------------------------------------- the registry
 
 
 def _all_functions() -> list[Function]:
@@ -562,7 +562,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(_ALL)
 
 
 def register(function: Function) -> bool:
-    """Add a function that is not built in, or replace one; False for those that are."""
+    """Add or replace a user's function; return False for the name of a built-in one."""
     if function.name in _BUILT_IN:
         return False
     _ALL[function.name] = function
@@ -570,7 +570,7 @@ def register(function: Function) -> bool:
 
 
 def own_functions() -> dict[str, Function]:
-    """The functions that are not built in."""
+    """Return the functions registered by users."""
     return {name: each for name, each in _ALL.items() if name not in _BUILT_IN}
 
 

@@ -1,7 +1,8 @@
-"""What editors are told of programs: problems, hovers, and where things are defined.
+"""A language server for editors: problems, hovers, definitions and formatting.
 
-`evermat lsp` speaks the Language Server Protocol on its standard input and output
-(`pip install "evermat[lsp]"`). Problems are those of `evermat check`, at every change.
+`evermat lsp` uses the Language Server Protocol on standard input and output
+(`pip install "evermat[lsp]"`). Problems are those of `evermat check`, updated on every
+change.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _NAME = re.compile(r"<[^>\s]*>|[A-Za-z_][\w-]*")
 
 
 class Definition(NamedTuple):
-    """A place where a predicate gets facts, or is declared."""
+    """A place where a predicate is declared, or that provides facts of it."""
 
     predicate: str
     span: Span
 
 
 def program_of(text: str, name: str) -> tuple[Program | None, list[EvermatError], int]:
-    """The program in a text, its problems, and how many of them are errors."""
+    """Return the program in a text, its problems, and the number of errors."""
     try:
         program = parse_program(text, name=name)
     except EvermatError as error:
@@ -48,7 +49,7 @@ def program_of(text: str, name: str) -> tuple[Program | None, list[EvermatError]
 
 
 def diagnostics(text: str, name: str) -> list[types.Diagnostic]:
-    """What is wrong with a text, as editors show it."""
+    """Return the problems of a text as diagnostics of the protocol."""
     _, problems, errors = program_of(text, name)
     return [
         types.Diagnostic(
@@ -70,13 +71,13 @@ def _message(problem: EvermatError) -> str:
 
 
 def _range(span: Span | None, text: str, name: str) -> types.Range:
-    if span is None or span.source.name != name:  # of a file that is included
+    if span is None or span.source.name != name:  # in an included file
         return types.Range(types.Position(0, 0), types.Position(0, 1))
     return types.Range(_position(text, span.start), _position(text, span.end))
 
 
 def _position(text: str, offset: int) -> types.Position:
-    """A place in a text; the protocol counts columns in units of UTF-16."""
+    """Return a position in a text; the protocol counts columns in UTF-16 units."""
     line = text.count("\n", 0, offset)
     before = text[text.rfind("\n", 0, offset) + 1 : offset]
     return types.Position(line, len(before.encode("utf-16-le")) // 2)
@@ -91,7 +92,7 @@ def _offset(text: str, position: types.Position) -> int:
 
 
 def word_at(text: str, position: types.Position) -> str | None:
-    """The name at a place, unless it is a variable."""
+    """Return the name at a position, unless it is a variable."""
     at = _offset(text, position)
     for found in _NAME.finditer(text):
         if found.start() <= at <= found.end():
@@ -101,7 +102,7 @@ def word_at(text: str, position: types.Position) -> str | None:
 
 
 def definitions(program: Program) -> Iterator[Definition]:
-    """Where predicates get facts: declarations first, then heads, then facts."""
+    """Yield the definitions of predicates: declarations, then heads, then facts."""
     for declaration in program.declarations:
         if declaration.span is not None:
             yield Definition(declaration.predicate, declaration.span)
@@ -113,7 +114,7 @@ def definitions(program: Program) -> Iterator[Definition]:
 
 
 def hover(program: Program, predicate: str) -> str | None:
-    """What is said of a predicate, as Markdown."""
+    """Describe a predicate, as Markdown."""
     rules = [
         rule
         for rule in program.rules
@@ -141,13 +142,13 @@ def hover(program: Program, predicate: str) -> str | None:
 
 
 class Documents:
-    """Answers what editors ask about the texts that are open."""
+    """Handles requests of editors about the open documents."""
 
     def __init__(self, made: LanguageServer) -> None:
         self._server = made
 
     def _read(self, uri: str) -> tuple[str, str, Program | None]:
-        """The text of a document, its path, and the program that it is."""
+        """Return the text of a document, its path, and its program."""
         document = self._server.workspace.get_text_document(uri)
         program, _, _ = program_of(document.source, document.path)
         return document.source, document.path, program
@@ -156,7 +157,7 @@ class Documents:
         self,
         params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams,
     ) -> None:
-        """Tell the problems of a text that was opened or changed."""
+        """Publish the problems of a document that was opened or changed."""
         uri = params.text_document.uri
         document = self._server.workspace.get_text_document(uri)
         found = diagnostics(document.source, document.path)
@@ -165,7 +166,7 @@ class Documents:
         )
 
     def hovered(self, params: types.HoverParams) -> types.Hover | None:
-        """What is said of the predicate at a place."""
+        """Describe the predicate at a position."""
         text, _, program = self._read(params.text_document.uri)
         name = word_at(text, params.position)
         said = hover(program, name) if program is not None and name else None
@@ -174,7 +175,7 @@ class Documents:
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, said))
 
     def defined(self, params: types.DefinitionParams) -> list[types.Location]:
-        """Where the predicate at a place gets facts."""
+        """Return the definitions of the predicate at a position."""
         uri = params.text_document.uri
         text, path, program = self._read(uri)
         name = word_at(text, params.position)
@@ -185,7 +186,7 @@ class Documents:
         ]
 
     def formatted(self, params: types.DocumentFormattingParams) -> list[types.TextEdit]:
-        """The text in the usual form."""
+        """Return the edits that format a document."""
         text, path, _ = self._read(params.text_document.uri)
         try:
             tidy = format_source(text, name=path)
@@ -196,7 +197,7 @@ class Documents:
 
 
 def server() -> LanguageServer:
-    """A server that answers editors."""
+    """Return a server with all handlers registered."""
     made = LanguageServer("evermat", __version__)
     documents = Documents(made)
     for feature, answer in (
@@ -206,5 +207,5 @@ def server() -> LanguageServer:
         (types.TEXT_DOCUMENT_DEFINITION, documents.defined),
         (types.TEXT_DOCUMENT_FORMATTING, documents.formatted),
     ):
-        made.feature(feature)(partial(answer))  # marks are set on what is registered
+        made.feature(feature)(partial(answer))  # it sets attributes on the function
     return made

@@ -1,11 +1,11 @@
-"""Cells of notebooks in the language: `%load_ext evermat.notebook`, then `%%evermat`.
+"""Notebook cells in Evermat's language: `%load_ext evermat.notebook`, `%%evermat`.
 
     %%evermat
     reach(?x, ?y) :- edge(?x, ?y) .
     edge(a, b) .
 
-adds rules and facts to the knowledge base `kb`, and shows what changed;
-`%%evermat name` speaks of another. `%evermat reach(?x, ?y)` asks a query, and
+adds rules and facts to the knowledge base `kb`, and shows the changes; `%%evermat name`
+uses another knowledge base. `%evermat reach(?x, ?y)` runs a query, and
 `%evermat why reach(a, b)` draws a proof.
 """
 
@@ -27,18 +27,18 @@ _NAME = "kb"
 
 
 class Notebook(Protocol):
-    """What of IPython is used here."""
+    """The part of IPython's interface that is used here."""
 
     user_ns: dict[str, Any]
 
     def register_magic_function(
         self, func: Callable[..., object], magic_kind: str, magic_name: str
     ) -> None:
-        """Make a function known as a magic word."""
+        """Register a function as a magic command."""
 
 
 def load_ipython_extension(ipython: Notebook) -> None:
-    """Make `%%evermat` and `%evermat` known."""
+    """Register `%%evermat` and `%evermat`."""
 
     def known(name: str) -> KnowledgeBase:
         found = ipython.user_ns.get(name)
@@ -51,7 +51,7 @@ def load_ipython_extension(ipython: Notebook) -> None:
         return known(line.strip() or _NAME).update(add_rules=body)
 
     def ask(line: str) -> Result | Explanation:
-        """Ask a query, or why a fact holds."""
+        """Run a query, or explain why a fact holds."""
         why = re.fullmatch(r"\s*why\s+(.*)", line, re.DOTALL)
         if why is not None:
             return known(_NAME).explain(why[1])

@@ -1,8 +1,8 @@
 """Functions in Python that rules can call like built-in ones.
 
 A function is registered by its name, for all knowledge bases of the process. It must be
-pure: the same values for the same arguments, and nothing else. Engines call it as often
-as they like, Spark in its tasks. Annotations say which constants it takes and gives:
+pure: the same result for the same arguments, and no side effects. Engines may call it
+any number of times, Spark in its tasks. Annotations determine the types:
 
 >>> @function
 ... def vat(price: int) -> int:
@@ -51,7 +51,7 @@ _TYPES: dict[object, tuple[Type, Type]] = {
     IRI: (NAME, NAME),
     BlankNode: (BLANK, BLANK),
 }
-"""For each annotation what a function takes, and gives; all else is anything."""
+"""The argument and the result type of each annotation; others allow anything."""
 
 _WORDS = frozenset({"not", "true", "false", "a", "count", "sum", "avg", "list", "any"})
 
@@ -59,13 +59,13 @@ _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
 class FunctionDefinitionError(EvermatError, ValueError):
-    """A function in Python that cannot be called by rules."""
+    """A function in Python that rules cannot call."""
 
     code: ClassVar[str] = "EM406"
 
 
 class MissingFunctionError(EvermatError, LookupError):
-    """Rules call functions in Python that are not there."""
+    """Rules call functions in Python that are not registered."""
 
     code: ClassVar[str] = "EM407"
 
@@ -93,15 +93,16 @@ def function(
     name: str | None = None,
     arrow: bool = False,
 ) -> Any:
-    """Have rules call a function; a decorator.
+    """Register a function for rules to call; a decorator.
 
     Args:
         definition: the function, with annotations.
-        name: what rules call it; its own name if not given.
-        arrow: the function takes an Arrow array for each argument, and gives an array.
+        name: its name in rules; by default its own name.
+        arrow: whether the function maps Arrow arrays, one for each argument, to an
+            array.
 
     Raises:
-        FunctionDefinitionError: rules cannot call it.
+        FunctionDefinitionError: rules cannot call the function.
     """
     if definition is None:
         return lambda found: function_of(found, name, arrow=arrow)
@@ -109,7 +110,7 @@ def function(
 
 
 def function_of(definition: _F, name: str | None, *, arrow: bool) -> _F:
-    """Register a function; returns it as it is."""
+    """Register a function, and return it unchanged."""
     called = definition.__name__ if name is None else name
     if not called.isidentifier() or not called[0].islower() or called in _WORDS:
         raise FunctionDefinitionError(
@@ -130,7 +131,7 @@ def function_of(definition: _F, name: str | None, *, arrow: bool) -> _F:
         return evaluate_columns([[argument] for argument in arguments])[0]
 
     def evaluate_columns(columns: Sequence[Sequence[Constant]]) -> list[Constant]:
-        import pyarrow as pa  # noqa: PLC0415  only functions of columns need it
+        import pyarrow as pa  # noqa: PLC0415  only needed for functions of columns
 
         def compute(*values: list[object]) -> object:
             return definition(*map(pa.array, values)).to_pylist()
@@ -162,7 +163,7 @@ def function_of(definition: _F, name: str | None, *, arrow: bool) -> _F:
 def _signature(
     definition: Callable[..., Any], name: str, *, arrow: bool
 ) -> tuple[list[object], object, int | None, int]:
-    """The annotations of arguments and of the result, and how many arguments fit."""
+    """Return the annotations of arguments and result, and the arities allowed."""
     try:
         hints = {} if arrow else get_type_hints(definition)
         parameters = list(inspect.signature(definition).parameters.values())
@@ -231,12 +232,12 @@ def _result(name: str, value: object, annotation: object) -> Constant:
 
 
 def shipped(names: Iterable[str]) -> tuple[Function, ...]:
-    """The functions in Python among some names, for another process."""
+    """Return the functions in Python among some names, for another process."""
     own = own_functions()
     return tuple(own[name] for name in sorted(set(names)) if name in own)
 
 
 def take_over(functions: Iterable[Function]) -> None:
-    """Have functions in Python that came from another process."""
+    """Register functions in Python from another process."""
     for each in functions:
         register(each)

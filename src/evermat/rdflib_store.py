@@ -1,13 +1,13 @@
-"""A store for rdflib: graphs that see what follows, and keep it up to date.
+"""A store for rdflib: graphs with derived triples that are maintained on changes.
 
     from rdflib import Graph
     from evermat.rdflib_store import EvermatStore
 
     graph = Graph(store=EvermatStore(kb))        # or Graph(store="Evermat")
 
-Reading sees explicit and derived triples. `add` and `remove` are updates of explicit
-triples, after which everything that follows is up to date; a triple that rules derive
-cannot be removed. `graph.query` and `graph.update` are answered by `kb.sparql`.
+Reading returns explicit and derived triples. `add` and `remove` update explicit triples
+and maintain the derived ones; a triple that rules derive cannot be removed.
+`graph.query` and `graph.update` are evaluated by `kb.sparql`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class EvermatStore(Store):
     """The triples of a knowledge base.
 
     Attributes:
-        kb: the knowledge base; rules and ontologies are added to it as always.
+        kb: the knowledge base, to which rules and ontologies can be added.
     """
 
     context_aware = False
@@ -46,12 +46,12 @@ class EvermatStore(Store):
         configuration: KnowledgeBase | str | None = None,
         identifier: object = None,
     ) -> None:
-        """Make a store.
+        """Create a store.
 
         Args:
-            configuration: a knowledge base, or the place of a state; by default a new
+            configuration: a knowledge base, or the path of a state; by default a new
                 knowledge base in memory.
-            identifier: as rdflib passes it; it does not matter.
+            identifier: passed by rdflib, and ignored.
         """
         super().__init__()
         del identifier
@@ -65,9 +65,9 @@ class EvermatStore(Store):
     def open(
         self,
         configuration: str | tuple[str, str],
-        create: bool = False,  # noqa: FBT001, FBT002  as rdflib has it
+        create: bool = False,  # noqa: FBT001, FBT002  rdflib's signature
     ) -> int | None:
-        """Go on with the state at a place."""
+        """Open the state at a path."""
         place = str(configuration)
         made = KnowledgeBase(state=place) if create else KnowledgeBase.open(place)
         self.kb = made
@@ -85,7 +85,7 @@ class EvermatStore(Store):
         del context, quoted
         self.kb.insert(TRIPLE, [triple])
 
-    def addN(self, quads: Iterable[_QuadType]) -> None:  # noqa: N802  as rdflib has it
+    def addN(self, quads: Iterable[_QuadType]) -> None:  # noqa: N802  rdflib's name
         """Insert triples, in one update."""
         rows = [quad[:3] for quad in quads]
         if rows:
@@ -102,7 +102,7 @@ class EvermatStore(Store):
     def triples(
         self, triple_pattern: _TriplePatternType, context: object = None
     ) -> Iterator[tuple[_TripleType, Iterator[None]]]:
-        """The triples that match a pattern, with no context."""
+        """Yield the triples that match a pattern, without contexts."""
         del context
         if TRIPLE not in self.kb:
             return
@@ -122,7 +122,7 @@ class EvermatStore(Store):
                 yield (subject, predicate, value), iter(())
 
     def __len__(self, context: object = None) -> int:
-        """How many triples there are."""
+        """Return the number of triples."""
         del context
         return self.kb.count(TRIPLE) if TRIPLE in self.kb else 0
 
@@ -130,13 +130,13 @@ class EvermatStore(Store):
 
     def query(
         self,
-        query: Any,  # noqa: ANN401  text, or parsed already
-        initNs: Mapping[str, object],  # noqa: N803  as rdflib has it
+        query: Any,  # noqa: ANN401  a string, or parsed already
+        initNs: Mapping[str, object],  # noqa: N803  rdflib's name
         initBindings: Mapping[str, object],  # noqa: N803
         queryGraph: object,  # noqa: N803
         **kwargs: object,
     ) -> RdfResult:
-        """Answer a query; rdflib evaluates those with values for variables itself."""
+        """Answer a query; those with initial bindings are left to rdflib."""
         del queryGraph, kwargs
         if initBindings or not isinstance(query, str):
             raise NotImplementedError
@@ -150,7 +150,7 @@ class EvermatStore(Store):
         queryGraph: object,  # noqa: N803
         **kwargs: object,
     ) -> None:
-        """Carry an update out."""
+        """Carry out an update."""
         del queryGraph, kwargs
         if initBindings or not isinstance(update, str):
             raise NotImplementedError
@@ -159,21 +159,21 @@ class EvermatStore(Store):
     # -- prefixes
 
     def bind(self, prefix: str, namespace: URIRef, override: bool = True) -> None:  # noqa: FBT001, FBT002
-        """Know a prefix."""
+        """Declare a prefix."""
         if override or prefix not in self._prefixes:
             self._prefixes[prefix] = namespace
 
     def namespace(self, prefix: str) -> URIRef | None:
-        """What a prefix stands for."""
+        """Return the namespace of a prefix."""
         return self._prefixes.get(prefix)
 
     def prefix(self, namespace: URIRef) -> str | None:
-        """The prefix of a namespace."""
+        """Return the prefix of a namespace."""
         found = (each for each, iri in self._prefixes.items() if iri == namespace)
         return next(found, None)
 
     def namespaces(self) -> Iterator[tuple[str, URIRef]]:
-        """All prefixes."""
+        """Yield all prefixes."""
         yield from self._prefixes.items()
 
 

@@ -1,11 +1,11 @@
-"""Passwords and keys, taken out of everything that is shown.
+"""Redaction of passwords and keys in all output.
 
-Errors, reports and pages pass their texts through `redacted`, and errors of other
-libraries, which tracebacks show as causes, pass through `without_secrets`; nothing else
-need know. Secrets are found by where they stand, in addresses and beside names such as
-`password`, and by themselves, once `keep_secret` has been called with them. A secret
-may be an ordinary word, so it is hidden as a whole word only, and no longer than the
-object that needs it is in use.
+Errors, reports and pages pass their strings through `redacted`. Errors of other
+libraries, which tracebacks show as causes, pass through `without_secrets`. Secrets are
+found by their position, in addresses and next to names such as `password`, and by their
+value, after they were registered with `keep_secret`. A secret may be an ordinary word,
+so it is hidden as a whole word only, and only as long as the object that needs it
+exists.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 HIDDEN = "***"
 _SHORTEST = 4
-"""Characters of a secret: a shorter one would take words out of texts by accident."""
+"""The minimum length of a secret: shorter ones would match by accident."""
 
 _UNLIKE_WORDS = 12
-"""Characters of a secret that is also hidden within longer words."""
+"""The minimum length of a secret that is hidden also within longer words."""
 
 _known: Counter[str] = Counter()
-"""Secrets, and how many objects in use need each."""
+"""Secrets, with the number of objects that need each."""
 
 _WORDS = (
     r"(?:password|passwd|pwd|secret|token|credential|api[_\-.]?key|access[_\-.]?key"
     r"|account[_\-.]?key|sas[_\-.]?key|private[_\-.]?key|signature|sig)"
 )
-# Everything is bounded, and begins where a word does: texts may be long and hostile.
+# Everything is bounded, and begins at a word boundary: input may be long and hostile.
 _NAME = rf"(?<![\w.\-])[\w.\-]{{0,60}}?{_WORDS}[\w.\-]{{0,60}}+"
 _IN_ADDRESSES = re.compile(r"(?<=://)[^\s/@:'\"`]{0,200}:[^\s/'\"`]{0,300}(?=@)")
-# Keys of S3 have slashes in them.
+# S3 keys can contain slashes.
 _IN_BUCKETS = re.compile(r"(?i)(\bs3[an]?://)[^\s:@'\"`]{1,200}:[^\s@'\"`]{1,300}(?=@)")
 _ORACLE = re.compile(r"(?<=:thin:)[^\s/@]{1,200}/[^\s@]{1,300}(?=@)")
 _TOKEN_IN_ADDRESS = re.compile(r"(?<=https://)[^\s/@:]{1,300}(?=@)")
@@ -49,15 +49,15 @@ _SECRET_NAME = re.compile(rf"(?i){_WORDS}")
 
 
 class SecretsInUse:
-    """Secrets stay hidden as long as the object they were kept for is referred to."""
+    """An owner of secrets, which are hidden as long as it exists."""
 
 
 def keep_secret(values: Iterable[str], owner: SecretsInUse | None = None) -> None:
-    """Never show these texts from now on.
+    """Hide these strings from now on.
 
     Args:
         values: the secrets.
-        owner: they may be shown again when it is collected. Without an owner they stay
+        owner: the secrets are forgotten when it is collected; without an owner they are
             hidden until the process ends.
     """
     secrets = [value for value in values if len(value) >= _SHORTEST]
@@ -69,17 +69,17 @@ def keep_secret(values: Iterable[str], owner: SecretsInUse | None = None) -> Non
 def keep_secret_options(
     options: Mapping[str, str], owner: SecretsInUse | None = None
 ) -> None:
-    """Never show the values of options whose names say that they are secret."""
+    """Hide the values of options whose names indicate secrets."""
     secrets = [text for name, text in options.items() if _SECRET_NAME.search(name)]
     keep_secret(secrets, owner)
 
 
 class HiddenCauseError(Exception):
-    """Takes the place of an error of another library whose text has a secret."""
+    """Replaces an error of another library whose text contains a secret."""
 
 
 def without_secrets(error: BaseException) -> BaseException:
-    """An error that can be shown as the cause of another: itself, or one like it.
+    """Return an error to show as a cause: the same, or a similar one without secrets.
 
     >>> str(without_secrets(OSError("s3://key:secret@bucket is not there")))
     's3://***@bucket is not there'
@@ -100,7 +100,7 @@ def without_secrets(error: BaseException) -> BaseException:
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  those of Java ask Java, which may have ended
+    except Exception:  # noqa: BLE001  Java's ask a JVM that may have ended
         return ""
 
 
@@ -108,7 +108,7 @@ def _like(error: BaseException, text: str) -> BaseException:
     if type(error).__module__ == "builtins":
         try:
             found = type(error)(text)
-        except TypeError:  # it takes something else
+        except TypeError:  # its constructor needs other arguments
             pass
         else:
             return found
@@ -116,7 +116,7 @@ def _like(error: BaseException, text: str) -> BaseException:
 
 
 def redacted(text: str) -> str:
-    """The text without secrets.
+    """Return the text without secrets.
 
     >>> redacted("cannot reach s3://key:secret@bucket/p?password=x&user=u")
     'cannot reach s3://***@bucket/p?password=***&user=u'
@@ -146,8 +146,8 @@ def _without(text: str, secret: str) -> str:
     return text
 
 
-def redacted_values(value: Any) -> Any:  # noqa: ANN401  JSON values are anything
-    """JSON values with all their texts redacted."""
+def redacted_values(value: Any) -> Any:  # noqa: ANN401  any JSON value
+    """Return a JSON value with all its strings redacted."""
     match value:
         case str():
             return redacted(value)

@@ -1,8 +1,8 @@
-"""Constants: what a fact is made of, and the one form in which all parts exchange them.
+"""Constants: the arguments of facts, in the form in which all modules exchange them.
 
-A constant is a *kind* and a *text*, the text being canonical for its kind, so that two
-constants are equal exactly when kind and text are. Python values are turned into
-constants on the way in and back on the way out:
+A constant is a *kind* and a *text*. The text is canonical for its kind, so two
+constants are equal if and only if their kinds and texts are. Python values are
+converted to constants on input and back on output:
 
 | kind      | Python value            | text                                        |
 | --------- | ----------------------- | ------------------------------------------- |
@@ -18,8 +18,8 @@ constants on the way in and back on the way out:
 
 `1`, `1.0`, `true` and `"1"` are four different constants.
 
-Terms of rdflib and pyoxigraph are constants as well. They are recognised by the names
-of their classes, so that neither library has to be imported.
+Terms of rdflib and pyoxigraph are converted as well. They are recognised by the names
+of their classes, so neither library has to be imported.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Kind(IntEnum):
     TYPED = 7
     LANGUAGE = 8
 
-    __hash__ = int.__hash__  # that of Enum is written in Python, and slow
+    __hash__ = int.__hash__  # Enum's own is written in Python, and slow
 
 
 NUMERIC_KINDS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
@@ -73,7 +73,7 @@ class IRI:
 
 @dataclass(frozen=True, slots=True, order=True)
 class BlankNode:
-    """A blank node, known by a label."""
+    """A blank node, identified by a label."""
 
     label: str
 
@@ -85,8 +85,8 @@ LABEL_SIGNS = (
     r"\u00b7\u0300-\u036f\u037f-\u1fff\u200c\u200d\u203f\u2040\u2070-\u218f\u2c00-\u2fef"
     r"\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
-"""Characters of labels that N-Triples allows besides letters and digits, as part of a
-regular expression: marks that combine with letters, for example."""
+"""The characters of N-Triples labels besides letters and digits, such as combining
+marks, as part of a regular expression."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -106,7 +106,7 @@ class TypedLiteral:
 class LangString:
     """A string in a language, such as `"chat"@fr`.
 
-    A direction, as in `"shalom"@he--rtl`, is the end of the tag.
+    A base direction, as in `"shalom"@he--rtl`, is the end of the tag.
     """
 
     text: str
@@ -131,7 +131,7 @@ Value = (
 
 
 class ValueConversionError(EvermatError, TypeError):
-    """A Python value that no constant can stand for."""
+    """A Python value that cannot be converted to a constant."""
 
     code = "EM402"
 
@@ -153,7 +153,7 @@ class Constant:
 
 
 def constant(value: object) -> Constant:
-    """The constant for a Python value.
+    """Return the constant for a Python value.
 
     >>> constant(42)
     Constant(kind=<Kind.INTEGER: 3>, text='42')
@@ -176,10 +176,10 @@ def constant(value: object) -> Constant:
 
 @lru_cache(maxsize=256)
 def _converter(value_type: type) -> Callable[..., Constant] | None:
-    """What makes constants of the values of a type, or of one that it extends."""
+    """Return the function that converts values of a type, or of a base class."""
     for each in value_type.__mro__:
         library = each.__module__.partition(".")[0]
-        # Terms of rdflib are `str` too: what they are comes before that.
+        # Terms of rdflib are `str` too, so their own classes come first.
         convert = _FROM_RDF.get((library, each.__name__)) or _FROM_PYTHON.get(each)
         if convert is not None:
             return convert
@@ -187,9 +187,9 @@ def _converter(value_type: type) -> Callable[..., Constant] | None:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a Python value stands for none: None, and what pandas and NumPy have.
+    """Return whether a Python value is missing: None, or pandas' and NumPy's markers.
 
-    The types of the latter are known by name, so that nothing has to be imported.
+    The latter types are recognised by name, so nothing has to be imported.
     """
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return True
@@ -197,13 +197,13 @@ def is_missing(value: object) -> bool:
 
 
 def _from_scalar(value: object) -> Constant | None:
-    """The constant for a scalar of NumPy, which knows its Python counterpart."""
+    """Return the constant for a NumPy scalar, through its Python counterpart."""
     item = getattr(value, "item", None)
     if not callable(item) or getattr(value, "shape", None) != ():
         return None
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     found = item()
-    if kind == "M" and isinstance(found, int):  # more than a `datetime` can tell
+    if kind == "M" and isinstance(found, int):  # more precise than a `datetime`
         return literal(_moment_text(str(value)), XSD + "dateTime")
     if kind == "m" or type(found) is type(value):
         return None
@@ -211,7 +211,7 @@ def _from_scalar(value: object) -> Constant | None:
 
 
 def _moment_text(text: str) -> str:
-    """What `isoformat` writes, as XML Schema prefers: `Z`, and no zeros at the end.
+    """Convert `isoformat` output to the form of XML Schema: `Z`, no trailing zeros.
 
     >>> _moment_text("2024-02-29T12:30:00.500000+00:00")
     '2024-02-29T12:30:00.5Z'
@@ -225,17 +225,19 @@ _FRACTION = re.compile(r"(\.\d*?)0*(?!\d)")
 
 
 def value_of(kind: Kind, text: str) -> Value:
-    """The Python value for a kind and a canonical text."""
+    """Return the Python value for a kind and a canonical text."""
     return _TO_PYTHON[kind](text)
 
 
 def literal(lexical: str, datatype: str) -> Constant:
-    """The constant for an RDF literal with a datatype IRI.
+    """Return the constant for an RDF literal with a datatype IRI.
 
-    Datatypes with a Python counterpart are recognised and made canonical, also those
-    that are integers within bounds: `"5"^^xsd:int` is the integer 5, because RDF takes
-    both for the same value. A lexical form that does not fit its datatype is kept as
-    written, as a TYPED constant.
+    Datatypes with a Python counterpart are recognised and made canonical, including
+    those of bounded integers: `"5"^^xsd:int` is the integer 5, because RDF considers
+    them
+    the same value. A lexical form that does not fit its datatype is stored as written,
+    as
+    a TYPED constant.
     """
     recognise = _RECOGNISED.get(datatype)
     if recognise is not None:
@@ -247,14 +249,14 @@ def literal(lexical: str, datatype: str) -> Constant:
 
 
 def language_string(text: str, language: str) -> Constant:
-    """The constant for a language-tagged string; tags do not depend on case."""
+    """Return the constant for a language-tagged string; tags do not depend on case."""
     return Constant(Kind.LANGUAGE, f"{language.lower()}\0{text}")
 
 
 def term_text(kind: Kind, text: str) -> str:
-    """The constant as a term of the language: `<iri>`, `"text"@en`, `42`, `_:b`.
+    """Return the constant as a term of the language: `<iri>`, `"text"@en`, `42`, `_:b`.
 
-    Doubles are written with an exponent, so that they read back as doubles.
+    Doubles are written with an exponent, so they are read back as doubles.
     """
     match kind:
         case Kind.STRING:
@@ -276,17 +278,17 @@ def term_text(kind: Kind, text: str) -> str:
 
 
 def iri_text(iri: str) -> str:
-    """An IRI in angle brackets, with escapes for what IRIs cannot have."""
+    """Return an IRI in angle brackets, with forbidden characters escaped."""
     escaped = re.sub(NOT_IN_IRI, lambda match: f"\\u{ord(match[0]):04X}", iri)
     return f"<{escaped}>"
 
 
 NOT_IN_IRI = r'[\x00-\x20<>"{}|^`\\]'
-"""A pattern for the characters that stand in IRIs as escapes only."""
+"""A pattern for the characters that must be escaped in IRIs."""
 
 
 def quote(text: str) -> str:
-    """A string literal with the escapes of Turtle."""
+    """Return a string literal with the escapes of Turtle."""
     for char, escape in _ESCAPES:
         text = text.replace(char, escape)
     return f'"{text}"'
@@ -303,7 +305,7 @@ def _double_text(text: str) -> str:
 
 
 def decimal_constant(value: Decimal) -> Constant:
-    """The constant for a decimal number: at least one digit after the point."""
+    """Return the constant for a decimal number: at least one digit after the point."""
     if not value.is_finite():
         raise ValueConversionError(
             f"`{value}` is not a finite decimal", help="use a float for NaN or infinity"
@@ -317,32 +319,32 @@ def decimal_constant(value: Decimal) -> Constant:
 
 
 def integer_constant(value: int) -> Constant:
-    """The constant for an integer of any size."""
+    """Return the constant for an integer of any size."""
     try:
         return Constant(Kind.INTEGER, str(value))
-    except ValueError:  # Python refuses long ones, decimal numbers do not
+    except ValueError:  # Python refuses long integers; decimals have no limit
         return Constant(Kind.INTEGER, f"{Decimal(value):f}")
 
 
 def _integer(text: str) -> int:
     try:
         return int(text)
-    except ValueError:  # the same
+    except ValueError:  # as above
         return int(Decimal(text))
 
 
 def double_constant(value: float) -> Constant:
-    """The constant for a double; `nan` equals itself here."""
+    """Return the constant for a double; `nan` equals itself here."""
     return Constant(Kind.DOUBLE, repr(float(value)))
 
 
 def boolean_constant(*, value: bool) -> Constant:
-    """The constant for a truth value."""
+    """Return the constant for a truth value."""
     return Constant(Kind.BOOLEAN, "true" if value else "false")
 
 
 _XML_SPACE = " \t\r\n"
-"""What may stand around a value; other white space of Unicode may not."""
+"""The white space allowed around a value; that of Unicode is not."""
 
 
 def _recognise_integer(lexical: str) -> Constant:
@@ -389,7 +391,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "nonPositiveInteger": (-math.inf, 0),
     "negativeInteger": (-math.inf, -1),
 }
-"""The datatypes whose values are integers, with the least and the greatest of them."""
+"""The datatypes of bounded integers, with the least and the greatest value."""
 
 
 def _recognise_bounded(least: float, greatest: float) -> Callable[[str], Constant]:
@@ -455,7 +457,7 @@ _TO_PYTHON: dict[Kind, Callable[[str], Value]] = {
 
 
 _FROM_PYTHON: dict[type, Callable[..., Constant]] = {
-    # Members of enumerations are texts and numbers too, and print as names.
+    # Members of enumerations are strings and numbers too, but print as names.
     str: lambda value: Constant(Kind.STRING, str.__str__(value)),
     bool: lambda value: boolean_constant(value=value),
     int: lambda value: integer_constant(int(value)),
@@ -481,7 +483,7 @@ def _rdflib_literal(value: Any) -> Constant:  # noqa: ANN401  rdflib is optional
     return literal(text, str.__str__(value.datatype or XSD + "string"))
 
 
-def _pyoxigraph_literal(value: Any) -> Constant:  # noqa: ANN401  known by its name
+def _pyoxigraph_literal(value: Any) -> Constant:  # noqa: ANN401  recognised by its name
     if value.language is None:
         return literal(value.value, value.datatype.value)
     direction = getattr(value, "direction", None)
@@ -508,4 +510,4 @@ _FROM_RDF: dict[tuple[str, str], Callable[..., Constant]] = {
     ("pyoxigraph", "BlankNode"): lambda value: Constant(Kind.BLANK, value.value),
     ("pyoxigraph", "Literal"): _pyoxigraph_literal,
 }
-"""By the library and the name of a class."""
+"""Converters, by the library and the name of a class."""

@@ -1,4 +1,4 @@
-"""Numbers with nouns and close names, for messages."""
+"""Wording of messages: numbers with nouns, and suggestions of similar names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 fact`, `2,000 facts`."""
+    """Return a number with its noun: `1 fact`, `2,000 facts`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
@@ -20,13 +20,13 @@ def counted(number: int, noun: str) -> str:
 def did_you_mean(
     name: str, known: Iterable[str], *, before: str = "", after: str = ""
 ) -> str | None:
-    """A query that names the closest known name, if one is close.
+    """Return a question that suggests the closest known name, if one is close.
 
     Args:
-        name: what was written.
-        known: what could have been meant.
-        before: shown in front of the name, such as the sign of a directive.
-        after: shown behind the name, such as the colon of a prefix.
+        name: the name as written.
+        known: the names to suggest.
+        before: shown before the name, such as the sign of a directive.
+        after: shown after the name, such as the colon of a prefix.
     """
     candidates = [other for other in known if other != name]
     matches = get_close_matches(name, candidates, n=1, cutoff=0.7)

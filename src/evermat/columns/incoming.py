@@ -79,7 +79,7 @@ def as_terms(
 
 
 def term_table(table: pa.Table) -> pa.Table:
-    """The table with every column as a term column, chunk by chunk."""
+    """Return the table with every column as a term column, chunk by chunk."""
     if not table.num_columns:
         return table
     columns = []
@@ -160,7 +160,7 @@ def beyond_calendar(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunked
 
 
 def _number_type(arrow_type: pa.DataType) -> pa.DataType:
-    """The integers that stand for moments of a type."""
+    """Return the integers that stand for moments of a type."""
     return pa.int32() if arrow_type.bit_width == 32 else pa.int64()  # noqa: PLR2004
 
 
@@ -329,7 +329,7 @@ def column_names(arity: int) -> list[str]:
 
 
 def table_of_rows(rows: Iterable[Sequence[object]], arity: int) -> pa.Table:
-    """A table of rows of Python values.
+    """Return a table of rows of Python values.
 
     A column of plain strings, integers, floats or Booleans gets the Arrow type of that
     name; any other column becomes a term column.
@@ -352,12 +352,12 @@ def table_of_rows(rows: Iterable[Sequence[object]], arity: int) -> pa.Table:
 
 
 def rows_without_columns(count: int) -> pa.Table:
-    """A table of `count` empty rows: facts of a predicate without arguments."""
+    """Return a table of `count` empty rows: facts of a predicate without arguments."""
     return pa.table({"c1": pa.nulls(count)}).select([])
 
 
 def empty_table(arity: int) -> pa.Table:
-    """A table of term columns without rows."""
+    """Return a table of term columns without rows."""
     if not arity:
         return rows_without_columns(0)
     empty = pa.chunked_array([], TERM)
@@ -378,7 +378,7 @@ def _check_rows(rows: list[Sequence[object]], arity: int) -> None:
 
 
 def column_of(column: Sequence[object], name: str) -> pa.Array:
-    """An Arrow column of Python values; see `table_of_rows`."""
+    """Return an Arrow column of Python values; see `table_of_rows`."""
     try:
         return _column(column, name)
     except UnicodeEncodeError as error:

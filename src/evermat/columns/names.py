@@ -90,13 +90,13 @@ def order_of(found: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
 
 
 def folded(name: str) -> str:
-    """A name without what does not matter: case, and white space around it."""
+    """Return a name without what does not matter: case, and white space around it."""
     return name.strip().casefold()
 
 
 @lru_cache(maxsize=1024)
 def say_nothing(names: tuple[str, ...]) -> bool:
-    """Whether names are such as are made up where there are none.
+    """Return whether names are such as are made up where there are none.
 
     >>> say_nothing(("c1", "column_2", "x")), say_nothing(("x", "age"))
     (True, False)

@@ -163,7 +163,7 @@ def _term_column(terms: list[Constant]) -> pa.Array:
 
 
 def read_term(text: str) -> Constant:
-    """The term that one text stands for; see `read_terms`."""
+    """Return the term that one text stands for; see `read_terms`."""
     match text[:1]:
         case "<":
             return _read_iri(text)

@@ -69,7 +69,7 @@ class Shape:
     fraction: int = 0
 
     def __or__(self, other: Shape) -> Shape:
-        """The shape of two pieces together."""
+        """Return the shape of two pieces together."""
         words = {self.word, other.word} - {""}
         if words == {"int64", "integer"}:
             words = {"integer"}
@@ -112,14 +112,14 @@ class Shape:
 
 
 def shape_of(piece: pa.Array | pa.ChunkedArray) -> Shape:
-    """The shape of a term column."""
+    """Return the shape of a term column."""
     terms = single(piece)
     shapes = [_shape(kind, terms) for kind in kinds_in(terms)]
     return joined_shapes(shapes)
 
 
 def joined_shapes(shapes: Iterable[Shape]) -> Shape:
-    """The shape of pieces together."""
+    """Return the shape of pieces together."""
     return reduce(Shape.__or__, shapes, Shape())
 
 
@@ -156,16 +156,16 @@ class TableParts(Protocol):
         """What the columns are called."""
 
     def shapes(self) -> Sequence[Shape] | None:
-        """The shapes of whole columns; None where one part is all."""
+        """Return the shapes of whole columns; None where one part is all."""
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """The parts, one after the other."""
+        """Yield the parts, one after the other."""
 
 
 def as_parts(
     rows: pa.Table | TableParts, shapes: Sequence[Shape] | None = None
 ) -> TableParts:
-    """Rows as a table in parts; a table is its own only part.
+    """Return rows as a table in parts; a table is its own only part.
 
     Args:
         rows: a table of columns that `as_terms` knows, or parts.
@@ -186,9 +186,9 @@ class _OnePart:
         return names
 
     def shapes(self) -> Sequence[Shape] | None:
-        """The shapes of whole columns, if they are known."""
+        """Return the shapes of whole columns, if they are known."""
         return self.whole
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """The table."""
+        """Yield the table."""
         yield self.table

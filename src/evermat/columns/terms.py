@@ -23,13 +23,13 @@ TERM = pa.struct([("kind", pa.uint8()), ("text", pa.string())])
 
 
 def terms_of_kind(kind: Kind, texts: pa.Array) -> pa.Array:
-    """A term column of one kind; the texts must be canonical for it."""
+    """Return a term column of one kind; the texts must be canonical for it."""
     kinds = pa.repeat(pa.scalar(int(kind), pa.uint8()), len(texts))
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
 
 def kinds_in(terms: pa.Array) -> set[Kind]:
-    """The kinds that occur in a term column."""
+    """Return the kinds that occur in a term column."""
     return {Kind(number) for number in terms.field(0).unique().to_pylist()}
 
 
@@ -56,7 +56,7 @@ def reassembled(places: list[pa.Array], pieces: list[pa.Array]) -> pa.Array:
 
 
 def single(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The column in one piece."""
+    """Return the column in one piece."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
@@ -83,7 +83,7 @@ def shown_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def ntriples_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The terms in N-Triples, where numbers and Booleans are typed literals."""
+    """Return the terms in N-Triples, where numbers and Booleans are typed literals."""
     return by_kind(single(column), _NTRIPLES_TEXTS)
 
 
@@ -220,7 +220,7 @@ def natural(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def plain_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The terms as texts without syntax, as `natural` would show them.
+    """Return the terms as texts without syntax, as `natural` would show them.
 
     Strings as they are, `true`, `7`, `2.5`; dates and dateTimes without datatype;
     mixtures in the syntax of the language.
@@ -236,7 +236,7 @@ def plain_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def values(column: pa.Array | pa.ChunkedArray) -> list[Value]:
-    """The terms as Python values; a null is None, which no fact has."""
+    """Return the terms as Python values; a null is None, which no fact has."""
     terms = single(column)
     if terms.null_count:
         return _with_nones(values(terms.drop_null()), terms)
@@ -251,7 +251,7 @@ def values(column: pa.Array | pa.ChunkedArray) -> list[Value]:
 
 
 def constants(column: pa.Array | pa.ChunkedArray) -> list[Constant]:
-    """The terms as constants; a null is None, which no fact has."""
+    """Return the terms as constants; a null is None, which no fact has."""
     terms = single(column)
     if terms.null_count:
         return _with_nones(constants(terms.drop_null()), terms)

@@ -81,7 +81,7 @@ class _Node:
 
 
 def proof_svg(explanation: Explanation) -> str:
-    """The proof of a fact, or why it does not hold, as a drawing."""
+    """Return the proof of a fact, or why it does not hold, as a drawing."""
     root = _tree(explanation) if explanation.holds else _failures(explanation)
     _measure(root)
     _place(root, _MARGIN)
@@ -110,7 +110,7 @@ def _title(explanation: Explanation) -> str:
 
 
 def _tree(explanation: Explanation) -> _Node:
-    """The facts of a proof, each below what it proves."""
+    """Return the facts of a proof, each below what it proves."""
     seen: set[Fact] = set()
 
     def node(fact: Fact) -> tuple[_Node, tuple[Fact, ...]]:
@@ -173,7 +173,7 @@ def _shortened(text: str) -> str:
 
 
 def _in_order(root: _Node) -> list[_Node]:
-    """All nodes, each before what is below it."""
+    """Return all nodes, each before what is below it."""
     found = [root]
     for node in found:
         found += node.needs

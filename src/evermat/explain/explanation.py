@@ -38,7 +38,7 @@ _TRUE = boolean_constant(value=True)
 
 
 def rule_place(rule: Rule) -> str | None:
-    """The file and line of a rule, if they are known."""
+    """Return the file and line of a rule, if they are known."""
     span = rule.span
     if span is None:
         return None
@@ -176,7 +176,7 @@ class Explanation:
         return f"<Explanation {fact} {how}>"
 
     def _repr_html_(self) -> str:
-        """The proof as a drawing and as text, which notebooks show."""
+        """Return the proof as a drawing and as text, which notebooks show."""
         from evermat.explain.drawing import proof_svg  # noqa: PLC0415  seldom needed
 
         text = f"<details><summary>As text</summary><pre>{escape(str(self))}</pre>"
@@ -259,7 +259,7 @@ class Explanation:
         return f"{total:,} {noun} in one step{rest}"
 
     def note(self, fact: Fact, is_again: bool) -> str:  # noqa: FBT001  as `walk` has it
-        """The note after a fact that needs no derivation."""
+        """Return the note after a fact that needs no derivation."""
         if self.steps[fact] is None:
             return "   explicit"
         return "   see above" if is_again else ""
@@ -311,7 +311,7 @@ class Explanation:
         return f"of {size:,} {members}, {shown:,} of them shown"
 
     def fact_text(self, fact: Fact) -> str:
-        """A fact in the syntax of rules."""
+        """Return a fact in the syntax of rules."""
         if fact in self.texts:
             return self.texts[fact]
         return self._printer.atom(Atom(fact.relation, tuple(map(Term, fact.row))))
@@ -409,7 +409,7 @@ class Explanation:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
     def to_dot(self) -> str:
-        """The proof as a graph for Graphviz: facts are boxes, steps are dots.
+        """Return the proof as a graph for Graphviz: facts are boxes, steps are dots.
 
         Explicit facts are filled, and arrows go from premises to what they prove.
         """
@@ -459,7 +459,7 @@ def _indented(texts: Iterable[str], depth: int) -> Iterator[str]:
 
 
 def _short(place: str) -> str:
-    """A place without the folders that the file is in."""
+    """Return a place without the folders that the file is in."""
     return place.replace("\\", "/").rpartition("/")[2]
 
 

@@ -39,11 +39,11 @@ class ResultLook:
         )
 
     def has(self, fact: Fact) -> bool:
-        """Whether a fact is the result of an aggregate."""
+        """Return whether a fact is the result of an aggregate."""
         return fact.relation in self._aggregates
 
     def leaves(self, engine: Engine) -> Facts:
-        """The facts that need no proof; inside of a transaction."""
+        """Return the facts that need no proof; inside of a transaction."""
         if not self._aggregates:
             return engine.explicit
         facts = engine.materialised
@@ -51,7 +51,7 @@ class ResultLook:
         return engine.explicit | results
 
     def result(self, engine: Engine, fact: Fact) -> Result:
-        """The members of the group of a result; inside of a transaction."""
+        """Return the members of the group of a result; inside of a transaction."""
         compiled = self._aggregates[fact.relation]
         aggregate = compiled.aggregate
         group = fact.row[: len(aggregate.group)]
@@ -69,7 +69,7 @@ class ResultLook:
         return Result(compiled.rule, size, members)
 
     def actual(self, engine: Engine, atom: Atom) -> Fact | None:
-        """The result of the group that an atom speaks of, if there is one."""
+        """Return the result of the group that an atom speaks of, if there is one."""
         aggregate = self._aggregates[atom.predicate].aggregate
         group = atom.arguments[: len(aggregate.group)]
         fixed = {
@@ -84,7 +84,7 @@ class ResultLook:
 def _matching(
     engine: Engine, relation: str, arity: int, fixed: dict[int, Constant]
 ) -> list[tuple[Constant, ...]]:
-    """The facts that have some constants."""
+    """Return the facts that have some constants."""
     columns = tuple(map(Column, range(arity)))
     pattern = Pattern(relation, columns)
     places: Sequence[int] = sorted(fixed)

@@ -117,7 +117,7 @@ class RuleLook:
         self.results = ResultLook(rule for rule in rules if rule.has_aggregates)
 
     def relevant(self, fact: Fact) -> RuleSet:
-        """The rules that a fact can depend on."""
+        """Return the rules that a fact can depend on."""
         atom = Atom(fact.relation, tuple(map(Term, fact.row)))
         goal = Rule((Atom(_GOAL, ()),), (atom,))
         premise_facts, _ = rules_needed_for((*self.rules, goal), _GOAL)
@@ -125,7 +125,7 @@ class RuleLook:
 
 
 def _always_local(rule: Rule, atom: Atom) -> bool:
-    """All premises are looked for."""
+    """Return all premises are looked for."""
     del rule, atom
     return True
 
@@ -170,7 +170,7 @@ class Prover:
     def prove(
         self, fact: Fact, *, negative: Facts, premise_facts: PremiseFacts | None = None
     ) -> Proof | None:
-        """The canonical proof of a fact; None if there is none.
+        """Return the canonical proof of a fact; None if there is none.
 
         Args:
             fact: the fact.
@@ -293,7 +293,7 @@ class Explainer:
         self._reading = reading
 
     def prove(self, fact: Fact) -> Proof | None:
-        """The canonical proof of a fact; None if it does not hold.
+        """Return the canonical proof of a fact; None if it does not hold.
 
         Raises:
             SearchLimitError: it would take too long to find.
@@ -318,7 +318,7 @@ class Explainer:
         return proof
 
     def _with_members(self, proof: Proof) -> Proof:
-        """The proof with proofs of some members of each aggregate in it."""
+        """Return the proof with proofs of some members of each aggregate in it."""
         prover, look = self._prover, self._prover.look.results
         steps, heights = dict(proof.steps), dict(proof.heights)
         found: dict[Fact, Result] = {}
@@ -480,7 +480,7 @@ def _failure(engine: Engine, rule: Rule, fact: Fact, views: Views) -> Failure:
 def _matches(
     engine: Engine, rule: Rule, count: int, views: Views
 ) -> list[tuple[Constant | None, ...]]:
-    """The matches of the first parts of a body."""
+    """Return the matches of the first parts of a body."""
     query, bound = _first_parts(rule, count)
     if not bound:
         yes = boolean_constant(value=True)
@@ -492,7 +492,7 @@ def _matches(
 
 
 def can_derive(rule: Rule, fact: Fact) -> bool:
-    """Whether the head of a rule can be a fact."""
+    """Return whether the head of a rule can be a fact."""
     head = rule.head
     values: dict[str, Constant] = {}
     if head.predicate != fact.relation:

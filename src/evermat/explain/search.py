@@ -73,7 +73,7 @@ class Finder:
         heads: Sequence[Fact],
         views: Views,
     ) -> Iterator[tuple[Fact, Instance]]:
-        """All instances over some facts that derive one of the heads.
+        """Yield all instances over some facts that derive one of the heads.
 
         Args:
             engine: where the facts are.
@@ -87,7 +87,7 @@ class Finder:
                 yield from query.read(rows_in(table, table.num_rows))
 
     def body_patterns(self, head: Fact) -> Iterator[Pattern]:
-        """The patterns that premises of instances with a head must match."""
+        """Yield the patterns that premises of instances with a head must match."""
         for query in self._queries:
             if query.may_derive(head):
                 yield from query.body_patterns(head)
@@ -137,7 +137,7 @@ class _FamilyQuery:
         )
 
     def body_patterns(self, fact: Fact) -> Iterator[Pattern]:
-        """The positive patterns of the body, with the constants of a head."""
+        """Yield the positive patterns of the body, with the constants of a head."""
         known = {
             operand: value
             for operand, value in zip(self._whole.head.operands, fact.row, strict=True)
@@ -153,7 +153,7 @@ class _FamilyQuery:
     def read(
         self, rows: Iterable[tuple[Constant, ...]]
     ) -> Iterator[tuple[Fact, Instance]]:
-        """Rows of all columns as instances."""
+        """Yield rows of all columns as instances."""
         head, inline = self._whole.head, self._whole.inline
         parameters = () if inline is None else inline.columns
         variables = self._whole.column_count - len(parameters)
@@ -216,7 +216,7 @@ class Search:
         """How many rounds of the search forwards do not have the target."""
 
     def run(self) -> list[SettledFacts] | None:
-        """Facts of heights 1, 2 and so on up to the height of the target.
+        """Return facts of heights 1, 2 and so on up to the height of the target.
 
         Among them are all facts that an instance in a lowest proof can have. None if
         the target has no proof.
@@ -250,7 +250,7 @@ class Search:
         return self._forwards.step()
 
     def _attempt(self) -> list[SettledFacts] | None:
-        """The heights, if what was looked at is enough to prove the target."""
+        """Return the heights, if what was looked at is enough to prove the target."""
         heights = list(self._forwards.rounds)
         for number in range(self._visited, len(heights)):
             if self._is_target_in(heights[number]):

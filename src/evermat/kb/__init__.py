@@ -1,1 +1,1 @@
-"""Knowledge bases: sessions, requests, queries and what they need."""
+"""Knowledge bases: sessions, requests, queries and their supporting modules."""

@@ -1,7 +1,7 @@
-"""Audits: everything derived again beside what is maintained, and compared.
+"""Audits: compare maintained facts with a materialisation from scratch.
 
-Maintained facts, counters and equalities must be those of a knowledge base that was
-made from the same rules and explicit facts at once.
+Maintained facts, counters and equalities must equal those of a fresh knowledge base
+with the same rules and explicit facts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHOWN = 10
 
 
 class Compared(Protocol):
-    """A knowledge base, as far as it is compared."""
+    """The methods of a knowledge base that audits compare."""
 
     @property
     def predicates(self) -> Mapping[str, int]:
@@ -40,28 +40,28 @@ class Compared(Protocol):
     def facts(
         self, predicate: str, sort: Sort = "all", *, limit: int | None = None
     ) -> Result:
-        """The facts of a predicate."""
+        """Return the facts of a predicate."""
 
     def counters(self, predicate: str) -> Result:
-        """The facts of a predicate with the number of their derivations."""
+        """Return the facts of a predicate with the number of their derivations."""
 
     def representatives(self) -> Result:
-        """Constants that are equal to others."""
+        """Return the constants that are equal to others."""
 
     def __len__(self) -> int:
-        """How many facts there are."""
+        """Return the number of facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Rows of which one side has more.
+    """Rows that occur more often on one side than on the other.
 
     Attributes:
         what: `facts`, `explicit facts`, `counters` or `equal constants`.
-        predicate: whose they are.
-        missing: how many are derived again and were not maintained.
-        excess: how many are maintained and not derived again.
-        examples: some of them, with a sign: `-` for what is missing.
+        predicate: the predicate of the rows.
+        missing: the number of rows that only the fresh materialisation has.
+        excess: the number of rows that only the maintained facts have.
+        examples: some of them, with a sign: `-` for missing rows.
     """
 
     what: str
@@ -78,11 +78,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit has found; true if nothing is wrong.
+    """The result of an audit; true if there are no differences.
 
     Attributes:
-        facts: how many facts were compared.
-        differences: what is not as it should be.
+        facts: the number of facts compared.
+        differences: the differences found.
     """
 
     facts: int
@@ -99,7 +99,7 @@ class Audit:
 
 
 def audit(kb: Compared, fresh: Compared) -> Audit:
-    """Compare a knowledge base with one that was made at once."""
+    """Compare a knowledge base with one that was materialised from scratch."""
     found = []
     for name in kb.predicates:
         for what, read in _SIDES:
@@ -162,7 +162,7 @@ def _texts(sign: str, name: str, rows: pa.Table) -> Iterator[str]:
 
 
 def _equalities(kb: Compared, fresh: Compared) -> Iterator[Difference]:
-    """Constants whose equals differ; whichever of them represents the others."""
+    """Yield constants whose cliques differ, whichever member is the representative."""
     kept, again = _classes(kb), _classes(fresh)
     wrong = sorted(
         str(each)

@@ -1,7 +1,7 @@
-"""Contradictions: what rules with the head `false` derive.
+"""Contradictions: the facts derived by rules with the head `false`.
 
-They are facts of auxiliary predicates and maintained like all others; here they are
-listed, explained, and, where a knowledge base wants it so, refused.
+They are facts of auxiliary predicates and maintained like all others. This module lists
+and explains them and, on request, refuses updates that add any.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
     from evermat.values import Constant, Value
 
 Policy = Literal["refuse", "report", "ignore"]
-"""What happens to updates after which there are new contradictions."""
+"""The treatment of updates that add contradictions."""
 
 MOST_GIVEN = 300_000
-"""Explicit facts with which a refused update is tried elsewhere to explain it."""
+"""The most explicit facts of a refused update that is repeated to explain it."""
 
 _SHOWN = 3
-"""Contradictions that an error or a warning shows."""
+"""The number of contradictions shown by an error or a warning."""
 
 
 class UnknownPolicyError(EvermatError, ValueError):
-    """A way to treat contradictions that there is not."""
+    """An unknown value for the treatment of contradictions."""
 
     code: ClassVar[str] = "EM568"
 
 
 def check_policy(policy: object) -> None:
-    """Refuse a policy that there is not."""
+    """Raise an error unless the policy is one of `Policy`."""
     if policy not in get_args(Policy):
         raise UnknownPolicyError(
             f"there is no way to treat contradictions called {policy!r}",
@@ -63,11 +63,11 @@ def check_policy(policy: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Contradiction:
-    """A fact of `false`: something holds that a rule says cannot.
+    """A derived fact of `false`: the body of a rule with this head holds.
 
     Attributes:
-        arguments: what the head of the rule says of it; of an axiom of OWL, the axiom
-            and what it is about.
+        arguments: the arguments of the head; for an OWL axiom, the axiom and the
+            constants that violate it.
     """
 
     fact: Fact
@@ -80,7 +80,7 @@ class Contradiction:
         return tuple(each.value for each in self.fact.row)
 
     def explain(self) -> Explanation:
-        """The proof: which facts and rules it follows from."""
+        """Return the proof from explicit facts and rules."""
         return self.prove(self.fact)
 
     def __str__(self) -> str:
@@ -92,12 +92,12 @@ class Contradiction:
 
 
 class ContradictionError(EvermatError, ValueError):
-    """An update after which facts would contradict rules; nothing has changed.
+    """An update was refused, since facts would contradict rules; nothing has changed.
 
     Attributes:
-        contradictions: some of those that there would be.
-        count: how many there would be.
-        explanation: the proof of the first, if it was quickly found.
+        contradictions: some of the contradictions.
+        count: the number of contradictions.
+        explanation: the proof of the first, if one was found quickly.
     """
 
     code: ClassVar[str] = "EM613"
@@ -118,17 +118,17 @@ class ContradictionError(EvermatError, ValueError):
         )
 
     def render(self) -> str:
-        """The full text, the proof after what is wrong."""
+        """Return the full text: the message and the proof."""
         first, *others = super().render().splitlines()
         proof = [] if self.explanation is None else str(self.explanation).splitlines()
         return "\n".join([first, *(f"  {line}" for line in proof), *others])
 
 
 class ContradictionWarning(EvermatError, UserWarning):  # noqa: N818  a warning
-    """An update after which facts contradict rules.
+    """Facts contradict rules after an update.
 
     Attributes:
-        count: how many contradictions it brought.
+        count: the number of contradictions that the update added.
     """
 
     code: ClassVar[str] = "EM916"
@@ -142,7 +142,7 @@ class ContradictionWarning(EvermatError, UserWarning):  # noqa: N818  a warning
 
 
 def warn_of(contradictions: Iterable[Contradiction], count: int) -> None:
-    """Warn of the contradictions that an update has brought."""
+    """Warn of the contradictions that an update has added."""
     some = [*islice(contradictions, _SHOWN)]
     warnings.warn(ContradictionWarning(some, count), stacklevel=5)
 
@@ -158,12 +158,12 @@ def _told(some: Sequence[Contradiction], count: int) -> str:
 
 
 def has_contradictions(kept: Materialisation | EqualityMaterialisation) -> bool:
-    """Whether there are rules that find contradictions."""
+    """Return whether there are rules that derive contradictions."""
     return any(map(is_contradiction, kept.engine.relations()))
 
 
 def contradiction_sizes(outcome: Outcome) -> tuple[int, int]:
-    """How many contradictions an update added and removed."""
+    """Return the numbers of contradictions that an update added and removed."""
     came, left = (
         sum(size for name, size in facts.relations().items() if is_contradiction(name))
         for facts in (outcome.added, outcome.removed)
@@ -180,12 +180,12 @@ class Contradictions:
         own: Sequence[Rule],
         prefixes: Mapping[str, str],
     ) -> None:
-        """Read them.
+        """Prepare to read the contradictions.
 
         Args:
-            kept: what holds.
-            own: the rules that were written.
-            prefixes: for showing IRIs.
+            kept: the facts.
+            own: the rules as written.
+            prefixes: for displaying IRIs.
         """
         self._kept = kept
         self._own = own
@@ -205,22 +205,22 @@ class Contradictions:
             yield from self.among(held, name)
 
     def added(self, outcome: Outcome) -> Iterator[Contradiction]:
-        """Those that an update has brought."""
+        """Yield the contradictions that an update has added."""
         for name in sorted(filter(is_contradiction, outcome.added.relations())):
             yield from self.among(outcome.added, name)
 
     def among(self, facts: Snapshot, name: str) -> Iterator[Contradiction]:
-        """Those among copied facts."""
+        """Yield the contradictions in a snapshot."""
         if facts.relations().get(name, 0):
             for row in _rows(facts.read(name)):
                 yield self.of(Fact(name, row))
 
     def of(self, fact: Fact) -> Contradiction:
-        """The contradiction that a fact is."""
+        """Return the contradiction of a fact."""
         return Contradiction(fact, self._prefixes, self.explain)
 
     def explain(self, fact: Fact, *, limit: int | None = None) -> Explanation:
-        """Why one holds."""
+        """Explain why a contradiction holds."""
         kept, own, prefixes = self._kept, self._own, self._prefixes
         if isinstance(kept, EqualityMaterialisation):
             return explain_rewritten(
@@ -231,7 +231,7 @@ class Contradictions:
 
 def _rows(table: pa.Table) -> Iterator[tuple[Constant, ...]]:
     if not table.num_columns:
-        yield ()  # a fact without arguments, of which there is only one
+        yield ()  # the only fact without arguments
     yield from zip(*map(constants, table.columns), strict=True)
 
 
@@ -239,11 +239,11 @@ def _rows(table: pa.Table) -> Iterator[tuple[Constant, ...]]:
 
 
 class Refused(Exception):  # noqa: N818  a signal that is answered with an error
-    """An update would bring contradictions.
+    """An update would add contradictions.
 
     Attributes:
         facts: some of them.
-        count: how many there are.
+        count: the number of contradictions.
     """
 
     def __init__(self, facts: Sequence[Fact], count: int) -> None:
@@ -254,13 +254,14 @@ class Refused(Exception):  # noqa: N818  a signal that is answered with an error
 
 @contextmanager
 def refusing(kept: Materialisation | EqualityMaterialisation) -> Iterator[None]:
-    """Let no update in the block bring contradictions.
+    """Refuse updates in the block that add contradictions.
 
-    The engine tells its journal what it is about to change; where that would be a
-    contradiction, nothing is changed.
+    The journal receives the changes that the engine is about to make; if one of them is
+    a
+    contradiction, nothing changes.
 
     Raises:
-        Refused: an update would.
+        Refused: an update would add contradictions.
     """
     journal = kept.journal
 

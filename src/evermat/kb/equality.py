@@ -1,18 +1,15 @@
-"""Equality in a knowledge base: its modes, and the driver that rewrites.
-
-How a knowledge base treats equality: not at all, by axioms, or by rewriting.
+"""Equality in a knowledge base: its modes, and the driver for rewriting.
 
 | mode      | meaning                                                                |
 | --------- | ---------------------------------------------------------------------- |
-| `off`     | `same_as` and `owl:sameAs` are predicates like others                  |
+| `off`     | `same_as` and `owl:sameAs` are ordinary predicates                     |
 | `axioms`  | rules are added that make equality a congruence; the baseline          |
-| `rewrite` | one constant stands for all that are equal to it                       |
-| `auto`    | `rewrite` as soon as a rule or a fact is about equality, before `off`  |
+| `rewrite` | a representative replaces all constants that are equal to it           |
+| `auto`    | `off` until a rule or a fact mentions equality, then `rewrite`         |
 
-The driver for programs with equality that is kept by rewriting.
-
-The counterpart of `evermat.kb.materialisation`: the same calls, but the engine
-holds one fact for all facts that differ only in equal constants.
+`EqualityMaterialisation` is the counterpart of `Materialisation` in
+`evermat.kb.materialisation`, with the same methods; its engine stores one fact for all
+facts that differ only in equal constants.
 """
 
 from __future__ import annotations
@@ -90,13 +87,13 @@ Equality = Literal["off", "axioms", "rewrite", "auto"]
 
 
 class UnknownEqualityError(EvermatError, ValueError):
-    """A way to treat equality that there is not."""
+    """An unknown mode of equality."""
 
     code: ClassVar[str] = "EM560"
 
 
 def check_equality(mode: object) -> None:
-    """Refuse a mode that there is not."""
+    """Raise an error unless the mode exists."""
     if mode not in get_args(Equality):
         raise UnknownEqualityError(
             f"there is no way to treat equality called {mode!r}",
@@ -105,7 +102,7 @@ def check_equality(mode: object) -> None:
 
 
 def asks_for_equality(request: CheckedRequest) -> bool:
-    """Whether an update brings a rule or a fact about equality."""
+    """Return whether an update contains a rule or a fact about equality."""
     if mentions_equality(request.add_rules):
         return True
     facts = request.insert.get(SAME_AS)
@@ -129,10 +126,10 @@ def _has_same_as(triples: pa.Table | StagedRows) -> bool:
 
 
 def require_usual_arities(catalogue: Catalogue) -> None:
-    """Refuse predicates that are not what equality takes them for.
+    """Check the arities of the predicates that equality uses.
 
     Raises:
-        ArityClashError: `same_as` has not two arguments, or `triple` not three.
+        ArityClashError: the arity of `same_as` is not 2, or that of `triple` not 3.
     """
     for name, usual in ((SAME_AS, 2), (TRIPLE, 3)):
         known = catalogue.arity(name)
@@ -142,14 +139,14 @@ def require_usual_arities(catalogue: Catalogue) -> None:
 
 
 def with_equality(catalogue: Catalogue) -> Catalogue:
-    """The predicates, and equality, even if it was only spoken of in triples."""
+    """Return the catalogue with `same_as`, even if only triples mention equality."""
     if SAME_AS in catalogue:
         return catalogue
     return catalogue.extended([Declaration(SAME_AS, 2)])
 
 
 def missing_axioms(catalogue: Catalogue, known: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The axioms of equality for all predicates, but those that are there already."""
+    """Return the axioms of equality for all predicates that are not known yet."""
     arities = {each.name: each.arity for each in catalogue}
     arities.setdefault(SAME_AS, 2)
     there = {rule_key(rule) for rule in known}
@@ -160,16 +157,16 @@ def missing_axioms(catalogue: Catalogue, known: Iterable[Rule]) -> tuple[Rule, .
 
 
 ALGORITHMS = (AUTO, REMATERIALISE, "bf", "dred", "fp")
-"""Those that can be used. The component of equality is always maintained by B/F^≈; the
-name is that of the algorithm for the other rules."""
+"""The algorithms for the rules outside the component of equality. The component is
+always maintained by B/F^≈."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """The rules after an update, and how they change.
+    """The rules after an update, and their changes.
 
     Attributes:
-        start: when the update began.
+        start: the time at which the update began.
         component: rules that equality turned out to depend on in an earlier attempt.
         tracing: whether a contradiction is to be explained.
     """
@@ -184,7 +181,7 @@ class _Plan:
 
 
 class EqualityMaterialisation(Driver):
-    """Facts, rules and all that follows; equal constants have one representative."""
+    """Rules and materialised facts, stored in terms of representatives."""
 
     def __init__(
         self,
@@ -197,10 +194,10 @@ class EqualityMaterialisation(Driver):
         """Take over an engine without facts, or one to be materialised anew.
 
         Args:
-            engine: where the facts are.
-            modules: materialise closures as such, not by matching their rules.
-            budget: limits of every single update.
-            progress: is called after every round.
+            engine: the engine that stores the facts.
+            modules: materialise closures by modules, not by matching their rules.
+            budget: the limits of each update.
+            progress: called after every round.
         """
         super().__init__(engine, budget, progress)
         self._has_modules = modules
@@ -209,10 +206,10 @@ class EqualityMaterialisation(Driver):
         self._program = EqualityProgram(())
         self._arities: Mapping[str, int] = {}
         self._seen: tuple[Mapping[str, int], Mapping[str, int]] = {}, {}
-        """All relations that the engine knew, and those that users can ask about."""
+        """All relations that the engine knew, and those that are visible to users."""
         self._values = values_among(engine.relations())
         self._is_foreign = False
-        """Whether the engine's counts are those of another way to maintain it."""
+        """Whether the engine's counts were made by maintenance without equality."""
 
     @classmethod
     def taking_over(
@@ -224,7 +221,7 @@ class EqualityMaterialisation(Driver):
         budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> EqualityMaterialisation:
-        """Go on with an engine that was maintained without equality.
+        """Continue with an engine that was maintained without equality.
 
         Its next update must be a rematerialisation.
         """
@@ -234,11 +231,11 @@ class EqualityMaterialisation(Driver):
         new._book, _ = new._book.change(remove=(), add=rules)
         return new
 
-    # -- what there is
+    # -- properties
 
     @property
     def book(self) -> RuleBook:
-        """The rules, as given and in normal form."""
+        """The rules, as written and in normal form."""
         return self._book
 
     @property
@@ -249,10 +246,10 @@ class EqualityMaterialisation(Driver):
         return normal.plans(self._program.rule_set)
 
     def require_algorithm(self, name: str) -> None:
-        """Refuse an algorithm that does not exist or cannot work here.
+        """Refuse an algorithm that does not exist or is not supported here.
 
         Raises:
-            AlgorithmError: with the algorithms that can.
+            AlgorithmError: with the supported algorithms.
         """
         require_algorithm(name, Kept.BOTH)
         if name not in ALGORITHMS:
@@ -262,15 +259,16 @@ class EqualityMaterialisation(Driver):
                 help=f"choose from {', '.join(ALGORITHMS)}",
             )
 
-    # -- what was kept elsewhere
+    # -- facts stored elsewhere
 
     def take_up(
         self, rules: Iterable[Rule], claimed: Iterable[str] | None = None
     ) -> None:
-        """Get ready for facts that were kept elsewhere: for engines without facts.
+        """Prepare to restore stored facts: for engines without facts.
 
-        The engine knows all predicates. It then knows all relations of the rules, too,
-        and can reinstate the facts.
+        The engine knows all predicates. It then also knows all relations of the rules,
+        and
+        can reinstate the facts.
         """
         del claimed  # without counters, modules only materialise
         self._book, change = self._book.change(remove=(), add=rules)
@@ -279,18 +277,19 @@ class EqualityMaterialisation(Driver):
         self._values = values_among(self.engine.relations())
 
     def taken_up(self, cliques: pa.Table) -> None:
-        """Go on from the facts that the engine has reinstated.
+        """Continue from the facts that the engine has reinstated.
 
         Args:
-            cliques: constants that do not stand for themselves, and what does.
+            cliques: constants that are not their own representatives, and these.
         """
         self.representatives.take_up(cliques)
         self._history = _history_of(self.engine)
 
     def lacks_names(self) -> bool:
-        """Whether rules read the names of cliques, and none of them is stored.
+        """Return whether rules read names of cliques, and none of them is stored.
 
-        So it is in states of versions whose built-ins read representatives only.
+        This is the case in states of versions whose built-ins read representatives
+        only.
         """
         program = self._program
         if not program.reads_names(program.rule_set):
@@ -298,7 +297,7 @@ class EqualityMaterialisation(Driver):
         stored = self.engine.statistics().get(NAME, {"facts": 0})["facts"]
         return not stored and self.representatives.cliques().num_rows > 0
 
-    # -- how they are made
+    # -- updates
 
     def _carry_out(self, request: Request, algorithm: str, *, dry: bool) -> Outcome:
         self.require_algorithm(algorithm)
@@ -335,7 +334,7 @@ class EqualityMaterialisation(Driver):
         dry: bool,
     ) -> Outcome:
         is_first = self._is_first
-        # The first facts are loaded as they are, and not compared with any.
+        # The first facts are loaded without a comparison.
         rows = replace(request, insert={}) if is_first else request
         update = read_request(self.engine, rows, plan.change, self._given)
         job = self._job(plan, update)
@@ -442,7 +441,7 @@ class EqualityMaterialisation(Driver):
 
     @property
     def _is_first(self) -> bool:
-        """Whether no facts were inserted so far."""
+        """Whether no facts have been inserted so far."""
         if self._history.explicit:
             return False
         return not any(size["explicit"] for size in self.engine.statistics().values())
@@ -469,7 +468,7 @@ class EqualityMaterialisation(Driver):
         return _Plan(book, change, program, arities, start)
 
     def _visible(self, known: Mapping[str, int]) -> Mapping[str, int]:
-        """Those of the relations of an engine that users can ask about."""
+        """Return those of the relations of an engine that are visible to users."""
         if known is not self._seen[0]:
             shown = {name: arity for name, arity in known.items() if name[:1] != "~"}
             self._seen = known, shown
@@ -502,21 +501,21 @@ class EqualityMaterialisation(Driver):
 def _traced(
     error: UnequalValuesError, attempt: Callable[[], Outcome]
 ) -> UnequalValuesError:
-    """A contradiction with what it follows from.
+    """Return a contradiction error with its derivation.
 
-    The update is tried once more to find out, and this time it keeps what is needed.
+    The update is repeated, and this time records the facts needed to explain it.
     """
     try:
         attempt()
     except UnequalValuesError as traced:
         return traced
     except (EvermatError, LargerComponent, CostLimitReached):
-        pass  # it takes too long, for one
+        pass  # for example, it takes too long
     return error
 
 
 def _history_of(engine: Engine) -> History:
-    """What is known about an engine before the first update."""
+    """Return the statistics of an engine before its first update."""
     sizes = engine.statistics().values()
     return History(
         explicit=sum(size["explicit"] for size in sizes),

@@ -1,17 +1,15 @@
-"""From a fact or a contradiction to its explanation.
+"""Explanations of facts and contradictions.
 
-From a fact that a user asks about to its explanation.
+`read_fact` parses a fact, and `explain` searches for its proof. `WrittenRules` maps
+instances of normal rules back to the rules that the user wrote.
 
-Explanations where equality is rewritten.
+If equality is rewritten, the explicit facts that a fact may depend on are copied to a
+small engine, in terms of their original constants, and the proof is found there; see
+`evermat.maintenance.equality.proofs`.
 
-The facts that a fact can follow from are taken to a small engine of their own, as they
-were given, and the proof is found there; see `evermat.maintenance.equality.proofs`.
-
-Proofs of contradictions: why two different values would be equal.
-
-An update that fails leaves nothing behind, but its error has the explicit facts that
-make the values equal. The proof is found among them, on a small engine of their own, as
-`evermat.kb.explanations` does for what holds.
+An update that fails because two values would be equal leaves nothing behind, but its
+error contains the explicit facts that imply the equality. The proof is found among
+these, again on a small engine.
 """
 
 from __future__ import annotations
@@ -102,7 +100,7 @@ if TYPE_CHECKING:
 
 
 _MOST_FAILURES = 20
-"""Rules that are shown for a fact that does not hold."""
+"""The most rules shown for a fact that does not hold."""
 
 
 def read_fact(
@@ -112,13 +110,13 @@ def read_fact(
     catalogue: Catalogue,
     prefixes: Mapping[str, str],
 ) -> Fact:
-    """A fact from its text, or from a predicate and its arguments.
+    """Read a fact from its text, or from a predicate and its arguments.
 
     Raises:
-        FactError: that is no fact.
-        ParseError: the text cannot be read.
-        UnknownPredicateError: there is no such predicate.
-        ArityClashError: a fact of it has more or fewer arguments.
+        FactError: the input is not a fact.
+        ParseError: the text cannot be parsed.
+        UnknownPredicateError: the predicate does not exist.
+        ArityClashError: the predicate has another number of arguments.
     """
     if row is not None:
         known = catalogue.require(text)
@@ -162,12 +160,12 @@ def _not_ground(span: Span | None) -> FactError:
 
 
 class WrittenRules:
-    """The rules of a program as they were written, by their normal form.
+    """The rules of a program as written, looked up by their normal form.
 
     Args:
         given: all rules, one head each.
-        own: those that were written; the others are axioms, and come after them.
-        prefixes: for showing IRIs.
+        own: the rules that were written; the others are axioms, and come after them.
+        prefixes: for displaying IRIs.
     """
 
     def __init__(
@@ -182,7 +180,7 @@ class WrittenRules:
         self._prefixes = prefixes or {}
 
     def rank(self, rule: Rule) -> tuple[int, str]:
-        """The place of a normal rule in the program."""
+        """Return the sort key of a normal rule: its position in the program."""
         written, _ = self._source(rule)
         place = self._places.get(rule_key(written))
         if place is not None:
@@ -190,7 +188,7 @@ class WrittenRules:
         return len(self._places), str(written)
 
     def derivation(self, instance: Instance) -> Derivation:
-        """An instance of a normal rule as one of the rule that was written."""
+        """Translate an instance of a normal rule to one of the rule as written."""
         written, normal = self._source(instance.rule)
         renamed = Instance(normal, instance.values)
         found = written_instance(written, renamed.binding)
@@ -210,7 +208,7 @@ class WrittenRules:
         )
 
     def failure(self, found: proofs.Failure) -> Failure:
-        """How far a rule gets, in terms of the rule that was written."""
+        """Translate a failed match of a rule to the rule as written."""
         written, normal = self._source(found.rule)
         values = zip(variables_of(normal), found.values, strict=True)
         bound = {name: value for name, value in values if value is not None}
@@ -229,7 +227,7 @@ class WrittenRules:
         )
 
     def explanation(self, proof: Proof, prefixes: Mapping[str, str]) -> Explanation:
-        """A proof in terms of the rules that were written."""
+        """Translate a proof to the rules as written."""
         return Explanation(
             proof.fact,
             holds=True,
@@ -244,7 +242,7 @@ class WrittenRules:
         )
 
     def _result(self, result: Result) -> Derivation:
-        """Why an aggregate has its value."""
+        """Explain the value of an aggregate."""
         written, _ = self._source(result.rule)
         return Derivation(
             rule=written,
@@ -255,7 +253,7 @@ class WrittenRules:
         )
 
     def _texts(self, proof: Proof, prefixes: Mapping[str, str]) -> dict[Fact, str]:
-        """What results of aggregates, and members, are called."""
+        """Return the texts of results and members of aggregates."""
         printer = Printer(prefixes)
         texts: dict[Fact, str] = {}
         for fact, result in proof.results.items():
@@ -267,7 +265,7 @@ class WrittenRules:
         return texts
 
     def result_text(self, fact: Fact, printer: Printer) -> str:
-        """The result of an aggregate, in terms of the rule that was written."""
+        """Return the text of an aggregate's result, in terms of the rule as written."""
         written, _ = self._sources_of_results[fact.relation]
         found = written_aggregate(written, fact.relation)
         if found is None:
@@ -286,11 +284,11 @@ class WrittenRules:
         }
 
     def is_result(self, predicate: str) -> bool:
-        """Whether the facts of a predicate are results of aggregates."""
+        """Return whether the facts of a predicate are results of aggregates."""
         return predicate in self._sources_of_results
 
     def differing(self, failed: Atom, actual: Fact | None) -> str:
-        """What an aggregate is, where it should be something else."""
+        """Describe the actual value of an aggregate, where another is expected."""
         printer = Printer(self._prefixes)
         found = written_aggregate(
             self._sources_of_results[failed.predicate][0], failed.predicate
@@ -313,7 +311,7 @@ class WrittenRules:
         return message
 
     def empty_groups(self, normal: Rule) -> Iterator[tuple[Aggregation, str]]:
-        """The aggregates whose groups are empty where a normal rule applies."""
+        """Yield the aggregates whose groups are empty when a normal rule applies."""
         written, _ = self._source(normal)
         for atom in normal.negated_atoms():
             for name in (
@@ -324,10 +322,11 @@ class WrittenRules:
                     yield found[0], name
 
     def _source(self, rule: Rule) -> tuple[Rule, Rule]:
-        """The rule that a normal rule comes from, and its normal form.
+        """Return the written rule of a normal rule, and its normal form.
 
-        Where several have this normal form, the one that is in normal form as it was
-        written, or else the first.
+        If several written rules have this normal form, the one that was written in
+        normal
+        form is preferred, then the first.
         """
         if rule not in self._sources:
             key = rule_key(rule)
@@ -349,7 +348,7 @@ class WrittenRules:
 def _as_written(
     part: BodyElement, written: Rule, normal: Rule, known: Mapping[str, Expression]
 ) -> BodyElement:
-    """A part of a normal rule with values, and without what only normal rules have."""
+    """Return a part of a normal rule with values, in the form that users wrote."""
     match part:
         case Atom():
             names = {variable.name for variable in rule_variables(written)}
@@ -371,7 +370,7 @@ def _as_written(
 
 
 def _with_results(proof: Proof) -> dict[Fact, int]:
-    """The heights of all facts, results of aggregates being above their members."""
+    """Return the heights of all facts, with aggregates above their members."""
     if not proof.results:
         return dict(proof.heights)
     premises: dict[Fact, tuple[Fact, ...]] = {
@@ -382,7 +381,7 @@ def _with_results(proof: Proof) -> dict[Fact, int]:
     heights = dict.fromkeys(premises, 0)
     waiting = True
     rounds = 0
-    while waiting and rounds <= len(premises):  # results can rest on each other
+    while waiting and rounds <= len(premises):  # results can depend on each other
         waiting, rounds = False, rounds + 1
         for fact, needed in premises.items():
             height = 1 + max((heights.get(each, 0) for each in needed), default=-1)
@@ -400,15 +399,15 @@ def explain(
     derivations: int = 0,
     limit: int | None = None,
 ) -> Explanation:
-    """Why a fact holds, or that it does not.
+    """Explain why a fact holds, or that it does not.
 
     Args:
-        kept: what holds.
+        kept: the facts.
         fact: a fact of a known predicate.
-        own: the rules that were written.
-        prefixes: for showing IRIs.
-        derivations: how many rule instances that derive the fact are shown.
-        limit: how many rule instances may be looked at.
+        own: the rules as written.
+        prefixes: for displaying IRIs.
+        derivations: the number of derivations to show.
+        limit: the most rule instances to match.
     """
     rules = WrittenRules(kept.book.written, own, prefixes)
     prover = Prover(
@@ -421,7 +420,7 @@ def explain(
     explainer = Explainer(prover, kept.reading)
 
     def told(found: proofs.Failure) -> Failure:
-        """A failure with what the aggregate really is that it is about."""
+        """Add the actual value of the aggregate at which a rule fails."""
         failure = rules.failure(found)
         failed = failure.failed
         if not isinstance(failed, Atom) or not rules.is_result(failed.predicate):
@@ -451,7 +450,7 @@ def explain(
 
 
 _FIRST_DEPTH = 4
-"""Levels of facts that are looked at to begin with."""
+"""The initial number of levels to search."""
 
 
 def explain_rewritten(
@@ -462,14 +461,14 @@ def explain_rewritten(
     prefixes: Mapping[str, str],
     limit: int | None = None,
 ) -> Explanation:
-    """Why a fact holds that does hold, from facts as they were inserted.
+    """Explain a fact that holds, from explicit facts.
 
     Args:
-        kept: what holds, in terms of representatives.
-        fact: the fact, in any terms.
-        own: the rules that were written.
-        prefixes: for showing IRIs.
-        limit: how many rule instances may be looked at.
+        kept: the facts, in terms of representatives.
+        fact: the fact, in terms of any constants.
+        own: the rules as written.
+        prefixes: for displaying IRIs.
+        limit: the most rule instances to match.
     """
     axioms = plain_axioms(visible_arities(kept.engine))
     given = {rule_key(rule): rule for rule in axioms} | dict(kept.book.written)
@@ -479,7 +478,7 @@ def explain_rewritten(
 
 
 class _Search:
-    """Looks for a proof among more and more of the explicit facts."""
+    """Searches for a proof from a growing set of explicit facts."""
 
     def __init__(
         self,
@@ -494,7 +493,7 @@ class _Search:
         self._limit = limit
 
     def prove(self, fact: Fact) -> Proof:
-        """The proof of a fact that holds."""
+        """Return the proof of a fact that holds."""
         kept = self._kept
         with undone(kept.engine, search_watch(self._limit, kept.progress)):
             sources = Sources.of(kept.engine, kept.representatives, kept.rules, fact)
@@ -541,20 +540,20 @@ class _Search:
 
 
 MOST_INSTANCES = 1_000_000
-"""Rule instances that are looked at to find a proof."""
+"""The most rule instances to match for a proof."""
 MOST_LINES = 40
-"""Lines of a proof that an error shows."""
+"""The most lines of a proof shown by an error."""
 
 
 def with_proof(
     error: UnequalValuesError, book: RuleBook, prefixes: Mapping[str, str]
 ) -> UnequalValuesError:
-    """The error with a proof that two values would be equal, if one is quickly found.
+    """Return the error with a proof of the equality, if one is found quickly.
 
     Args:
-        error: as it was raised.
-        book: the rules that were at work.
-        prefixes: for showing IRIs.
+        error: the error as it was raised.
+        book: the rules of the update.
+        prefixes: for displaying IRIs.
     """
     if error.given is None:
         return error
@@ -575,8 +574,8 @@ def _explain(
     book: RuleBook,
     prefixes: Mapping[str, str],
 ) -> Explanation | None:
-    """Why a fact follows from explicit facts, if a proof is quickly found."""
-    # Equality depends on no negation.
+    """Explain a fact from explicit facts, if a proof is found quickly."""
+    # Equality does not depend on negation.
     normal = [rule for rule in book.normal.values() if not any(rule.negated_atoms())]
     small = make_engine("embedded")
     for name, table in given.items():
@@ -598,7 +597,7 @@ def _explain(
 
 
 def _beginning(explanation: Explanation) -> tuple[str, ...]:
-    """The first lines of a long proof, which are about its last steps."""
+    """Return the first lines of a long proof, which show its last steps."""
     lines = str(explanation).splitlines()
     more = len(lines) - MOST_LINES
     if more <= 0:

@@ -1,12 +1,8 @@
-"""Facts and rules in any form that users hand over, read and checked.
+"""Facts and rules in all forms that users pass, read and checked.
 
-Files of facts, read with what is known about the predicate.
-
-Data in any form as one table for each predicate, checked against what is known.
-
-What users may hand over as rules: text, files, objects, or lists of these.
-
-Files may be in other languages that we read, and may name files of facts (`@import`,
+Facts may be rows, tables, frames or files; they become one table for each predicate,
+checked against the catalogue. Rules may be strings, files, objects, or lists of these.
+Files of rules may be in other dialects, and may name files of facts (`@import`,
 `.input`), which are read along with them.
 """
 
@@ -72,19 +68,19 @@ def read_fact_file(
     name: str = "",
     names: ColumnNames | None = None,
 ) -> pa.Table:
-    """The rows of a file: a table, or triples.
+    """Read the rows of a file: a table, or triples.
 
     Args:
-        path: the file; its suffix says the format.
-        predicate: gives columns their names and types, where it is known.
+        path: the file; its suffix determines the format.
+        predicate: declares names and types of the columns, if it is known.
         header: whether a text file begins with a row of names. By default it does if
-            that row holds the declared names, in any order and case.
-        base: what relative IRIs in RDF files are relative to.
-        name: of the predicate, where nothing else is known of it.
-        names: knows what rules call the columns, where none are declared.
+            that row consists of the declared names, in any order and case.
+        base: the base of relative IRIs in RDF files.
+        name: the name of the predicate if `predicate` is not known.
+        names: the names that rules use for undeclared columns.
 
     Raises:
-        HeaderNamesError: the first row holds some of the declared names.
+        HeaderNamesError: the first row contains some of the declared names.
 
     Warns:
         HeaderWarning: no names are declared, and the first row looks like names.
@@ -98,7 +94,7 @@ def read_fact_file(
     if predicate is None:
         table = read_table(path, header=header)
     else:
-        # Other files have types of their own, and names that were not declared.
+        # Other formats have their own types and names.
         types = _types(predicate) if file.format in DIALECTS else None
         table = read_table(path, types=types, arity=predicate.arity, header=header)
     if header is None:
@@ -117,7 +113,7 @@ def _ask_about_header(
 
 
 def _types(predicate: Predicate) -> list[str | None] | None:
-    """The declared types, as far as texts can be turned into them."""
+    """Return the declared types, where strings can be converted to them."""
     return [each if each in TYPES else None for each in predicate.types] or None
 
 
@@ -131,7 +127,7 @@ class FactError(EvermatError, ValueError):
 
 
 class FactTypeError(EvermatError, TypeError):
-    """A value of another type than the one declared for its column."""
+    """A value whose type differs from the declared type of its column."""
 
     code: ClassVar[str] = "EM403"
 
@@ -143,10 +139,10 @@ _MOMENTS = frozenset(
         *(pa.timestamp("s"), pa.duration("s"), pa.month_day_nano_interval()),
     )
 )
-"""Types of columns with dates and times."""
+"""Arrow types of dates and times."""
 
 Stage = Callable[[Sequence[object], str], pa.Table | StagedRows]
-"""Takes frames where they are, given with the name of their predicate."""
+"""Stages frames, without reading them, for the predicate with the given name."""
 
 
 def fact_tables(
@@ -156,25 +152,25 @@ def fact_tables(
     stage: Stage | None = None,
     names: ColumnNames | None = None,
 ) -> dict[str, pa.Table | StagedRows]:
-    """One table for each predicate that is mentioned.
+    """Return one table for each predicate that is mentioned.
 
-    Columns with names go to declared columns by name, others by position.
+    Columns with names are matched to declared columns by name, others by position.
 
     Args:
         data: pieces of data by predicate: frames, tables, rows, paths of files.
         facts: facts of programs.
-        catalogue: knows the arity and the declared types of predicates.
-        stage: takes frames of Spark, if the engine does.
-        names: notes the names of columns of predicates without declared ones.
+        catalogue: the arities and declared types of predicates.
+        stage: stages Spark frames, if the engine can.
+        names: records the names of columns of predicates without declared ones.
 
     Raises:
         ArityClashError: rows that are too long or too short.
-        ColumnNamesError: columns with other names than the declared ones.
-        FactTypeError: a value that a declaration rules out.
+        ColumnNamesError: column names that differ from the declared ones.
+        FactTypeError: a value that does not have the declared type.
 
     Warns:
         SwappedColumnsWarning: undeclared columns seem to be in the wrong order.
-        HeaderWarning: the first row of a file seems to hold names.
+        HeaderWarning: the first row of a file seems to contain names.
     """
     reader = _Reader(catalogue, names)
     plain = None if facts else reader.plain_tables(data)
@@ -221,7 +217,7 @@ def _staged(
     catalogue: Catalogue,
     stage: Stage,
 ) -> dict[str, pa.Table | StagedRows]:
-    """Frames, together with tables of the same predicates."""
+    """Stage frames, together with tables of the same predicates."""
     staged = {}
     for name, parts in frames.items():
         for frame in parts:
@@ -236,7 +232,7 @@ def _staged(
 
 
 def together(name: str, tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of several tables of a predicate as one."""
+    """Concatenate several tables of a predicate."""
     first = tables[0]
     for other in tables[1:]:
         if first.num_columns != other.num_columns:
@@ -256,7 +252,7 @@ def together(name: str, tables: Sequence[pa.Table]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads data with what is known about the columns of its predicate."""
+    """Reads data, using the known columns of its predicate."""
 
     catalogue: Catalogue
     names: ColumnNames | None
@@ -264,9 +260,9 @@ class _Reader:
     def plain_tables(
         self, data: Mapping[str, Sequence[object]]
     ) -> dict[str, pa.Table | StagedRows] | None:
-        """Plain data, which needs no conversion: lists of tuples, and tables.
+        """Return data that needs no conversion: lists of tuples, and tables.
 
-        None if there is anything to be done, or to be said, about some of it.
+        None if any of it needs a conversion or a warning.
         """
         tables: dict[str, pa.Table | StagedRows] = {}
         for name, parts in data.items():
@@ -281,7 +277,7 @@ class _Reader:
                 return None
             if table.num_columns != known.arity or not self._in_order(table, known):
                 return None
-            # ExplainRequest for one by one, columns take twice as long.
+            # Cheaper than a conversion: reading columns one by one takes twice as long.
             for column in table.columns:
                 if column.null_count or column.type.id in _MOMENTS:
                     return None
@@ -289,7 +285,7 @@ class _Reader:
         return tables
 
     def _in_order(self, table: pa.Table, known: Predicate) -> bool:
-        """Whether names say that a table is in order, or nothing."""
+        """Return whether the column names allow for the columns to be in order."""
         found = tuple(table.column_names)
         if known.has_names:
             return found == known.columns
@@ -298,13 +294,13 @@ class _Reader:
         return self.names is None or self.names.is_familiar(known.name, found)
 
     def frame(self, part: object, name: str) -> object | None:
-        """A frame of Spark with columns, or rows on a cluster, if that is what it is.
+        """Return a Spark frame with columns, or distributed rows; None for other data.
 
-        Its columns are in the order of the predicate's.
+        The columns are in the order of the predicate's columns.
         """
         if isinstance(part, Result):
             return self._distant(part, name)
-        # Only Spark's own frames have names that mean something.
+        # Only Spark's own frames have meaningful names.
         columns = getattr(part, "columns", ()) if hasattr(part, "toArrow") else ()
         if not columns:
             return None
@@ -320,17 +316,17 @@ class _Reader:
         return _selected(rows.terms(), places)
 
     def _answer_places(self, part: Result, name: str) -> list[int]:
-        """Where the arguments of a predicate are among the columns of answers."""
+        """Return for each argument of a predicate its position among answer columns."""
         known = self.catalogue.get(name)
-        is_in_order = part.predicate == name  # whatever its columns were called
+        is_in_order = part.predicate == name  # regardless of the names of its columns
         if is_in_order or known is None or not known.has_names:
             return list(range(len(part.columns)))
         return list(answer_places(part.columns, known.columns, name=name))
 
     def _places(self, found: Sequence[str], name: str) -> list[int] | None:
-        """Where the arguments of a predicate are among named columns.
+        """Return for each argument of a predicate its position among named columns.
 
-        None: they are in order.
+        None if they are in order.
         """
         known = self.catalogue.get(name)
         if known is not None and known.has_names:
@@ -342,7 +338,7 @@ class _Reader:
         return None
 
     def read(self, part: object, name: str) -> pa.Table:
-        """A piece of data as a table."""
+        """Read a piece of data into a table."""
         known = self.catalogue.get(name)
         columns = known.columns if known is not None and known.has_names else None
         if isinstance(part, Result):
@@ -361,7 +357,7 @@ class _Reader:
 
 
 def _is_list_of_tuples(part: object) -> TypeGuard[list[tuple[object, ...]]]:
-    """Whether a piece of data is rows in plain tuples, which have no names."""
+    """Return whether a piece of data is a list of plain tuples, without names."""
     return type(part) is list and set(map(type, part)) == {tuple}
 
 
@@ -371,7 +367,7 @@ def _of_arity(
     known: Predicate | None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    # The arity matters to an empty list, which has no width of its own.
+    # An empty list does not determine the number of columns.
     arity = None if known is None else known.arity
     try:
         if arity and _is_list_of_tuples(part):
@@ -400,12 +396,13 @@ def _selected(frame: Any, places: Sequence[int]) -> object:  # noqa: ANN401  of 
 def row_in_order(
     row: Sequence[object] | Mapping[str, object], predicate: Predicate
 ) -> Sequence[object]:
-    """A row whose values have names, with its values in the order of the columns.
+    """Return the values of a row with names, in the order of the columns.
 
-    Rows without names, or of a predicate without declared ones, are left as they are.
+    Rows without names, or of a predicate without declared names, are returned
+    unchanged.
 
     Raises:
-        ColumnNamesError: the names are not those that are declared.
+        ColumnNamesError: the names differ from the declared ones.
     """
     names = names_of(row) if predicate.has_names else None
     if names is None:
@@ -436,7 +433,7 @@ def _constant(fact: Atom, argument: object) -> object:
 
 
 def _check_types(table: pa.Table | StagedRows, predicate: Predicate) -> None:
-    """Refuse values that the declaration of a predicate rules out."""
+    """Refuse values that do not have the declared types of a predicate."""
     if not isinstance(table, pa.Table):
         _check_kinds(table, predicate)
         return
@@ -455,7 +452,7 @@ def _check_types(table: pa.Table | StagedRows, predicate: Predicate) -> None:
 
 
 def _check_kinds(staged: StagedRows, predicate: Predicate) -> None:
-    """The same for rows that are not in this process."""
+    """Check the same for rows that are outside this process."""
     for kinds, name, type_name in zip(
         staged.kinds, predicate.columns, predicate.types, strict=True
     ):
@@ -481,7 +478,7 @@ RuleInput = str | Path | Program | Rule | Ontology
 
 
 class RuleInputError(EvermatError, TypeError):
-    """Something that is neither rules nor where to find them."""
+    """A value that is neither rules nor the path of a file."""
 
     code: ClassVar[str] = "EM551"
 
@@ -493,7 +490,7 @@ class RuleFileError(EvermatError, OSError):
 
 
 _FILE_NAME = re.compile(r"[^\s:?(\[]+\.(dl|rls|evm|datalog|txt)", re.IGNORECASE)
-"""No blank, bracket or question mark, and a suffix that files of rules have."""
+"""A name without blanks, brackets and question marks, with a suffix of rule files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,20 +504,20 @@ class RulesRead:
 def read_rules(
     rules: Iterable[RuleInput], *, prefixes: Mapping[str, str] | None = None
 ) -> RulesRead:
-    """One program from all rules that a user passed.
+    """Combine all rules that a user passed into one program.
 
     Args:
-        rules: strings are text, never file names; `Path` objects are files.
-        prefixes: names that texts may use without declaring them.
+        rules: strings are program text, never file names; `Path` objects are files.
+        prefixes: prefixes that may be used without a declaration.
 
     Raises:
-        RuleInputError: something of another type, or a text that is a file name.
+        RuleInputError: a value of another type, or a string that is a file name.
         RuleFileError: a file that cannot be read.
     """
     together = Program()
     tables: dict[str, list[pa.Table]] = {}
     for part in rules:
-        # A later text may use the prefixes of those before it.
+        # Prefixes carry over to the programs that follow.
         known = dict(prefixes or {}) | dict(together.prefixes)
         program = _read_one(part, known)
         folder = part.parent if isinstance(part, Path) else Path()
@@ -531,7 +528,7 @@ def read_rules(
 
 
 def listed(rules: RuleInput | Iterable[RuleInput] | None) -> list[RuleInput]:
-    """One or several things, as a list."""
+    """Return one or several inputs as a list."""
     if rules is None:
         return []
     if isinstance(rules, str | Path | Program | Rule | Ontology):
@@ -542,11 +539,11 @@ def listed(rules: RuleInput | Iterable[RuleInput] | None) -> list[RuleInput]:
 
 
 def read_rule_file(path: Path, syntax: Syntax = "auto") -> Program:
-    """The program in a file, which may be an ontology.
+    """Read the program in a file, which may be an ontology.
 
     Raises:
-        RuleFileError: the file cannot be read as text, or holds data.
-        ParseError: it is not a program.
+        RuleFileError: the file cannot be read as text, or contains data.
+        ParseError: the text is not a program.
     """
     with reading(path):
         if path.suffix in ONTOLOGIES:
@@ -566,7 +563,7 @@ def read_rule_file(path: Path, syntax: Syntax = "auto") -> Program:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what goes wrong with a file of rules into our own errors."""
+    """Convert errors about a file of rules to Evermat's own errors."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -607,7 +604,7 @@ def _wrong_rule_type(rules: object) -> RuleInputError:
 
 
 def _data_file(path: Path) -> DataFile | None:
-    """The file as one of facts, if its name says that it is one."""
+    """Return the file as a data file, if its name has a suffix of one."""
     try:
         return data_file(path)
     except UnknownFormatError:

@@ -1,7 +1,7 @@
 """The driver for programs without equality, or with equality as plain rules.
 
-It reads a request, has an algorithm work on it inside a transaction of the engine, and
-commits. Nothing of its own state changes before the engine has committed.
+It reads a request, runs an algorithm inside a transaction of the engine, and commits.
+Its own state changes only after the engine has committed.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Done:
-    """An attempt with the choice that led to it, and what was learnt on the way.
+    """A finished attempt, the choice of its algorithm, and the history after it.
 
     Attributes:
-        start: when the request had been read and the work began; None for the first
-            facts, where reading them takes most of the time.
+        start: the time when the request had been read; None for the first facts, where
+            reading takes most of the time.
     """
 
     job: Job
@@ -84,7 +84,7 @@ class _Done:
 
 
 class Materialisation(Driver):
-    """Facts, rules and all that follows, on one engine."""
+    """Rules and their materialised facts, on one engine."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class Materialisation(Driver):
 
         Args:
             engine: an engine without facts.
-            counters: keep the number of derivations of each fact, that of nonrecursive
-                ones alone, or nothing.
-            modules: let modules take care of the rules they know; needs both counters.
-            lazy: let closures that no other rule reads be written out only when
-                they are read.
-            budget: limits of every single update.
-            progress: is called after every round.
+            counters: count all derivations of each fact, only the nonrecursive ones, or
+                none.
+            modules: evaluate rules by modules where possible; needs both counters.
+            lazy: store closures that no other rule reads as external facts, and expand
+                them when they are read.
+            budget: the limits of each update.
+            progress: called after every round.
         """
         super().__init__(engine, budget, progress)
         kept = Kept.of(counters)
@@ -118,11 +118,11 @@ class Materialisation(Driver):
         self._look: tuple[RuleBook, RuleLook] | None = None
         self._returning = 0
 
-    # -- what there is
+    # -- properties
 
     @property
     def book(self) -> RuleBook:
-        """The rules, as given and in normal form."""
+        """The rules, as written and in normal form."""
         return self._compiled.book
 
     @property
@@ -132,28 +132,28 @@ class Materialisation(Driver):
 
     @property
     def modules(self) -> tuple[Module, ...]:
-        """The modules at work."""
+        """The modules in use."""
         return (*self._compiled.modules, *self._compiled.lazy)
 
     @property
     def reading(self) -> LazyClosureReader:
-        """Reads the facts as if lazy closures were written out."""
+        """A reader of the facts that expands lazy closures."""
         compiled = self._compiled
         return LazyClosureReader(self.engine, compiled.lazy, compiled.modules)
 
     @property
     def rule_look(self) -> RuleLook:
-        """The rules for those who explain facts, compiled when first asked for."""
+        """The rules for explaining facts, compiled on first use."""
         if self._look is None or self._look[0] is not self.book:
             self._look = self.book, RuleLook(self.rules)
         return self._look[1]
 
     def require_algorithm(self, name: str) -> None:
-        """Refuse an algorithm that does not exist or cannot work here.
+        """Refuse an algorithm that does not exist or is not supported here.
 
         Raises:
-            AlgorithmError: with the algorithms that can.
-            RecursiveProgramError: Counting, on recursive rules.
+            AlgorithmError: with the supported algorithms.
+            RecursiveProgramError: Counting was requested for recursive rules.
         """
         self._require(name, self._compiled)
 
@@ -181,14 +181,15 @@ class Materialisation(Driver):
     def take_up(
         self, rules: Iterable[Rule], claimed: Iterable[str] | None = None
     ) -> None:
-        """Get ready for facts that were kept elsewhere: for engines without facts.
+        """Prepare to restore stored facts: for engines without facts.
 
         The engine then knows all relations of the rules, and can reinstate the facts.
 
         Args:
             rules: the program.
-            claimed: the rules that modules took care of, in canonical form; closures
-                without them are left to their rules.
+            claimed: the rules that modules evaluated, in canonical form; other closures
+                are
+                evaluated by their rules.
         """
         book, _ = self.book.change(remove=(), add=rules)
         new = self._compile(book, is_first=False)
@@ -200,10 +201,10 @@ class Materialisation(Driver):
         self._compiled = new
 
     def taken_up(self, instances: int) -> None:
-        """Go on from the facts that the engine has reinstated.
+        """Continue from the facts that the engine has reinstated.
 
         Args:
-            instances: how many rule instances they come from.
+            instances: the number of rule instances of these facts.
         """
         sizes = self.engine.statistics().values()
         self._history = History(
@@ -217,7 +218,7 @@ class Materialisation(Driver):
         """The normal rules whose instances modules do not count."""
         return self._compiled.claimed
 
-    # -- how they are made
+    # -- updates
 
     def _entry(self, job: Job) -> Entry:
         if job.new is self._compiled:
@@ -226,7 +227,7 @@ class Materialisation(Driver):
 
     @contextmanager
     def _work(self, request: Request, algorithm: str) -> Iterator[_Done]:
-        """Work out an update; the caller ends the transaction, errors undo it."""
+        """Run an update; the caller ends the transaction, and errors undo it."""
         start = perf_counter()
         book, change = self.book.change(
             remove=request.remove_rules, add=request.add_rules
@@ -235,7 +236,7 @@ class Materialisation(Driver):
         if not change.is_empty():
             new = self._compile(book, is_first=self._is_first(algorithm))
         elif book is not self.book:
-            # Of two rules with one normal form, one may come or go by itself.
+            # A rule was added or removed whose normal form another rule has too.
             new = replace(new, book=book)
         if algorithm != AUTO:
             self._require(algorithm, new)
@@ -262,7 +263,7 @@ class Materialisation(Driver):
             yield self._attempt(job, request, algorithm, watch)
 
     def _is_first(self, algorithm: str) -> bool:
-        """Whether an update only loads facts: nothing that was derived is kept."""
+        """Return whether an update only loads facts, and keeps no derived ones."""
         return algorithm in {AUTO, REMATERIALISE} and not self._history.explicit
 
     def _compile(
@@ -277,9 +278,9 @@ class Materialisation(Driver):
             return compile_book(book)
         old = self._compiled
         if unfit is None:
-            # Closures of the old program, and no rule of theirs may come or go unseen.
+            # The closures of the old program: no rule of theirs may change unnoticed.
             unfit = old.unfit
-        # Other facts of the same relation may be those of a closure that is stored.
+        # Other facts of the same relation may belong to a closure that is stored.
         lazy = {module.closure.pattern for module in old.lazy}
 
         def may_be_lazy(module: ClosureModule) -> bool:
@@ -309,7 +310,7 @@ class Materialisation(Driver):
     def _write_out(self, wanted: Sequence[ClosureModule]) -> None:
         old = self._compiled
         if wanted:
-            # These facts are not new, but to write them down takes time and memory.
+            # These facts are not new, but writing them takes time and memory.
             budget = self.budget or Budget()
             limits = replace(budget, rounds=None, facts=None, instances=None)
             compiled = compile_book(
@@ -330,7 +331,7 @@ class Materialisation(Driver):
             self._compiled = compiled
             self.engine.is_torn = False
             unseal()
-            # No update adds these facts, so no report counts them.
+            # No update adds these facts, so they are not part of a report.
             sizes = self.engine.statistics().values()
             stored = sum(size["facts"] for size in sizes)
             self._history = self._history._replace(facts=stored)
@@ -356,7 +357,7 @@ class Materialisation(Driver):
         return _Done(job, attempt, choice, self._history, start)
 
     def _load(self, job: Job, request: Request, watch: Watch) -> _Done:
-        """The first facts: nothing is compared with what was there before."""
+        """Load the first facts, without a comparison to earlier ones."""
         engine = self.engine
         fresh = load_explicit(engine, watch, request.insert)
         explicit = ExplicitChange(
@@ -391,7 +392,7 @@ class Materialisation(Driver):
         watch: Watch,
         signal: CostLimitReached,
     ) -> _Done:
-        """Give up maintaining, and derive everything anew."""
+        """Abandon maintenance, and materialise everything again."""
         self.engine.rollback()
         self.engine.begin()
         self._declare(request, job.new)
@@ -413,7 +414,7 @@ class Materialisation(Driver):
     # -- reading requests
 
     def _declare(self, request: Request, compiled: CompiledRules) -> None:
-        """Make relations of rules and rows known, and refuse what does not fit."""
+        """Declare the relations of rules and rows, and check their arities."""
         is_new = compiled is not self._compiled
         declare(self.engine, request, compiled.book.normal.values() if is_new else ())
 
@@ -441,7 +442,7 @@ class Materialisation(Driver):
         )
 
     def _doubtful(self, compiled: CompiledRules) -> int:
-        """Facts that modules start from, and that only recursive rules derive."""
+        """Count the external facts of modules that only recursive rules derive."""
         engine = self.engine
         return sum(
             engine.nonrecursive_counts.zero(engine.counted(each.closure.pattern)).size()
@@ -450,13 +451,13 @@ class Materialisation(Driver):
         )
 
     def _returned(self, done: _Done, outcome: Outcome) -> int:
-        """Facts in the strata of modules that were deleted for a time only."""
+        """Count the facts in strata with modules that were only temporarily deleted."""
         if not done.job.change.is_empty() or done.choice.algorithm == REMATERIALISE:
             return 0
         if done.choice.algorithm != "dred-c" or not outcome.summary.deleted:
             return self._returning
         plans = done.job.new.plans
-        # Without other recursive rules, what a module deletes does not come back.
+        # Without other recursive rules, facts that a module deletes are not reinserted.
         modular = {
             at
             for at, plan in enumerate(plans, start=1)

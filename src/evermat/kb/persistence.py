@@ -1,4 +1,4 @@
-"""A knowledge base with a state on a lake: how it is taken up and kept up to date."""
+"""The connection of a knowledge base to its state on a lake: restoring and writing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class StoredSettings(TypedDict):
-    """What a knowledge base is made with that goes on from a state."""
+    """The settings of a knowledge base that is restored from a state."""
 
     counters: CountersSetting
     modules: bool
@@ -51,13 +51,13 @@ class Persistence:
 
     @property
     def rewrites(self) -> bool:
-        """Whether facts hold constants that stand for all that are equal."""
+        """Whether facts are stored in terms of representatives."""
         program = self.state.program
         stored = self._settings if program is None else program.settings
         return stored.rewrites or stored.equality == "rewrite"
 
     def connect(self, kept: Materialisation | EqualityMaterialisation) -> None:
-        """Restore what there is, and have every update written from now on."""
+        """Restore the state, and write every later update to it."""
         program = self.state.program
         if program is None:
             self.state.start(kept.engine)
@@ -81,7 +81,7 @@ class Persistence:
         prefixes: Mapping[str, str],
         batch: Batch | None,
     ) -> None:
-        """Say what the next update comes with, and have it written."""
+        """Announce the contents of the next update, and have it written."""
         kept.journal = self.state.write
         rewrites = isinstance(kept, EqualityMaterialisation)
         self.state.expect(
@@ -92,16 +92,16 @@ class Persistence:
         )
 
     def finish(self, engine: Engine) -> None:
-        """Say that the update that was announced is done, and in an engine."""
+        """Record that the announced update is complete in the engine."""
         self.state.finish(engine)
 
     @staticmethod
     def difference(
         rules: list[RuleInput], known: Iterable[Rule], prefixes: Mapping[str, str]
     ) -> Request | None:
-        """What to ask for so that a program becomes what it is said to be.
+        """Return the request that turns the known program into the specified one.
 
-        Facts among the rules are inserted. None if there is nothing to ask for.
+        Facts among the rules are inserted. None if there is nothing to change.
         """
         read = read_rules(rules, prefixes=prefixes)
         program = read.program
@@ -125,7 +125,7 @@ def open_persistence(
     settings: tuple[CountersSetting, bool, str],
     options: Mapping[str, str] | None,
 ) -> Persistence:
-    """The state at a place, or one that is open already."""
+    """Open the state at a path; a state that is open already is used as it is."""
     state = place
     if not isinstance(state, LakeState):
         state = open_state(state, options=options)
@@ -135,12 +135,12 @@ def open_persistence(
 def existing_state(
     place: str | Path, version: int | None, options: Mapping[str, str] | None
 ) -> tuple[LakeState, StoredSettings]:
-    """A state that must be there, and the settings that it was made with."""
+    """Open a state that must exist; return it with the settings it was created with."""
     state = open_state(place, version=version, options=options, must_exist=True)
     program = state.program
     if program is None and version is not None:
         raise StateError(f"open the state at `{place}`", "this version is empty")
-    # The process may have died right after making the table: the state begins here.
+    # The process may have stopped right after creating the table: start from empty.
     stored = Settings() if program is None else program.settings
     equality = cast("Equality", stored.equality)
     settings = StoredSettings(
@@ -162,7 +162,7 @@ def _require_same(stored: Settings, asked: Settings) -> None:
 def _require_same_modules(stored: Iterable[str], found: Iterable[Rule]) -> None:
     rules = tuple(found)
     now = {str(canonical(rule)) for rule in rules}
-    # Older states have the rules as users spelt them.
+    # Older states store the rules in the users' spelling.
     if set(stored) not in (now, {str(rule) for rule in rules}):
         others = ", ".join(
             f"`{rule}`" for rule in sorted(now.symmetric_difference(stored))

@@ -1,11 +1,12 @@
-"""What each rule costs: time, matches, facts, and the join that takes longest.
+"""Cost of each rule: time, matches, facts, and the slowest join.
 
-Each rule is applied once to all facts that hold. Materialisation finds every instance
-of a rule exactly once, so the numbers of instances are those of materialisation; times
-are those of one application to everything. The joins of a rule are measured by running
-its first one, two, … patterns, in the order that the engine has chosen.
+Each rule is applied once to all materialised facts. Materialisation finds every
+instance of a rule exactly once, so the numbers of instances are those of
+materialisation; times are those of a single application to all facts. The joins of a
+rule are measured by running its first one, two, … patterns, in the order chosen by the
+engine.
 
-Rules that a module takes care of are not applied: of them, only sizes are told.
+Rules that a module evaluates are not applied; only their sizes are reported.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A step of a rule.
+    """A join step of a rule.
 
     Attributes:
-        atom: what is joined, in the variables of the rule.
-        matches: of this atom and those before it.
-        seconds: what the step adds to those before it.
+        atom: the atom to join, in the variables of the rule.
+        matches: the number of matches of this atom and those before it.
+        seconds: the additional time of this step.
     """
 
     atom: str
@@ -49,17 +50,17 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class RuleProfile:
-    """What a rule costs.
+    """The cost of a rule.
 
     Attributes:
-        rule: as it was written.
-        place: its file and line, if they are known.
+        rule: the rule as written.
+        place: its file and line, if known.
         stratum: the number of its stratum, from 1.
-        seconds: to apply it once to everything.
-        instances: its instances.
-        facts: different facts that it derives.
+        seconds: the time to apply it once to all facts.
+        instances: the number of its instances.
+        facts: the number of distinct facts it derives.
         joins: the steps, in the order in which they are run.
-        module: what takes care of the rule, if it is not applied.
+        module: the module that evaluates the rule, if it is not applied.
     """
 
     rule: str
@@ -73,25 +74,25 @@ class RuleProfile:
 
     @property
     def duplicates(self) -> int:
-        """Instances that derive what another one derives."""
+        """The number of instances that derive a fact again."""
         return max(0, self.instances - self.facts)
 
     @property
     def slowest_join(self) -> Join | None:
-        """The step that takes longest."""
+        """The slowest step."""
         return max(self.joins, key=lambda join: join.seconds, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the rules of a knowledge base cost; printed, it is a table."""
+    """The cost of the rules of a knowledge base; printed as a table."""
 
     rules: tuple[RuleProfile, ...]
 
     COLUMNS = ("rule", "time", "instances", "facts", "duplicates", "slowest join")
 
     def rows(self) -> list[tuple[str, str, str, str, str, str]]:
-        """The table, the slowest rule first."""
+        """Return the rows of the table, the slowest rule first."""
         ordered = sorted(self.rules, key=lambda each: -each.seconds)
         return [
             (each.rule, each.module, "", f"{each.facts:,}", "", "")
@@ -118,7 +119,7 @@ class Profile:
         )
 
     def _repr_html_(self) -> str:
-        """The table, which notebooks show."""
+        """The table as HTML, for notebooks."""
         return html_table("Profile", self.COLUMNS, self.rows())
 
 
@@ -127,7 +128,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def profile(kept: Materialisation | EqualityMaterialisation) -> Profile:
-    """Apply every rule once, and measure."""
+    """Apply every rule once, and measure it."""
     modules = kept.modules if isinstance(kept, Materialisation) else ()
     claimed = {rule: module.name for module in modules for rule in module.rules}
     found: dict[str, RuleProfile] = {}
@@ -151,7 +152,7 @@ def _size(kept: Materialisation | EqualityMaterialisation, predicate: str) -> in
 
 
 def _together(known: RuleProfile | None, more: RuleProfile) -> RuleProfile:
-    """A rule and the auxiliary rules that its negations need."""
+    """Combine a rule with the auxiliary rules of its negations."""
     if known is None:
         return more
     return replace(
@@ -193,14 +194,14 @@ def _run(
         joins.append(Join(_text(pattern, names), matches, max(0.0, spent - before)))
         before = spent
     if is_auxiliary(query.head.relation):
-        instances = facts = 0  # of no predicate that anybody asks about
+        instances = facts = 0  # of no predicate visible to users
     return replace(
         mine, seconds=seconds, instances=instances, facts=facts, joins=tuple(joins)
     )
 
 
 def _timed(engine: Engine, query: Query, views: Views) -> tuple[float, int]:
-    """Seconds and distinct rows of a query, once its indexes are there."""
+    """Measure the seconds and distinct rows of a query whose indexes exist."""
     spent, rows = [], 0
     for _ in range(2):
         start = perf_counter()
@@ -210,7 +211,7 @@ def _timed(engine: Engine, query: Query, views: Views) -> tuple[float, int]:
 
 
 def _in_order(engine: Engine, query: Query, views: Views) -> list[Pattern]:
-    """The positive patterns in the order in which the engine joins them."""
+    """Return the positive patterns in the order in which the engine joins them."""
     waiting = list(query.positive)
     ordered = []
     for line in engine.explain(query, views):
@@ -223,7 +224,7 @@ def _in_order(engine: Engine, query: Query, views: Views) -> list[Pattern]:
 
 
 def _every_match(query: Query) -> Query:
-    """The query for all matches: rows of everything that is bound."""
+    """Return a query for all matches: its rows contain all bound columns."""
     bound = {
         each.index
         for pattern in query.positive
@@ -240,7 +241,7 @@ def _every_match(query: Query) -> Query:
 
 
 def _text(pattern: Pattern, names: Sequence[str]) -> str:
-    """A pattern in the variables of its rule."""
+    """Format a pattern in the variables of its rule."""
     operands = [
         f"?{names[each.index]}" if isinstance(each, Column) else str(each)
         for each in pattern.operands

@@ -1,8 +1,8 @@
-"""Programs in files, and the files that programs name.
+"""Programs in files, and the files of facts that they name.
 
-`read_program` reads a program in our language or in another one. What it says about
-data (`@import`, `.input`, `@export`, `.output`) is kept in its sources and sinks;
-`load_sources` reads the first, `write_sinks` writes the second. The options of sources
+`read_program` reads a program in Evermat's language or another dialect. Its directives
+about data (`@import`, `.input`, `@export`, `.output`) become its sources and sinks;
+`load_sources` reads the former, `write_sinks` writes the latter. The options of sources
 and sinks are listed in `docs/other_syntaxes.md`.
 """
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 Syntax = Literal["auto", "evermat", "souffle", "nemo", "dlog", "sparql-rl"]
 
 SYNTAXES: tuple[Syntax, ...] = get_args(Syntax)
-"""The names of the languages that can be read; `auto` looks at name and text."""
+"""The names of the supported languages; `auto` inspects the file name and the text."""
 
 _BY_SUFFIX: dict[str, Syntax] = {".rls": "nemo", ".dlog": "dlog", ".srl": "sparql-rl"}
 _SIGNS: tuple[tuple[Syntax, re.Pattern[str]], ...] = (
@@ -84,13 +84,13 @@ _STANDARD_OUTPUT = "-"
 
 
 class UnknownSyntaxError(EvermatError, ValueError):
-    """A rule language that there is not."""
+    """An unknown rule language."""
 
     code = "EM731"
 
 
 class SkippedRowsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
-    """Rows of a file that do not fit their predicate and were left out."""
+    """Rows of a file were skipped because they do not fit their predicate."""
 
     code = "EM733"
 
@@ -110,13 +110,14 @@ def read_program(
     Args:
         program: the text of a program, or the path of a file, which may end in `.gz`.
         syntax: `evermat`, `souffle`, `nemo` (also Rulewerk), `dlog` (VLog and RDFox),
-            `sparql-rl`; `auto` goes by suffix and by what is typical for a language.
-        folder: where `@include` looks for files; by default beside the program.
+            `sparql-rl`; `auto` decides by the suffix and by features of the text.
+        folder: the folder in which `@include` finds files; by default that of the
+            program.
         parameters: values for the parameters of a Nemo program.
 
     Raises:
         ParseError: the text is not in the language.
-        UnsupportedSyntaxError: it uses what Evermat cannot do.
+        UnsupportedSyntaxError: the program uses an unsupported feature.
 
     >>> read_program(".decl p(x:number)  p(1).").facts[0].predicate
     'p'
@@ -145,7 +146,7 @@ def read_program(
 
 
 def recognised(name: str, text: str) -> Syntax:
-    """The language of a program, by the suffix of its name and by its text.
+    """Detect the language of a program from the suffix of its name and from its text.
 
     >>> recognised("graph.dl", "edge(?x, ?y) :- link(?x, ?y) .")
     'evermat'
@@ -171,18 +172,18 @@ def load_sources(
     """Read the files that a program names, by predicate.
 
     Args:
-        program: its `sources` say what to read.
-        folder: where relative paths begin; a file that is not there is also looked
-            for in its folder `facts`, where Soufflé's programs have theirs.
-        read_rdf: how to read RDF files into tables of three columns.
+        program: the program; its `sources` are read.
+        folder: the base of relative paths; a file that is not there is also searched
+            for in the folder `facts` below, as is usual for Soufflé.
+        read_rdf: reads RDF files into tables of three columns.
 
     Raises:
-        FileMissingError: a file is not there.
-        MalformedFileError, ValueFormatError: a file does not fit what the program
-            says, with file, line and column.
+        FileMissingError: a file does not exist.
+        MalformedFileError, ValueFormatError: a file does not have the format that the
+            program specifies; with file, line and column.
 
     Warns:
-        SkippedRowsWarning: rows were left out, where the language wants it so.
+        SkippedRowsWarning: rows were skipped, as the language requires.
         HeaderWarning: a first row that was read as a fact looks like names.
     """
     found: dict[str, list[pa.Table]] = {}
@@ -196,7 +197,7 @@ def load_sources(
 
 @dataclass(slots=True)
 class _Source:
-    """One file on its way in."""
+    """One file to be read."""
 
     source: DataSource
     folder: Path
@@ -205,7 +206,7 @@ class _Source:
     rules: tuple[Rule, ...]
 
     def read(self) -> pa.Table:
-        """The rows, with columns in the order of the predicate's, and their names."""
+        """Read the rows, with columns in the predicate's order, and their names."""
         try:
             table = self._read()
             names = self._declared_names()
@@ -227,7 +228,7 @@ class _Source:
         return self._read_own(path, options)
 
     def _place(self) -> Path:
-        """Beside the file that says so, which may be one that the program includes."""
+        """Return the folder of the file with the directive, perhaps an included one."""
         span, path = self.source.span, self.source.path
         own = self.folder
         if span is not None and not span.source.name.startswith("<"):
@@ -275,7 +276,7 @@ class _Source:
         return read_delimited(file, dialect, types=types, arity=len(types))
 
     def _read_own(self, path: Path, options: Mapping[str, str]) -> pa.Table:
-        """`@import` of our own language: the options of `evermat.io.read_table`."""
+        """Read an `@import` of Evermat's language, with the options of `read_table`."""
         for name in options:
             if name not in _IMPORT_OPTIONS:
                 raise self._refused(f"there is no option `{name}` of `@import`")
@@ -310,9 +311,9 @@ class _Source:
         return names if any(names) else None
 
     def _declared_types(self, file: DataFile) -> Sequence[str | None] | None:
-        """The declared types, as far as texts can be turned into them."""
+        """Return the declared types, where strings can be converted to them."""
         declared = () if self.declaration is None else self.declaration.column_types
-        # Other files have types of their own, and names that were not declared.
+        # Other formats have their own types and names.
         if file.format not in DIALECTS and not self._declared_names():
             return None
         return [each if each in TYPES else None for each in declared] or None
@@ -360,13 +361,13 @@ def write_sinks(
     *,
     stream: TextIO | None = None,
 ) -> list[Path]:
-    """Write the files that a program asks for; gives the paths of those written.
+    """Write the files of a program's sinks; return the paths of those written.
 
     Args:
-        program: its `sinks` say what to write.
-        facts: the facts of a predicate, as term columns.
-        folder: where relative paths begin.
-        stream: what stands for the standard output.
+        program: the program; its `sinks` are written.
+        facts: returns the facts of a predicate, as term columns.
+        folder: the base of relative paths.
+        stream: the replacement for standard output.
     """
     require_sinks(program, folder)
     written: list[Path] = []
@@ -382,12 +383,12 @@ def write_sinks(
 
 
 def require_sinks(program: Program, folder: Path) -> None:
-    """Refuse files that could not be written, before the first is.
+    """Check that all files can be written, before writing the first.
 
     Raises:
-        UnwritablePlaceError: there is no room for one in `folder`.
-        UnknownFormatError: nothing can be written in its format.
-        FileOptionError: an option of `@export` does not exist, or has no such value.
+        UnwritablePlaceError: a path in `folder` cannot be written to.
+        UnknownFormatError: writing the format is not supported.
+        FileOptionError: an option of `@export` does not exist, or has a wrong value.
     """
     for sink in program.sinks:
         if sink.path == _STANDARD_OUTPUT:
@@ -406,7 +407,7 @@ def require_sinks(program: Program, folder: Path) -> None:
 
 
 def _shown(sink: DataSink, table: pa.Table) -> str:
-    """What Soufflé prints: `name<tab>count`, or the rows under a heading."""
+    """Format output like Soufflé: `name<tab>count`, or the rows under a heading."""
     if dict(sink.options).get("values") == "size":
         return f"{sink.predicate}\t{table.num_rows}"
     rule = "-" * 15

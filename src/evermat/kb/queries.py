@@ -1,21 +1,16 @@
 """Queries, and the readers of a knowledge base.
 
-Queries: a conjunction of atoms, negated atoms and built-ins over what holds now.
+A query is a conjunction of atoms, negated atoms and built-ins. It is a rule without a
+head: it is checked, normalised and compiled like a rule, and then run once against the
+stored facts.
 
-A query is a rule without a head of its own. It goes the way of every rule (checks,
-normal form, query) and is then run once, against the stored facts.
-
-Queries where facts hold representatives: asked about these, answered about all.
-
-Constants of a query are replaced by what stands for them, equalities in it say that
-two terms are the same, and each answer stands for all answers that differ from it in
-equal constants. They are multiplied out by `Result`, when they are read. What built-ins
-read is multiplied out before they read it: these columns of answers are names.
-
-Reading a knowledge base: facts, answers, counts and explanations.
-
-There are two ways to hold facts, and a reader for each: as they are, closures perhaps
-by what they start from; or one fact for all that differ in equal constants only.
+There is a reader for each way of storing facts. `PlainReader` reads facts as they are,
+and expands lazy closures. `RewrittenReader` reads facts in terms of representatives:
+constants of a query are replaced by their representatives, equalities in it unify
+terms,
+and each answer represents all answers that differ from it only in equal constants.
+`Result` expands these on reading. The arguments of built-ins are expanded before the
+built-ins are evaluated: these answer columns contain names.
 """
 
 from __future__ import annotations
@@ -94,16 +89,18 @@ ANSWER = "~answer"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedQuery:
-    """A query, ready to be asked.
+    """A query, ready to be run.
 
     Attributes:
-        columns: the variables, in the order in which they are first mentioned.
-        queries: what finds the answers. Without variables each yields one row, `true`.
-            None if a condition, such as `1 > 2`, rules out every answer; several only
-            where groups of aggregates may be empty.
-        body: the query as it was asked.
-        auxiliaries: what must be worked out first, in order: the facts below a `not`
-            that mentions variables of its own, and aggregates with their members.
+        columns: the variables, in order of their first occurrence.
+        queries: the queries that find the answers. Without variables each yields one
+            row,
+            `true`. None if a condition, such as `1 > 2`, rules out every answer;
+            several
+            only if groups of aggregates may be empty.
+        body: the original query.
+        auxiliaries: queries to evaluate first, in order: the facts below a `not` that
+            has variables of its own, and aggregates with their members.
     """
 
     columns: tuple[str, ...]
@@ -113,7 +110,7 @@ class PreparedQuery:
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
-        """All patterns that facts are compared with."""
+        """Return all patterns that facts are matched with."""
         found: list[Pattern] = []
         for step in (*self.queries, *self.auxiliaries):
             if isinstance(step, Aggregate):
@@ -125,7 +122,7 @@ class PreparedQuery:
 
 
 def require_text(given: object, what: str) -> None:
-    """Refuse what is no string, where a string is needed."""
+    """Raise an error unless the value is a string."""
     if not isinstance(given, str):
         raise RequestError(
             f"{what} must be a string, not `{type(given).__name__}`: {given!r}",
@@ -143,8 +140,8 @@ def prepare_query_text(
     """Parse and check a query; `parameters` are the values of `$name` in it.
 
     Raises:
-        ParseError: the text is no query.
-        UnknownPredicateError: it asks for a predicate that does not exist.
+        ParseError: the text is not a query.
+        UnknownPredicateError: a predicate of the query does not exist.
         ArityClashError: an atom has too few or too many arguments.
         ProgramError: a variable is not bound, or a built-in is misused.
     """
@@ -158,13 +155,13 @@ def prepare_query_text(
 def prepare_query(
     body: tuple[BodyElement, ...], *, text: str, catalogue: Catalogue
 ) -> PreparedQuery:
-    """Check a query; `text` is what it is called in messages."""
+    """Check a query; `text` is shown in messages."""
     for atom in body_atoms(body):
         span = atom.predicate_span or atom.span
         known = catalogue.require(atom.predicate, span=span)
         catalogue.check(known.name, atom.arity, span=atom.span)
     yes = Atom(ANSWER, (Term(boolean_constant(value=True)),))
-    # Checked without its variables in a head, so that errors speak of the body.
+    # Checked without a head, so that errors refer to the body.
     declared = tuple(_declaration(catalogue, atom) for atom in body_atoms(body))
     require_valid(Program(rules=(Rule((yes,), body),), declarations=declared))
     columns = tuple(dict.fromkeys(_open_variables(body)))
@@ -180,9 +177,9 @@ def prepare_query(
 
 
 def _in_order(rules: Sequence[Rule]) -> Iterator[Query | Aggregate]:
-    """What auxiliary rules ask for, each after those that it needs."""
+    """Yield the queries and aggregates of auxiliary rules, in order of dependency."""
     if not any(map(is_aggregate_rule, rules)):
-        yield from map(query_of, rules)  # no negated atom needs another
+        yield from map(query_of, rules)  # negated atoms do not depend on each other
         return
     for stratum in stratify(rules).strata:
         for rule in stratum.aggregate_rules:
@@ -198,13 +195,13 @@ def _declaration(catalogue: Catalogue, atom: Atom) -> Declaration:
 def ask(
     engine: Engine, question: PreparedQuery, facts: Facts
 ) -> pa.Table | DistantRows:
-    """The distinct answers, as term columns; without columns, one empty row or none.
+    """Return the distinct answers, as term columns; for no columns, one row or none.
 
     Args:
-        engine: where the facts are. If the query has auxiliaries, a transaction
-            must be under way, which is to be rolled back.
+        engine: the engine. If the query has auxiliaries, it must be in a transaction
+            that is going to be rolled back.
         question: the query.
-        facts: what it is about.
+        facts: the facts to query.
     """
     if not question.queries:
         return empty_table(len(question.columns))
@@ -219,7 +216,7 @@ def ask(
             engine.declare(relation, len(step.head.operands))
             rows = engine.answer(step, Views(positive=known, negative=known))
             results = engine.intern(relation, rows)
-        # Settled here, because an engine sees through a few sets only at a time.
+        # Settled here, because engines can only nest views to a limited depth.
         found = engine.settle(found | results)
     known = facts | found if question.auxiliaries else facts
     views = Views(positive=known, negative=known)
@@ -233,7 +230,7 @@ def ask(
 
 
 def body_atoms(body: Iterable[BodyElement]) -> Iterator[Atom]:
-    """The atoms of a body, negated ones included."""
+    """Yield the atoms of a body, negated ones included."""
     for element in body:
         match element:
             case Atom():
@@ -247,7 +244,7 @@ def body_atoms(body: Iterable[BodyElement]) -> Iterator[Atom]:
 
 
 def _open_variables(body: tuple[BodyElement, ...]) -> Iterator[str]:
-    """The variables outside of negations: those that an answer gives values to."""
+    """Yield the variables outside of negations, which answers bind."""
     unnamed = {ANONYMOUS}
     if any(isinstance(element, Aggregation) for element in body):
         unnamed |= unnamed_targets(body)
@@ -273,7 +270,7 @@ class Answers:
 
     Attributes:
         rows: term columns.
-        names: the columns of names as they are; the others are of representatives.
+        names: the columns that contain names; the others contain representatives.
     """
 
     rows: pa.Table
@@ -287,13 +284,13 @@ def ask_representatives(
     *,
     raw: bool,
 ) -> Answers:
-    """The answers to a query.
+    """Return the answers to a query.
 
     Args:
         materialisation: the facts.
-        columns: the variables that are asked for.
+        columns: the variables of the answers.
         body: the query.
-        raw: have representatives in all columns.
+        raw: return representatives in all columns.
     """
     variables = tuple(Variable(name) for name in columns)
     terms = variables or (Term(boolean_constant(value=True)),)
@@ -330,7 +327,7 @@ def _ask(
             names = all_names(engine, materialisation.representatives)
             everything = everything | names
         known = everything
-        # Settled here, because an engine sees through a few sets only at a time.
+        # Settled here, because engines can only nest views to a limited depth.
         others = engine.no_facts()
         answers: Facts = engine.no_facts()
         for rule in sorted(rules, key=_turn):
@@ -351,12 +348,12 @@ def _ask(
 
 
 def _turn(rule: Rule) -> int:
-    """When a rule is applied: all others may refer to `~other`, and none to answers."""
+    """Return the rank of a rule: all may read `~other`, and none reads answers."""
     return {OTHER: 0, ANSWER: 2}.get(rule.head.predicate, 1)
 
 
 def _constants(materialisation: EqualityMaterialisation) -> Facts:
-    """Every constant that occurs in a fact, or that is equal to another one."""
+    """Return all constants that occur in a fact or are equal to another constant."""
     engine = materialisation.engine
     cliques = materialisation.representatives.cliques()
     facts: Facts = engine.intern(CONSTANT, cliques.select([1]))
@@ -368,7 +365,7 @@ def _constants(materialisation: EqualityMaterialisation) -> Facts:
 
 
 def explicit_table(engine: Engine, predicate: str, arity: int) -> pa.Table:
-    """The facts of a predicate that were given, as they were given."""
+    """Return the explicit facts of a predicate, as they were inserted."""
     region = Region(frozenset({predicate}))
     snapshot = engine.snapshot(engine.explicit.within(region))
     if not snapshot.relations().get(predicate):
@@ -388,27 +385,27 @@ def explicit_table(engine: Engine, predicate: str, arity: int) -> pa.Table:
 
 
 class NoCountersError(EvermatError, RuntimeError):
-    """Counters were asked for that are not kept."""
+    """Counters were requested that are not kept."""
 
     code: ClassVar[str] = "EM556"
 
 
 class NoExplanationError(EvermatError, NotImplementedError):
-    """An explanation that cannot be given."""
+    """An explanation is not supported."""
 
     code: ClassVar[str] = "EM562"
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """A fact that is to be explained, and how.
+    """A request to explain a fact.
 
     Attributes:
         fact: the fact.
-        own: the rules that were written.
-        prefixes: for showing IRIs.
-        derivations: how many rule instances that derive the fact are shown.
-        limit: how many rule instances may be looked at.
+        own: the rules as written.
+        prefixes: for displaying IRIs.
+        derivations: the number of derivations to show.
+        limit: the most rule instances to match.
     """
 
     fact: Fact
@@ -419,26 +416,28 @@ class ExplainRequest:
 
 
 class Reader(ABC):
-    """Reads what holds.
+    """Reads materialised facts.
 
     Attributes:
-        catalogue: the predicates that can be asked for.
+        catalogue: the predicates that can be queried.
     """
 
     catalogue: Catalogue
 
     @abstractmethod
     def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
-        """The answers to a query; `raw`: about representatives."""
+        """Return the answers to a query; with `raw`, in terms of representatives."""
 
     def match(
         self, atoms: tuple[Atom, ...], names: Sequence[str], *, explicit: bool = False
     ) -> pa.Table:
-        """The distinct values of variables for which all atoms hold, as term columns.
+        """Return the distinct values of variables for which all atoms hold, as terms.
 
-        Atoms of unknown predicates do not hold. Without variables there is one empty
-        row for yes, and none for no. `explicit`: only explicit facts count, and equal
-        constants are not the same.
+        Atoms of unknown predicates do not hold. Without variables, the result is one
+        empty
+        row if the atoms hold, and no row otherwise. With `explicit`, only explicit
+        facts are
+        matched, and equal constants are distinct.
         """
         if any(atom.predicate not in self.catalogue for atom in atoms):
             return empty_table(len(names))
@@ -447,7 +446,7 @@ class Reader(ABC):
         return ask_it(question).to_terms().select(list(names))
 
     def explicit_answer(self, question: PreparedQuery) -> Result:
-        """The answers to a query without auxiliaries about explicit facts."""
+        """Return the answers to a query without auxiliaries over explicit facts."""
         engine = make_engine("embedded")
         for name in {atom.predicate for atom in body_atoms(question.body)}:
             known = self.catalogue.require(name)
@@ -457,31 +456,31 @@ class Reader(ABC):
 
     @abstractmethod
     def facts(self, known: Predicate, sort: Sort) -> Result:
-        """The facts of a predicate."""
+        """Return the facts of a predicate."""
 
     @abstractmethod
     def count(self, known: Predicate) -> int:
-        """How many facts a predicate has."""
+        """Return the number of facts of a predicate."""
 
     @abstractmethod
     def contains(self, known: Predicate, row: pa.Table) -> bool:
-        """Whether a fact holds."""
+        """Return whether a fact holds."""
 
     @abstractmethod
     def counters(self, known: Predicate) -> Result:
-        """The facts of a predicate with the number of their derivations."""
+        """Return the facts of a predicate with the number of their derivations."""
 
     @abstractmethod
     def representatives(self) -> pa.Table:
-        """The constants that are equal to others, each with what stands for it."""
+        """Return the constants that are equal to others, with their representatives."""
 
     @abstractmethod
     def explain(self, asked: ExplainRequest) -> Explanation:
-        """Why a fact holds."""
+        """Explain why a fact holds."""
 
     @abstractmethod
     def sizes(self) -> dict[str, dict[str, int]]:
-        """The sizes of predicates, as `Stats` has them."""
+        """Return the sizes of predicates, in the form of `Stats`."""
 
 
 class PlainReader(Reader):
@@ -498,7 +497,7 @@ class PlainReader(Reader):
         self._counters = counters
 
     def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
-        """The answers to a query; everything represents itself."""
+        """Return the answers to a query; all constants are representatives."""
         del raw
         kept, is_scratching = self._kept, bool(question.auxiliaries)
         patterns = question.patterns
@@ -507,12 +506,12 @@ class PlainReader(Reader):
         return Result(table, question.columns)
 
     def explicit_answer(self, question: PreparedQuery) -> Result:
-        """The answers to a query without auxiliaries about explicit facts."""
+        """Return the answers to a query without auxiliaries over explicit facts."""
         engine = self._kept.engine
         return Result(ask(engine, question, engine.explicit), question.columns)
 
     def facts(self, known: Predicate, sort: Sort) -> Result:
-        """The facts of a predicate."""
+        """Return the facts of a predicate."""
         name, engine = known.name, self._kept.engine
         chosen: dict[str, Facts] = {
             "all": engine.materialised,
@@ -530,15 +529,15 @@ class PlainReader(Reader):
         return Result(joined_tables([table, *parts]), known.columns, predicate=name)
 
     def count(self, known: Predicate) -> int:
-        """How many facts a predicate has."""
+        """Return the number of facts of a predicate."""
         return self._kept.reading.size(known.name)
 
     def contains(self, known: Predicate, row: pa.Table) -> bool:
-        """Whether a fact holds."""
+        """Return whether a fact holds."""
         return self._kept.reading.contains(known.name, row)
 
     def counters(self, known: Predicate) -> Result:
-        """The facts of a predicate with the number of their derivations."""
+        """Return the facts of a predicate with the number of their derivations."""
         counters = Kept.of(self._counters)
         if counters is Kept.NONE:
             raise NoCountersError(
@@ -548,18 +547,18 @@ class PlainReader(Reader):
         names = ("c_nr", "c_r") if counters is Kept.BOTH else ("c_nr",)
         columns = (*known.columns, *names)
         if not self.count(known):
-            # Engines do not know a predicate of which there was never a fact.
+            # Engines do not know predicates that never had facts.
             return Result(empty_table(len(columns)), columns)
         table = self._kept.reading.counts(known.name)
         terms = [as_terms(column) for column in table.columns[: len(columns)]]
         return Result(pa.table(terms, names=list(columns)), columns)
 
     def representatives(self) -> pa.Table:
-        """Nothing: everything represents itself."""
+        """Return an empty table: all constants are representatives."""
         return empty_table(2)
 
     def explain(self, asked: ExplainRequest) -> Explanation:
-        """Why a fact holds."""
+        """Explain why a fact holds."""
         return explain(
             self._kept,
             asked.fact,
@@ -570,7 +569,7 @@ class PlainReader(Reader):
         )
 
     def sizes(self) -> dict[str, dict[str, int]]:
-        """The sizes of predicates; lazy closures count in full."""
+        """Return the sizes of predicates; lazy closures count in full."""
         kept = self._kept
         sizes = _stored_sizes(kept, self.catalogue)
         for name in kept.reading.lazy.intersection(sizes):
@@ -579,7 +578,7 @@ class PlainReader(Reader):
 
 
 class RewrittenReader(Reader):
-    """Reads facts about representatives, multiplied out."""
+    """Reads facts in terms of representatives, and expands them."""
 
     def __init__(self, kept: EqualityMaterialisation, catalogue: Catalogue) -> None:
         self._kept = kept
@@ -587,7 +586,7 @@ class RewrittenReader(Reader):
         self.catalogue = with_equality(catalogue)
 
     def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
-        """The answers to a query; `raw`: about representatives."""
+        """Return the answers to a query; with `raw`, in terms of representatives."""
         found = ask_representatives(
             self._kept, question.columns, question.body, raw=raw
         )
@@ -601,7 +600,7 @@ class RewrittenReader(Reader):
         )
 
     def facts(self, known: Predicate, sort: Sort) -> Result:
-        """The facts of a predicate."""
+        """Return the facts of a predicate."""
         if sort == "all":
             return self._everything(known)
         explicit = explicit_table(self._kept.engine, known.name, known.arity)
@@ -624,14 +623,14 @@ class RewrittenReader(Reader):
         return prepare_query((atom,), text=known.name, catalogue=self.catalogue)
 
     def count(self, known: Predicate) -> int:
-        """How many facts a predicate has."""
+        """Return the number of facts of a predicate."""
         if known.name in {SAME_AS, TRIPLE}:
             return len(self._everything(known))
         kept = self._kept
         return kept.engine.expanded_count(known.name, kept.representatives)
 
     def contains(self, known: Predicate, row: pa.Table) -> bool:
-        """Whether a fact holds."""
+        """Return whether a fact holds."""
         (values,) = rows_in(term_table(row), 1)
         return self._holds(known, values)
 
@@ -640,7 +639,7 @@ class RewrittenReader(Reader):
         return len(self.answer(question, raw=True)) > 0
 
     def counters(self, known: Predicate) -> Result:
-        """Not kept."""
+        """Raise an error: counters are not kept."""
         del known
         raise NoCountersError(
             "no counters are kept where equality is rewritten",
@@ -648,11 +647,11 @@ class RewrittenReader(Reader):
         )
 
     def representatives(self) -> pa.Table:
-        """The constants that are equal to others, each with what stands for it."""
+        """Return the constants that are equal to others, with their representatives."""
         return self._kept.representatives.cliques()
 
     def explain(self, asked: ExplainRequest) -> Explanation:
-        """Why a fact holds, from facts as they were inserted."""
+        """Explain why a fact holds, from explicit facts."""
         if asked.derivations:
             raise NoExplanationError(
                 "derivations are not listed where equality is rewritten",
@@ -670,7 +669,7 @@ class RewrittenReader(Reader):
         )
 
     def sizes(self) -> dict[str, dict[str, int]]:
-        """The sizes of predicates, in terms of representatives."""
+        """Return the sizes of predicates, in terms of representatives."""
         return _stored_sizes(self._kept, self._stored)
 
 
@@ -679,7 +678,7 @@ def reader_of(
     catalogue: Catalogue,
     counters: CountersSetting,
 ) -> Reader:
-    """The reader of what is kept."""
+    """Return a reader for a materialisation."""
     if isinstance(kept, Materialisation):
         return PlainReader(kept, catalogue, counters)
     return RewrittenReader(kept, catalogue)

@@ -1,7 +1,6 @@
-"""From what a user asks for to what is done: rows as tables, rules that are valid.
+"""Requests, read and checked: rows become tables, and rules are validated.
 
-Everything that can be wrong with a request on its own is found here, before anything
-changes.
+All errors that a request contains by itself are found here, before anything changes.
 """
 
 from __future__ import annotations
@@ -36,21 +35,20 @@ if TYPE_CHECKING:
 
 
 class RequestError(EvermatError, TypeError):
-    """A call with something that it cannot do anything with."""
+    """A call with invalid arguments."""
 
     code: ClassVar[str] = "EM557"
 
 
 @dataclass(slots=True)
 class Request:
-    """What a user asks for.
+    """The changes that a user requests.
 
     Attributes:
         insert, delete: for each predicate, pieces of data in any form.
         add_rules, remove_rules: rules in any form; facts among them are explicit
             facts to insert or to delete.
-        replace: the same as `insert`, for predicates that lose all other facts which
-            were inserted before.
+        replace: like `insert`, for predicates whose other explicit facts are deleted.
     """
 
     insert: dict[str, list[object]] = field(default_factory=dict)
@@ -61,7 +59,7 @@ class Request:
 
 
 def by_predicate(data: object) -> dict[str, list[object]]:
-    """Data of a call, as a request holds it."""
+    """Normalise the data of a call to the form that requests use."""
     if data is None:
         return {}
     if not isinstance(data, Mapping):
@@ -74,11 +72,11 @@ def by_predicate(data: object) -> dict[str, list[object]]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """A request in the form in which it is carried out.
+    """A request in its normalised form.
 
     Attributes:
-        catalogue: the predicates that are known afterwards.
-        prefixes: the prefixes that are known afterwards.
+        catalogue: the predicates after the request.
+        prefixes: the prefixes after the request.
     """
 
     insert: Mapping[str, pa.Table | StagedRows]
@@ -92,7 +90,7 @@ class CheckedRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What a request adds, or what it removes.
+    """The additions of a request, or its removals.
 
     Attributes:
         atoms: the first atom of each predicate with each number of arguments.
@@ -113,17 +111,17 @@ def check_request(
     stage: Stage | None = None,
     rules: Callable[[], Iterable[Rule]] = tuple,
 ) -> CheckedRequest:
-    """Read and check everything a request holds.
+    """Read and check all parts of a request.
 
     Args:
-        request: what is asked for.
-        catalogue: the predicates that are known.
-        prefixes: the prefixes that are known.
-        stage: takes frames where they are, if the engine does.
-        rules: gives the rules that there are.
+        request: the request.
+        catalogue: the predicates before it.
+        prefixes: the prefixes before it.
+        stage: stages frames, if the engine can.
+        rules: returns the rules before it.
 
     Raises:
-        EvermatError: whatever is wrong with it; nothing has changed then.
+        EvermatError: the request is not valid; nothing has changed then.
     """
     if not request.add_rules and not request.remove_rules:
         return _checked(request, catalogue, prefixes, stage, rules)
@@ -160,7 +158,7 @@ def _checked(
     later = later.extended(
         Declaration(name, table.num_columns)
         for name, table in insert.items()
-        if name not in later  # those are checked
+        if name not in later  # the others are checked already
     )
     return CheckedRequest(
         insert=insert,
@@ -176,7 +174,7 @@ def _checked(
 def _with_replacements(
     request: Request, catalogue: Catalogue
 ) -> dict[str, list[object]]:
-    """Data to insert, and data that replaces what there is."""
+    """Combine data to insert with data that replaces all facts of a predicate."""
     for name in request.replace:
         if name in request.insert or name in request.delete:
             raise RequestError(
@@ -190,7 +188,7 @@ def _with_replacements(
 
 
 def _is_empty(parts: list[object]) -> bool:
-    """Whether data is a list without rows, which does not make a predicate known."""
+    """Return whether data is an empty list, which does not declare a predicate."""
     return all(isinstance(part, list | tuple) and not part for part in parts)
 
 
@@ -203,7 +201,7 @@ def _side(
         return _Side(_NO_RULES, (), (), (), data)
     read = read_rules(rules, prefixes=prefixes)
     program = read.program
-    # A rule without a body is a fact, however it was written.
+    # A rule without a body is a fact, whatever its syntax.
     bodiless = [rule for rule in program.rules if not rule.body]
     facts = (*program.facts, *(head for rule in bodiless for head in rule.heads))
     together = {name: list(parts) for name, parts in data.items()}
@@ -238,7 +236,7 @@ def _atoms(program: Program) -> Iterator[Atom]:
 
 
 def _require_valid(side: _Side, catalogue: Catalogue) -> None:
-    """Check new rules and facts, with what is known about their predicates."""
+    """Check new rules and facts against the known predicates."""
     program = side.program
     if not program.rules and not program.facts and not program.declarations:
         return

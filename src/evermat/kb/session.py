@@ -1,16 +1,12 @@
-"""Sessions: the rules and facts of a knowledge base, and how requests change them.
-
-Subscribers are called after each commit.
-
-Notifications are delivered in the order of the updates, one after the other, also where
-a callback makes an update itself. A callback that fails is logged and undoes nothing:
-the update has happened.
-
-What a knowledge base keeps, and how requests change it.
+"""Sessions: the rules, facts and settings of a knowledge base, and their updates.
 
 A request is checked (`evermat.kb.requests`), carried out by a materialisation
-(`evermat.maintenance`), and written to the state, where there is one
-(`evermat.kb.persistence`). All of that happens, or nothing.
+(`evermat.maintenance`), and written to the state, if there is one
+(`evermat.kb.persistence`): all of this happens, or nothing.
+
+Subscribers are notified after each commit, in the order of the updates and one at a
+time, even if a callback makes an update itself. An exception in a callback is logged
+and undoes nothing, since the update has been committed.
 """
 
 from __future__ import annotations
@@ -96,17 +92,17 @@ class Subscriptions:
         return subscription
 
     def remove(self, subscription: Subscription) -> None:
-        """Notify a subscription no longer."""
+        """Stop notifying a subscription."""
         if subscription in self._all:
             self._all.remove(subscription)
 
     def notify(self, change: Change) -> None:
-        """Deliver a change to all who subscribed to one of its predicates."""
+        """Deliver a change to all subscriptions to one of its predicates."""
         if not self._all:
             return
         self._waiting.append(change)
         if self._is_delivering:
-            return  # by a callback: its caller delivers what waits
+            return  # in a callback: its caller delivers pending changes
         self._is_delivering = True
         try:
             while self._waiting:
@@ -123,7 +119,7 @@ class Subscription:
     Leaving its `with` block, or `cancel()`, ends it.
 
     Attributes:
-        predicate: the predicate; None stands for all of them.
+        predicate: the predicate; None for all predicates.
     """
 
     def __init__(
@@ -146,7 +142,7 @@ class Subscription:
         self._wake_up()
 
     def deliver(self, change: Change) -> None:
-        """Pass a change on, if it concerns the predicate."""
+        """Deliver a change if it affects the predicate."""
         if self.predicate is None:
             if change.is_empty():
                 return
@@ -158,7 +154,7 @@ class Subscription:
             return
         try:
             self._callback(change)
-        except Exception:  # noqa: BLE001  of users, and the update has happened
+        except Exception:  # noqa: BLE001  raised by a user's callback, after the commit
             _LOG.exception("a subscriber to `%s` failed", self.predicate or "all")
 
     def _wake_up(self) -> None:
@@ -201,7 +197,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How facts are kept; see `KnowledgeBase` for what each entry means."""
+    """How facts are maintained; `KnowledgeBase` documents the entries."""
 
     algorithm: str
     equality: Equality
@@ -213,12 +209,12 @@ class Settings:
 
 
 class Session:
-    """Rules, explicit facts, and what follows from them, changed by requests.
+    """Rules and explicit facts with their materialisation, updated by requests.
 
     Attributes:
-        catalogue: the predicates, with what is known of their columns.
-        prefixes: those that rules have declared.
-        persistence: the state that every change is written to, if there is one.
+        catalogue: the predicates, with the known properties of their columns.
+        prefixes: the prefixes declared by rules.
+        persistence: the state to which every change is written, if there is one.
     """
 
     def __init__(
@@ -240,33 +236,33 @@ class Session:
         if persistence is None or not self._resume(persistence, rules):
             self.change(Request(add_rules=listed(rules)))
 
-    # ------------------------------------------------------------ what is there
+    # --------------------------------------------------------------- properties
 
     @property
     def is_torn(self) -> bool:
-        """Whether an update broke off where it could neither be ended nor undone."""
+        """Whether an update broke off that could neither be completed nor undone."""
         state = None if self.persistence is None else self.persistence.state
         return self.engine.is_torn or (state is not None and state.is_ahead)
 
     @property
     def engine(self) -> Engine:
-        """What the facts are in."""
+        """The engine that stores the facts."""
         return self._materialisation.engine
 
     @property
     def settings(self) -> Settings:
-        """How facts are kept."""
+        """How facts are maintained."""
         return self._settings
 
     @property
     def reader(self) -> Reader:
-        """What reads the facts."""
+        """The reader of the facts."""
         kept, catalogue = self._materialisation, self.catalogue
         return reader_of(kept, catalogue, self._settings.counters)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules as they were written, one for each head."""
+        """The rules as written, one for each head."""
         rules = self._materialisation.written_rules
         if self._settings.equality != "axioms":
             return rules
@@ -275,17 +271,17 @@ class Session:
 
     @property
     def materialisation(self) -> Materialisation | EqualityMaterialisation:
-        """What carries requests out."""
+        """The driver that carries out requests."""
         return self._materialisation
 
     @property
     def strata(self) -> tuple[StratumPlan, ...]:
-        """The rules as they are run."""
+        """The compiled strata of the rules."""
         return self._materialisation.strata
 
     @property
     def modules(self) -> tuple[Module, ...]:
-        """What takes care of some of the rules, in updates too."""
+        """The modules that evaluate some of the rules, also in updates."""
         kept = self._materialisation
         return kept.modules if isinstance(kept, Materialisation) else ()
 
@@ -298,7 +294,7 @@ class Session:
         algorithm: str | None = None,
         batch: tuple[str, int] | None = None,
     ) -> Change:
-        """Carry a request out."""
+        """Carry out a request."""
         with allowed():
             checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
@@ -327,18 +323,18 @@ class Session:
 
     @property
     def contradictions(self) -> Contradictions:
-        """What rules with the head `false` derive."""
+        """Return the facts derived by rules with the head `false`."""
         return Contradictions(self._materialisation, self.rules, self.prefixes)
 
     def _change_with_contradictions(self, outcome: Outcome) -> Change:
-        """An outcome, with a warning of the contradictions that it brought."""
+        """Convert an outcome, and warn of the contradictions that it added."""
         sizes = contradiction_sizes(outcome)
         if sizes[0] and self._settings.contradictions == "report":
             warn_of(self.contradictions.added(outcome), sizes[0])
         return _change_of(outcome, self.catalogue, contradictions=sizes)
 
     def _refusal(self, refused: Refused, checked: CheckedRequest) -> ContradictionError:
-        """The error for an update that was refused, with a proof if that is quick.
+        """Return the error for a refused update, with a proof if that is quick.
 
         The proof is found in another knowledge base, after the same update.
         """
@@ -351,7 +347,7 @@ class Session:
         return ContradictionError(found, refused.count, explanation)
 
     def _after(self, checked: CheckedRequest) -> Contradictions:
-        """The contradictions that there would be after a request."""
+        """Return the contradictions that would hold after a request."""
         manner = replace(self._settings, contradictions="ignore")
         other = Session(make_engine("embedded"), manner, None, None)
         reader = self.reader
@@ -367,7 +363,7 @@ class Session:
         return Contradictions(kept, rules, checked.prefixes)
 
     def plan(self, request: Request, *, algorithm: str | None = None) -> Change:
-        """Carry a request out and undo it."""
+        """Carry out a request, and undo it."""
         with allowed():
             checked = self._check(request)
         kept, algorithm = self._prepared(checked, algorithm)
@@ -382,7 +378,7 @@ class Session:
         )
 
     def rematerialise(self) -> Change:
-        """Derive everything again from the explicit facts."""
+        """Materialise everything again from the explicit facts."""
         kept = self._materialisation
         with self._announced(kept, self.catalogue, self.prefixes):
             outcome = kept.engine.with_room(kept.rematerialise)
@@ -405,7 +401,7 @@ class Session:
     def _prepared(
         self, checked: CheckedRequest, algorithm: str | None
     ) -> tuple[Materialisation | EqualityMaterialisation, str]:
-        """What carries a request out, and by which algorithm."""
+        """Return the driver that carries out a request, and the algorithm to use."""
         kept, manner = self._materialisation, self._settings
         usual = algorithm or self._usual_algorithm()
         has_equality = isinstance(kept, EqualityMaterialisation)
@@ -419,7 +415,7 @@ class Session:
             require_usual_arities(checked.catalogue)
         if not is_new or isinstance(kept, EqualityMaterialisation):
             return kept, usual
-        kept.write_out()  # changes are found by comparison with what is stored
+        kept.write_out()  # changes are found by comparison with stored facts
         new = EqualityMaterialisation.taking_over(
             kept.engine,
             kept.written_rules,
@@ -432,7 +428,7 @@ class Session:
         return new, REMATERIALISE
 
     def _named(self, checked: CheckedRequest) -> Catalogue:
-        """The predicates after a request, with columns named after its rules."""
+        """Return the predicates after a request, with columns named after its rules."""
         removed = set(map(rule_key, single_heads(checked.remove_rules)))
         stay = (rule for rule in self.rules if rule_key(rule) not in removed)
         return checked.catalogue.named_after((*stay, *checked.add_rules))
@@ -440,7 +436,7 @@ class Session:
     def _bound(
         self, work: Callable[..., Outcome], checked: CheckedRequest, algorithm: str
     ) -> Callable[[], Outcome]:
-        """`update` or `plan` of a materialisation, with what a request asks for."""
+        """Bind a materialisation's `update` or `plan` to the contents of a request."""
         unused = checked.delete.keys() - self.engine.relations().keys()
         declared = self._declared_only(unused) if unused else {}
         has_axioms = self._settings.equality == "axioms"
@@ -455,7 +451,7 @@ class Session:
         )
 
     def _declared_only(self, unused: Iterable[str]) -> dict[str, pa.Table]:
-        """No rows of predicates to delete from that are declared, and not used yet."""
+        """Return empty tables for deletions from predicates declared but unused."""
         predicates = (self.catalogue.get(name) for name in unused)
         return {
             each.name: term_table(pa.table({name: [] for name in each.columns}))
@@ -464,10 +460,11 @@ class Session:
         }
 
     def _usual_algorithm(self) -> str:
-        """What an update uses that does not say.
+        """Return the algorithm of an update that does not specify one.
 
-        The first facts are materialised, whatever maintains them later; Counting goes
-        all the way itself, because it refuses recursive rules.
+        The first facts are materialised, whatever maintains them later, except by
+        Counting,
+        which must see all rules itself because it refuses recursive ones.
         """
         usual = self._settings.algorithm
         is_first = self._is_empty and usual != "counting"
@@ -476,7 +473,7 @@ class Session:
     def _with_axioms(self, checked: CheckedRequest) -> tuple[Rule, ...]:
         removed = set(map(rule_key, single_heads(checked.remove_rules)))
         given = self._materialisation.written_rules
-        # An axiom stays, even if a user removes a rule that is the same.
+        # An axiom stays even if a user removes an identical rule.
         stay = (rule for rule in given if rule_key(rule) not in removed)
         known = (*stay, *checked.add_rules)
         return (*checked.add_rules, *missing_axioms(checked.catalogue, known))
@@ -491,7 +488,7 @@ class Session:
         prefixes: Mapping[str, str],
         batch: tuple[str, int] | None = None,
     ) -> Iterator[None]:
-        """Have the update in the block written to the state, where one is kept."""
+        """Write the update in the block to the state, if there is one."""
         if self.persistence is not None:
             self.persistence.announce(kept, catalogue, prefixes, batch)
             yield
@@ -509,7 +506,7 @@ class Session:
         persistence: Persistence,
         rules: RuleInput | Iterable[RuleInput] | None,
     ) -> bool:
-        """Take a state up; false if there is nothing to be taken up."""
+        """Restore the state; return whether there was one."""
         persistence.connect(self._materialisation)
         program = persistence.state.program
         if program is None:
@@ -558,7 +555,7 @@ def _with_proof(
     kept: Materialisation | EqualityMaterialisation,
     checked: CheckedRequest,
 ) -> UnequalValuesError:
-    """An error that tells why values would be equal by the rules of a request."""
+    """Return the error with a proof of the equality by the rules of a request."""
     book, _ = kept.book.change(remove=checked.remove_rules, add=checked.add_rules)
     return with_proof(error, book, checked.prefixes)
 
@@ -570,12 +567,12 @@ def _change_of(
     applied: bool = True,
     contradictions: tuple[int, int] = (0, 0),
 ) -> Change:
-    """An outcome as a `Change`, which is what users get."""
+    """Convert an outcome to a `Change` for users."""
     if outcome.cliques is None:
         return Change(
             outcome, catalogue, applied=applied, contradictions=contradictions
         )
-    # Equality can be asked about, even if it is only spoken of in triples.
+    # Equality can be queried even if only triples mention it.
     asked = with_equality(catalogue)
     outcome = expanded_outcome(outcome, asked.arities)
     return Change(

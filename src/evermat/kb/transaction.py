@@ -1,17 +1,12 @@
-"""Transactions, calls that take turns, and the update that can be undone.
+"""Transactions, undo, serialised calls, and the error for a lack of memory.
 
-Calls for which there is not enough memory.
+Even a query changes an engine: it builds indexes, and evaluates the facts below a `not`
+in a transaction that is rolled back. Calls from several threads therefore wait for each
+other, and signals are delayed until a call is complete or can be undone
+(`evermat.runtime.interrupts`).
 
-Calls that take turns and are not broken off in the middle.
-
-Even a query may leave its mark on an engine while it is answered: indexes are built,
-and what is below a `not` is worked out in a transaction that is rolled back. So calls
-from several threads wait for each other, and signals wait until a call is done or can
-be undone (`evermat.runtime.interrupts`).
-
-The update that can be undone, and the request that undoes it.
-
-Several changes as one: collected first, applied together, or not at all.
+A `Transaction` collects several changes and applies them together, or not at all.
+`Undoing` stores the request that undoes the last update.
 """
 
 from __future__ import annotations
@@ -51,15 +46,15 @@ if TYPE_CHECKING:
 
 
 _IN_WORDS = re.compile(r"of size (\d+)")
-"""How Arrow says what it has not got."""
+"""The size in Arrow's message about a failed allocation."""
 
 
 class OutOfMemoryError(EvermatError, MemoryError):
-    """A call that needs more memory than there is; everything is as it was before.
+    """A call needs more memory than is available; it has changed nothing.
 
     Attributes:
-        needed: bytes that could not be had in one piece, if that is known.
-        held: bytes that the process held when it failed.
+        needed: the size of the allocation that failed, in bytes, if known.
+        held: the memory of the process at that time, in bytes.
     """
 
     code: ClassVar[str] = "EM611"
@@ -79,7 +74,7 @@ class OutOfMemoryError(EvermatError, MemoryError):
 
 @contextmanager
 def out_of_memory() -> Iterator[None]:
-    """Raise an `OutOfMemoryError` for a lack of memory in the block."""
+    """Convert a lack of memory in the block to an `OutOfMemoryError`."""
     try:
         yield
     except EvermatError:
@@ -89,7 +84,7 @@ def out_of_memory() -> Iterator[None]:
 
 
 def _needed(error: MemoryError) -> int | None:
-    """The bytes of the array that could not be made."""
+    """Return the size in bytes of the array that could not be allocated."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is not None and dtype is not None:
         return int(math.prod(shape) * dtype.itemsize)
@@ -99,7 +94,7 @@ def _needed(error: MemoryError) -> int | None:
 
 def _amount(size: float) -> str:
     for unit in ("bytes", "KiB", "MiB"):
-        if size < 1024:  # noqa: PLR2004  what units are apart
+        if size < 1024:  # noqa: PLR2004  the factor between units
             return f"{size:,.0f} {unit}"
         size /= 1024
     return f"{size:,.1f} GiB"
@@ -113,7 +108,7 @@ Answer = TypeVar("Answer")
 
 
 class TornError(EvermatError, RuntimeError):
-    """A knowledge base with an update that could neither be ended nor undone."""
+    """The knowledge base is torn: an update could neither be completed nor undone."""
 
     code: ClassVar[str] = "EM612"
 
@@ -131,17 +126,17 @@ class TornError(EvermatError, RuntimeError):
 
 
 class Serialised(Protocol):
-    """An object with methods that wait for each other."""
+    """An object whose methods exclude each other."""
 
     @property
     def turn(self) -> AbstractContextManager[object]:
-        """A lock that the thread which holds it can take again."""
+        """A reentrant lock."""
 
     def _require_intact(self) -> None:
-        """Refuse calls after an update that could neither be ended nor undone."""
+        """Refuse calls after an update that could neither be completed nor undone."""
 
     def _recover(self) -> None:
-        """Rebuild what an unforeseen error may have left half built."""
+        """Rebuild structures that an unexpected error may have left half built."""
 
 
 Locked = TypeVar("Locked", bound=Serialised)
@@ -150,7 +145,7 @@ Locked = TypeVar("Locked", bound=Serialised)
 def serialised(
     method: Callable[Concatenate[Locked, Arguments], Answer],
 ) -> Callable[Concatenate[Locked, Arguments], Answer]:
-    """A method that begins when those of other threads have ended."""
+    """Make a method wait until those of other threads have returned."""
 
     @wraps(method)
     def call(
@@ -172,11 +167,11 @@ def serialised(
 
 
 MOST_FACTS = 1_000_000
-"""The facts of larger updates are not remembered: they may need much memory."""
+"""The most facts of an update that can be undone; more may need much memory."""
 
 
 class NothingToUndoError(EvermatError, RuntimeError):
-    """There is no update that could be undone."""
+    """There is no update to undo."""
 
     code: ClassVar[str] = "EM566"
 
@@ -195,7 +190,7 @@ class NothingToUndoError(EvermatError, RuntimeError):
 def inverse(
     change: Change, before: Iterable[Rule] = (), after: Iterable[Rule] = ()
 ) -> Request:
-    """The request that undoes an update, given the rules before and after it."""
+    """Return the request that undoes an update between two sets of rules."""
     inserted, deleted = change.explicit_sizes
     return Request(
         insert={name: [change.deleted(name)] for name in deleted},
@@ -206,7 +201,7 @@ def inverse(
 
 
 class Undoing:
-    """Remembers the last update."""
+    """Stores the last update, in order to undo it."""
 
     def __init__(self) -> None:
         self._inverse: Callable[[], Request] | None = None
@@ -215,7 +210,7 @@ class Undoing:
     def note(
         self, change: Change, before: Iterable[Rule], after: Iterable[Rule]
     ) -> None:
-        """Remember an update, with the rules before and after it."""
+        """Record an update, with the rules before and after it."""
         self._inverse, self._is_too_large = None, False
         if change.explicit_size > MOST_FACTS:
             self._is_too_large = True
@@ -223,7 +218,7 @@ class Undoing:
         self._inverse = lambda: inverse(change, before, after)
 
     def last(self) -> Request:
-        """The request that undoes the last update.
+        """Return the request that undoes the last update.
 
         Raises:
             NothingToUndoError: there is none, or it is too large.
@@ -233,12 +228,12 @@ class Undoing:
         return self._inverse()
 
     def forget(self) -> None:
-        """There is nothing to undo any more."""
+        """Discard the recorded update, which can no longer be undone."""
         self._inverse, self._is_too_large = None, False
 
 
 def missing_rules(some: Iterable[Rule], others: Iterable[Rule]) -> list[Rule]:
-    """The rules that are not among others, whatever their variables are called."""
+    """Return the rules that are not among others, up to renaming of variables."""
     known = {rule_key(rule) for rule in others}
     return [rule for rule in some if rule_key(rule) not in known]
 
@@ -247,7 +242,7 @@ def missing_rules(some: Iterable[Rule], others: Iterable[Rule]) -> list[Rule]:
 
 
 class TransactionError(EvermatError, RuntimeError):
-    """A transaction used before it began, after it ended, or inside another."""
+    """A transaction was used before it began, after it ended, or inside another."""
 
     code: ClassVar[str] = "EM553"
 
@@ -261,10 +256,11 @@ class _Stage(Enum):
 
 
 class Slot:
-    """The place for the one transaction that a knowledge base may have open.
+    """The slot for the only transaction that a knowledge base may have open.
 
-    It is free again when the transaction has ended, or is garbage: an
-    interrupt may come before a `with` block is entered.
+    It is free again when the transaction has ended or was garbage collected: an
+    interrupt
+    may arrive before a `with` block is entered.
     """
 
     def __init__(self) -> None:
@@ -272,13 +268,13 @@ class Slot:
         self._last: ref[Transaction] | None = None
 
     def require_free(self) -> None:
-        """Refuse work that would get between the steps of an open transaction."""
+        """Refuse other work while a transaction is open."""
         last = None if self._last is None else self._last()
         if last is not None and last.is_under_way:
             raise _is_open()
 
     def take(self, transaction: Transaction) -> None:
-        """Begin a transaction; of several threads that try, one does."""
+        """Begin a transaction; if several threads try, one succeeds."""
         with self._lock:
             self.require_free()
             self._last = ref(transaction)
@@ -298,9 +294,9 @@ def _is_open() -> TransactionError:
 class Transaction:
     """Collects changes; leaving the `with` block applies them as one update.
 
-    Deletions are applied before insertions, in whatever order they were asked for, so
-    that a fact which is deleted and inserted stays. An exception inside the block, or
-    one raised by the update itself, leaves the knowledge base as it was.
+    Deletions are applied before insertions, regardless of the order of the calls, so a
+    fact that is both deleted and inserted stays. An exception inside the block, or one
+    raised by the update itself, leaves the knowledge base unchanged.
 
     Attributes:
         change: what the update changed, once it is committed.
@@ -315,11 +311,11 @@ class Transaction:
     """
 
     def __init__(self, slot: Slot, apply: Callable[[Request], Change]) -> None:
-        """Prepare a transaction; `kb.transaction()` is the way to get one.
+        """Prepare a transaction; use `kb.transaction()` instead.
 
         Args:
-            slot: is taken while the transaction is open.
-            apply: carries out what was asked for.
+            slot: occupied while the transaction is open.
+            apply: carries out a request.
         """
         self._slot = slot
         self._apply = apply
@@ -341,32 +337,32 @@ class Transaction:
         return self._change
 
     def insert(self, predicate: str, rows: object) -> None:
-        """Ask for facts to be inserted."""
+        """Insert facts on commit."""
         self._require_open()
         self._request.insert.setdefault(predicate, []).append(rows)
 
     def replace(self, predicate: str, rows: object) -> None:
-        """Ask for rows to be all that is explicit of a predicate."""
+        """Replace the explicit facts of a predicate by rows on commit."""
         self._require_open()
         self._request.replace.setdefault(predicate, []).append(rows)
 
     def delete(self, predicate: str, rows: object) -> None:
-        """Ask for explicit facts to be deleted."""
+        """Delete explicit facts on commit."""
         self._require_open()
         self._request.delete.setdefault(predicate, []).append(rows)
 
     def add_rules(self, rules: RuleInput | Iterable[RuleInput]) -> None:
-        """Ask for rules to be added; facts among them are inserted."""
+        """Add rules on commit; facts among them are inserted."""
         self._require_open()
         self._request.add_rules.extend(listed(rules))
 
     def remove_rules(self, rules: RuleInput | Iterable[RuleInput]) -> None:
-        """Ask for rules to be removed; facts among them are deleted."""
+        """Remove rules on commit; facts among them are deleted."""
         self._require_open()
         self._request.remove_rules.extend(listed(rules))
 
     def commit(self) -> Change:
-        """Apply everything now."""
+        """Apply all changes now."""
         self._require_open()
         with deferred():
             self._stage = _Stage.COMMITTING
@@ -374,23 +370,23 @@ class Transaction:
                 self._change = self._apply(self._request)
                 self._stage = _Stage.COMMITTED
             finally:
-                # Whatever happens, it is over: a failed one has changed nothing.
+                # A transaction ends with its commit; a failed one has changed nothing.
                 if self._stage is _Stage.COMMITTING:
                     self._stage = _Stage.ROLLED_BACK
             return self._change
 
     def rollback(self) -> None:
-        """Forget everything that was asked for."""
+        """Discard all changes."""
         self._require_open()
         self._stage = _Stage.ROLLED_BACK
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the knowledge base must not be changed by others."""
+        """Whether other changes of the knowledge base must be refused."""
         return self._stage in {_Stage.OPEN, _Stage.COMMITTING}
 
     def open(self) -> None:
-        """Begin: called by the slot, which has one transaction at a time."""
+        """Begin the transaction; called by the slot."""
         self._stage = _Stage.OPEN
 
     def __enter__(self) -> Self:

@@ -47,7 +47,7 @@ class StateError(EvermatError, OSError):
 
 
 def no_state(place: str | Path) -> StateError:
-    """The error for a place without a state where one is needed."""
+    """Return the error for a place without a state where one is needed."""
     return StateError(
         f"open `{place}`",
         "there is no state",

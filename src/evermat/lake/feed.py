@@ -121,11 +121,11 @@ class _Rows:
         self._arities = arities
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
+        """Return the number of facts of each relation that has any."""
         return {name: rows.num_rows for name, rows in self._rows.items()}
 
     def read(self, relation: str) -> pa.Table:
-        """The facts of a relation."""
+        """Return the facts of a relation."""
         arity = self._arities[relation]
         table = decoded(self._rows[relation], self._dictionary, arity)
         return table.select(range(arity))
@@ -137,7 +137,7 @@ def _ids(moved: pa.Table) -> pa.Array:
 
 
 def _with(some: pa.Table, facts: pa.Table, ids: pa.Array) -> pa.Table:
-    """Some facts, and all that mention one of some constants, each once."""
+    """Return some facts, and all that mention one of some constants, each once."""
     facts = facts.filter(_mentioning(facts, ids))
     others = some.filter(pc.invert(_mentioning(some, ids)))
     return stacked_facts([others, facts])
@@ -151,7 +151,7 @@ def _mentioning(facts: pa.Table, ids: pa.Array) -> pa.ChunkedArray:
 
 
 def _numbered(facts: pa.Table, holds: int) -> pa.Table:
-    """Facts with numbers, of which only the first says something."""
+    """Return facts with numbers, of which only the first says something."""
     for name in STORED_NUMBERS:
         value = holds if name == STORED_NUMBERS[0] else 0
         numbers = pa.array(np.full(facts.num_rows, value, np.int64))
@@ -178,7 +178,7 @@ def changes(
     until: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[FactChange]:
-    """The facts that came (`+`) and left (`-`), version by version.
+    """Yield the facts that came (`+`) and left (`-`), version by version.
 
     Args:
         place: where the state is.
@@ -234,7 +234,7 @@ def read(
     version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """The facts of a predicate as term columns, with their numbers.
+    """Return the facts of a predicate as term columns, with their numbers.
 
     The columns are the arguments, then `holds`, `given`, `c_nr` and `c_r`. Where equal
     constants are rewritten, these are the facts that are kept, and the predicate `≈`
@@ -354,7 +354,7 @@ def _until_vacuumed(version: int, table: StateTable) -> Iterator[None]:
 def _at(
     place: str | Path, version: int, options: Mapping[str, str] | None, part: str
 ) -> pa.Table:
-    """The rows of a part at a version that hold."""
+    """Return the rows of a part at a version that hold."""
     facts = _summed(existing(place, options, version), part)
     return summed_facts([]) if facts is None else facts
 

@@ -112,7 +112,7 @@ def _advice(log: Log) -> str:
 
 
 def newest_whole(log: Log) -> int | None:
-    """The newest version that is what was written; None if there is none."""
+    """Return the newest version that is what was written; None if there is none."""
     known: dict[str, bool] = {}
     given_up = log.given_up()
     for version in range(log.latest(), log.oldest() - 1, -1):
@@ -131,7 +131,7 @@ def newest_whole(log: Log) -> int | None:
 
 
 def _is_whole(log: Log, file: DataFile, known: dict[str, bool]) -> bool:
-    """Whether a file is what was written; versions have many files in common."""
+    """Return whether a file is what was written; versions have many files in common."""
     if file.path not in known:
         try:
             verify_file(log, file)
@@ -146,7 +146,7 @@ def _is_whole(log: Log, file: DataFile, known: dict[str, bool]) -> bool:
 
 
 def opened_by_delta(log: Log) -> tuple[DeltaTable, Contents]:
-    """The table as `deltalake` reads it, which must be what the last entry says.
+    """Return the table as `deltalake` reads it, which must be what the last entry says.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -174,7 +174,7 @@ def opened_by_delta(log: Log) -> tuple[DeltaTable, Contents]:
 
 
 def _agrees(delta: DeltaTable, contents: Contents) -> bool:
-    """Whether Delta reads from the log what an entry says about its version."""
+    """Return whether Delta reads from the log what an entry says about its version."""
     expected = without_digests(replace(contents, version=delta.version()))
     found = as_delta_sees(delta)
     if not expected.table:  # before the table was made, nobody knew its id
@@ -210,7 +210,7 @@ def _blame(log: Log) -> None:
 
 
 def problems_of_log(log: Log) -> Iterator[DamagedStateError | ForeignCommitError]:
-    """All that is wrong with the files of a log."""
+    """Yield all that is wrong with the files of a log."""
     replay = _Replay()
     given_up = log.given_up()
     checkpoints: dict[str, str] = {}
@@ -334,7 +334,7 @@ def _problems_of_checkpoints(
 
 
 def _reads_well(log: Log, version: int) -> bool:
-    """Whether Delta reads a version well that has a checkpoint of its own."""
+    """Return whether Delta reads a version well that has a checkpoint of its own."""
     try:
         delta = DeltaTable(log.place, version, storage_options=dict(log.options))
         return _agrees(delta, log.contents(version))

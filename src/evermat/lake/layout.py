@@ -47,7 +47,7 @@ NARROWEST = 4
 
 
 def arguments(width: int) -> list[str]:
-    """The names of the columns that hold arguments."""
+    """Return the names of the columns that hold arguments."""
     return [f"c{at}" for at in range(width)]
 
 
@@ -57,12 +57,12 @@ def width_of(names: list[str]) -> int:
 
 
 def part_of(path: str) -> str:
-    """The part to which a file belongs, which the name of its folder says."""
+    """Return the part to which a file belongs, which the name of its folder says."""
     return path.partition("/")[0].removeprefix(f"{PART}=")
 
 
 def schema(width: int) -> pa.Schema:
-    """The columns of the table."""
+    """Return the columns of the table."""
     return pa.schema(
         [
             (PART, pa.string()),
@@ -100,7 +100,7 @@ class DataFile:
 
 
 def listed(table: DeltaTable) -> list[DataFile]:
-    """The files of a version as Delta knows them."""
+    """Return the files of a version as Delta knows them."""
     # Not `pa.table`, which loads pandas to see whether this is a frame of its.
     stream = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True))
     actions = stream.read_all()

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 def uri_of(place: str) -> str:
-    """The URI of a place, which may be a path."""
+    """Return the URI of a place, which may be a path."""
     return place if "://" in place else Path(place).absolute().as_uri()
 
 
 def open_folder(uri: str, options: Mapping[str, str]) -> pyarrow.fs.FileSystem:
-    """The folder of a table, with the access that the options give."""
+    """Return the folder of a table, with the access that the options give."""
     address = urlsplit(uri)
     if address.scheme == "file":
         # On a disk, `deltalake` writes to files whose names `vacuum` does not list,
@@ -242,7 +242,7 @@ def read_entry(version: int, data: bytes) -> LogEntry:
 
 
 def digest_of_actions(actions: Iterable[Action]) -> str:
-    """A digest of what an entry tells Delta."""
+    """Return a digest of what an entry tells Delta."""
     covered = [
         json.dumps([kind, [fields.get(name) for name in _COVERED.get(kind, fields)]])
         for kind, fields in actions
@@ -252,7 +252,7 @@ def digest_of_actions(actions: Iterable[Action]) -> str:
 
 
 def as_logged(action: AddAction | RemoveAction | Transaction) -> Action:
-    """An action as the log has it."""
+    """Return an action as the log has it."""
     match action:
         case AddAction():
             return "add", {
@@ -330,21 +330,21 @@ class Log:
     # ------------------------------------------------------------------------ files
 
     def names(self) -> list[str]:
-        """The names of all files of the log."""
+        """Return the names of all files of the log."""
         selector = pyarrow.fs.FileSelector(FOLDER, allow_not_found=True)
         return [info.base_name for info in self.storage.get_file_info(selector)]
 
     def versions(self) -> list[int]:
-        """The versions of which there is an entry, the oldest first."""
+        """Return the versions of which there is an entry, the oldest first."""
         found = (_ENTRY.fullmatch(name) for name in self.names())
         return sorted(int(match[1]) for match in found if match)
 
     def latest(self) -> int:
-        """The number of the latest version; -1 if there is none."""
+        """Return the number of the latest version; -1 if there is none."""
         return max([self.noted(), *self.versions()])
 
     def checkpoints(self) -> list[tuple[int, str]]:
-        """The checkpoints of the log: their versions and paths."""
+        """Return the checkpoints of the log: their versions and paths."""
         found = (_CHECKPOINT.fullmatch(name) for name in self.names())
         return sorted((int(at[1]), f"{FOLDER}/{at[0]}") for at in found if at)
 
@@ -354,7 +354,7 @@ class Log:
             stream.write(data)
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file of the state."""
+        """Return the bytes of a file of the state."""
         with self.storage.open_input_file(path) as stream:
             data: bytes = stream.read()
             return data
@@ -362,7 +362,7 @@ class Log:
     # ---------------------------------------------------------------------- entries
 
     def entry(self, version: int) -> LogEntry:
-        """The entry of a version.
+        """Return the entry of a version.
 
         Raises:
             DamagedStateError: it is not what was written, or is gone.
@@ -432,7 +432,7 @@ class Log:
         )
 
     def foreign(self, entry: LogEntry) -> ForeignCommitError:
-        """The error for a commit of others."""
+        """Return the error for a commit of others."""
         info = entry.info
         engine = info.get("engineInfo") or "an unknown engine"
         commit = f"{info.get('operation', 'a commit')} by {engine}"
@@ -468,7 +468,7 @@ class Log:
         return 0
 
     def entries(self, first: int, last: int) -> Iterator[LogEntry]:
-        """The entries of some versions."""
+        """Yield the entries of some versions."""
         for version in range(first, last + 1):
             yield self.entry(version)
 

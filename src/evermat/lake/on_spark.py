@@ -46,22 +46,22 @@ MANY = 1_000_000
 
 
 def is_spark(engine: Engine) -> TypeGuard[SparkEngine]:
-    """Whether an engine can keep its facts on Spark."""
+    """Return whether an engine can keep its facts on Spark."""
     return hasattr(engine, "cluster")
 
 
 def is_spark_change(change: StoredChange) -> TypeGuard[Difference]:
-    """Whether a change may be on Spark."""
+    """Return whether a change may be on Spark."""
     return hasattr(change, "frame")
 
 
 def is_large(change: StoredChange) -> TypeGuard[Difference]:
-    """Whether a change is on the cluster, and not on the driver."""
+    """Return whether a change is on the cluster, and not on the driver."""
     return is_spark_change(change) and change.table is None
 
 
 def dictionary_of(engine: Engine) -> Dictionary | None:
-    """The dictionary of an engine whose ids are those of the lake."""
+    """Return the dictionary of an engine whose ids are those of the lake."""
     return engine.cluster.dictionary if is_spark(engine) else None
 
 
@@ -72,7 +72,7 @@ def offer_place(engine: Engine, place: str) -> None:
 
 
 def local_table(change: StoredChange) -> pa.Table | None:
-    """The rows of a change of a Spark engine, if they are on the driver."""
+    """Return the rows of a change of a Spark engine, if they are on the driver."""
     return change.table if is_spark_change(change) else None
 
 
@@ -136,7 +136,7 @@ def _as_data(
 
 
 def should_read_terms(engine: Engine, files: Sequence[DataFile]) -> bool:
-    """Whether there are too many constants for the driver."""
+    """Return whether there are too many constants for the driver."""
     if not is_spark(engine):
         return False
     return sum(file.rows for file in files) > engine.cluster.dictionary.limit
@@ -195,7 +195,7 @@ def make_room(engine: Engine, rows: int) -> None:
 
 
 def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
-    """Whether there are too many rows to restore them through the driver."""
+    """Return whether there are too many rows to restore them through the driver."""
     if not is_spark(engine):
         return False
     rows = sum(file.rows for file in files)
@@ -220,7 +220,7 @@ def restore(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> int
 
 
 def should_merge(change: StoredChange, files: Sequence[DataFile]) -> bool:
-    """Whether files are too large to be merged by the driver."""
+    """Return whether files are too large to be merged by the driver."""
     return is_spark_change(change) and sum(file.rows for file in files) > MANY
 
 
@@ -240,7 +240,7 @@ def merge(
 def _summed(
     session: SparkSession, table: StateTable, files: Sequence[DataFile]
 ) -> DataFrame:
-    """Each fact of some files once, with the sums of its numbers."""
+    """Return each fact of some files once, with the sums of its numbers."""
     keys = [RELATION, *arguments(table.width)]
     rows = _read(session, table, files, [*keys, *STORED_NUMBERS]).fillna(0)
     sums = rows.groupBy(*keys).sum(*STORED_NUMBERS)

@@ -34,7 +34,7 @@ SEVERAL = 8
 
 
 def files_to_merge(files: Sequence[DataFile]) -> list[DataFile]:
-    """The files that should become one; none if all is well.
+    """Return the files that should become one; none if all is well.
 
     Files are on levels, each for files up to `SEVERAL` times as large as the one below.
     If a level has several files, they are merged, with all that is smaller.
@@ -57,7 +57,7 @@ def _level(rows: int) -> int:
 
 
 def stacked_facts(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of all tables, as wide as the widest."""
+    """Return the rows of all tables, as wide as the widest."""
     width = max((width_of(table.column_names) for table in tables), default=1)
     keys = [RELATION, *arguments(width)]
     if not tables:
@@ -108,7 +108,7 @@ def _filled(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def encoded(facts: Mapping[str, pa.Table], dictionary: Dictionary) -> pa.Table:
-    """Facts with their numbers in the layout of the table, by relation."""
+    """Return facts with their numbers in the layout of the table, by relation."""
     columns = [
         table.column(at)
         for table in facts.values()
@@ -134,7 +134,7 @@ def encoded(facts: Mapping[str, pa.Table], dictionary: Dictionary) -> pa.Table:
 
 
 def decoded(rows: pa.Table, dictionary: Dictionary, arity: int) -> pa.Table:
-    """Rows of one relation as terms, with their numbers."""
+    """Return rows of one relation as terms, with their numbers."""
     terms = [dictionary.decode(rows[name]) for name in arguments(arity)]
     numbers = [rows[name] for name in STORED_NUMBERS]
     names = [str(at) for at in range(arity)]
@@ -142,7 +142,7 @@ def decoded(rows: pa.Table, dictionary: Dictionary, arity: int) -> pa.Table:
 
 
 def split_by_relation(facts: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each relation."""
+    """Yield the rows of each relation."""
     if not facts.num_rows:
         return
     facts = facts.sort_by(RELATION)
@@ -156,7 +156,7 @@ def split_by_relation(facts: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 def stored_terms(table: pa.Table) -> pa.StructArray:
-    """The constants of a file of terms."""
+    """Return the constants of a file of terms."""
     kinds = table["kind"].combine_chunks().cast(pa.uint8())
     texts = table["text"].combine_chunks()
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
@@ -180,7 +180,7 @@ def clique_changes(cliques: NewCliques) -> pa.Table:
 
 
 def _pairs(members: pa.StructArray, ones: pa.StructArray, holds: int) -> pa.Table:
-    """Rows like those of facts, which begin or cease to hold."""
+    """Return rows like those of facts, which begin or cease to hold."""
     is_other = pc.or_(
         *(
             pc.not_equal(pc.struct_field(members, [at]), pc.struct_field(ones, [at]))

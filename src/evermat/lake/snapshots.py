@@ -68,7 +68,7 @@ class MappingEngine(Engine, Protocol):
 
 
 def can_map(engine: object) -> TypeGuard[MappingEngine]:
-    """Whether an engine has its facts in arrays of this process."""
+    """Return whether an engine has its facts in arrays of this process."""
     return hasattr(engine, "map_arrays")
 
 
@@ -93,7 +93,7 @@ class Snapshot:
 
 
 def folder_of(place: str) -> Path | None:
-    """The folder for snapshots of a state; None where there are none."""
+    """Return the folder for snapshots of a state; None where there are none."""
     address = urlsplit(uri_of(place))
     if address.scheme != "file" or os.environ.get(SWITCH) == "0":
         return None
@@ -163,7 +163,7 @@ def _write_terms(file: ArrayWriter, dictionary: Dictionary) -> None:
 
 
 def newest(table: StateTable) -> Snapshot | None:
-    """The newest snapshot of a version, or of one before it, that is whole."""
+    """Return the newest snapshot of a version, or of one before it, that is whole."""
     folder = folder_of(table.place)
     if folder is None or not folder.is_dir():
         return None
@@ -183,7 +183,7 @@ def _version(path: Path) -> int:
 
 
 def _brought_up_to_date(table: StateTable, arrays: MappedArrays) -> Snapshot:
-    """A snapshot with what later versions changed.
+    """Return a snapshot with what later versions changed.
 
     Raises:
         StateError: it is not of this state, or nobody knows any more what changed.

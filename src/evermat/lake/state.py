@@ -95,7 +95,7 @@ class StoredProgram:
     settings: Settings = Settings()
 
     def parsed_rules(self) -> tuple[Rule, ...]:
-        """The rules, as they were given.
+        """Return the rules, as they were given.
 
         They have no places: nobody has a file in which they stand one after the other.
         """
@@ -103,7 +103,7 @@ class StoredProgram:
         return tuple(replace(rule, span=None) for rule in rules)
 
     def catalogue(self) -> Catalogue:
-        """The predicates."""
+        """Return the predicates."""
         return Catalogue({each.name: each for each in self.predicates})
 
     def arities(self) -> dict[str, int]:
@@ -116,7 +116,7 @@ class StoredProgram:
 
 
 def read_program(text: str, place: str) -> StoredProgram:
-    """A program from its JSON."""
+    """Return a program from its JSON."""
     doing = f"read the program of the state at `{place}`"
     try:
         data: dict[str, Any] = json.loads(text)
@@ -203,7 +203,7 @@ class LakeState:
         return sum(file.rows for file in self._table.files(FACTS))
 
     def last_batch(self, application: str) -> int | None:
-        """The last batch of an application that this version knows of."""
+        """Return the last batch of an application that this version knows of."""
         return self._table.last_batch(application)
 
     # ----------------------------------------------------------------------- ledger
@@ -311,7 +311,7 @@ class LakeState:
             self._changed, self._saved = 0, self.version
 
     def restore_cliques(self) -> pa.Table:
-        """Constants that do not stand for themselves, and what does.
+        """Return constants that do not stand for themselves, and what does.
 
         The facts must have been restored.
         """
@@ -442,7 +442,7 @@ class LakeState:
         self.program, self._program_file = program, program_file
 
     def _written_cliques(self, cliques: NewCliques | None) -> list[DataFile]:
-        """A file that says what stands for other constants, and what did."""
+        """Return a file that says what stands for other constants, and what did."""
         if cliques is None:
             return []
         changes = {STANDS_FOR: clique_changes(cliques)}
@@ -470,7 +470,7 @@ class LakeState:
         )
 
     def _encoded(self, change: StoredChange) -> pa.Table:
-        """The rows for a change that is on the driver."""
+        """Return the rows for a change that is on the driver."""
         ready = on_spark.local_table(change)
         if ready is None:
             facts = {name: change.read(name) for name in sorted(change.relations())}
@@ -501,7 +501,7 @@ def open_state(
     options: Mapping[str, str] | None = None,
     must_exist: bool = False,
 ) -> LakeState:
-    """The state at a place.
+    """Return the state at a place.
 
     Args:
         place: a path or a URI. An empty state is made where there is none.

@@ -109,7 +109,7 @@ class StateTable:
         version: int | None = None,
         options: Mapping[str, str] | None = None,
     ) -> StateTable | None:
-        """The table at a place, or None where there is none.
+        """Return the table at a place, or None where there is none.
 
         A version that is named is read from its own entry of the log, whatever became
         of the others.
@@ -151,7 +151,7 @@ class StateTable:
     def create(
         cls, place: str | Path, options: Mapping[str, str] | None = None
     ) -> StateTable:
-        """An empty table at a place where there is none.
+        """Return an empty table at a place where there is none.
 
         Raises:
             StateError: it cannot be made, or there is something else.
@@ -201,17 +201,17 @@ class StateTable:
         return self._contents.width
 
     def files(self, part: str) -> list[DataFile]:
-        """The files of a part in this version."""
+        """Return the files of a part in this version."""
         return [file for file in self._files.values() if file.part == part]
 
     def last_batch(self, application: str) -> int | None:
-        """The last batch that an application has committed."""
+        """Return the last batch that an application has committed."""
         return self._contents.batches.get(application)
 
     # ----------------------------------------------------------------------- files
 
     def read(self, file: DataFile) -> pa.Table:
-        """The rows of a file."""
+        """Return the rows of a file."""
         doing = f"read `{file.path}` of the state at `{self.place}`"
         with step(doing), with_advice(self.log), open_file(self.log, file) as found:
             return found.read()
@@ -243,7 +243,7 @@ class StateTable:
         )
 
     def new_path(self, part: str) -> str:
-        """A path in a part that nobody has used."""
+        """Return a path in a part that nobody has used."""
         return f"{PART}={part}/{uuid4().hex}"
 
     # --------------------------------------------------------------------- commits

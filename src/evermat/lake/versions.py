@@ -93,7 +93,7 @@ class Version:
 def history(
     place: str | Path, *, storage_options: Mapping[str, str] | None = None
 ) -> list[Version]:
-    """The versions of a state, the oldest first."""
+    """Return the versions of a state, the oldest first."""
     table = existing(place, storage_options)
     with step(f"read the log of the state at `{place}`"), with_advice(table.log):
         return [version_of(each) for each in table.log.entries(0, table.version)]
@@ -173,7 +173,7 @@ def vacuum(
 
 
 def _oldest_to_keep(table: StateTable, keep: int, since: datetime) -> int:
-    """The oldest version that stays readable."""
+    """Return the oldest version that stays readable."""
     oldest = max(table.version - keep + 1, table.contents.oldest)
     while oldest > table.contents.oldest:
         # A version is the latest one until the next is committed.
@@ -184,7 +184,7 @@ def _oldest_to_keep(table: StateTable, keep: int, since: datetime) -> int:
 
 
 def _needed(table: StateTable, oldest: int) -> set[str]:
-    """The files of some versions.
+    """Return the files of some versions.
 
     Raises:
         StateError: nobody can say, and so nothing must be removed.
@@ -208,7 +208,7 @@ def existing(
     options: Mapping[str, str] | None = None,
     version: int | None = None,
 ) -> StateTable:
-    """The table of a state that must be there."""
+    """Return the table of a state that must be there."""
     table = StateTable.open(place, version=version, options=options)
     if table is None:
         raise no_state(place)
@@ -420,7 +420,7 @@ def _as_entry(
     about: Mapping[str, Any],
     update: Mapping[str, Any] | None,
 ) -> bytes:
-    """An entry that leads from one version to another."""
+    """Return an entry that leads from one version to another."""
     add = [
         replace(file, stats=row_count(file.rows))
         for path, file in after.files.items()

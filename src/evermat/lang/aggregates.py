@@ -102,7 +102,7 @@ def without_aggregates(rule: Rule) -> Iterator[Rule]:
 
 
 def names_outside(rule: Rule) -> frozenset[str]:
-    """The variables of a rule that occur outside of its aggregates."""
+    """Return the variables of a rule that occur outside of its aggregates."""
     found = {variable.name for head in rule.heads for variable in atom_variables(head)}
     for element in rule.body:
         if isinstance(element, Aggregation):
@@ -113,7 +113,7 @@ def names_outside(rule: Rule) -> frozenset[str]:
 
 
 def unnamed_targets(body: Iterable[BodyElement]) -> frozenset[str]:
-    """The variables that users did not write, as in `count{ … } > 3`."""
+    """Return the variables that users did not write, as in `count{ … } > 3`."""
     return frozenset(
         element.target.name
         for element in body
@@ -124,13 +124,13 @@ def unnamed_targets(body: Iterable[BodyElement]) -> frozenset[str]:
 
 
 def group_of(element: Aggregation, outside: frozenset[str]) -> tuple[str, ...]:
-    """The variables by which an aggregate groups, in order of occurrence."""
+    """Return the variables by which an aggregate groups, in order of occurrence."""
     names = (variable.name for variable in aggregated_variables(element))
     return tuple(dict.fromkeys(name for name in names if name in outside))
 
 
 def members_rule(rule: Rule, element: Aggregation, outside: frozenset[str]) -> Rule:
-    """The rule that derives the members of an aggregate.
+    """Return the rule that derives the members of an aggregate.
 
     Variables that its body uses but does not bind are bound by atoms from outside.
     """
@@ -169,7 +169,7 @@ class Members:
 
     @classmethod
     def of(cls, rule: Rule, element: Aggregation, outside: frozenset[str]) -> Members:
-        """The members of an aggregate of a rule."""
+        """Return the members of an aggregate of a rule."""
         group = group_of(element, outside)
         derived = members_rule(rule, element, outside)
         direct = cls._direct(derived, element, group)
@@ -184,7 +184,7 @@ class Members:
     def _direct(
         cls, rule: Rule, element: Aggregation, group: tuple[str, ...]
     ) -> Members | None:
-        """The facts of the only atom, if each of them is a tuple of its own."""
+        """Return the facts of the only atom, if each of them is a tuple of its own."""
         atom = rule.body[0]
         if len(rule.body) != 1 or not isinstance(atom, Atom):
             return None
@@ -232,7 +232,7 @@ def written_aggregate(
 def with_group(
     element: Aggregation, group: Iterable[str], values: Iterable[Constant]
 ) -> Aggregation:
-    """An aggregate with constants for the variables that group."""
+    """Return an aggregate with constants for the variables that group."""
     known: dict[str, Expression] = dict(zip(group, map(Term, values), strict=False))
     known.pop(element.target.name, None)
     return substitute_aggregation(element, known)
@@ -296,7 +296,7 @@ class Value:
         yield Rule((head,), (body,), rule.span, rule.written)
 
     def atom(self) -> Atom:
-        """The atom that gives the target its value."""
+        """Return the atom that gives the target its value."""
         state = [Variable(f"_state{self._number}")] if self._has_state else []
         arguments = (*map(Variable, self._group), self._element.target, *state)
         return Atom(self.predicate, arguments, self._element.span)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def names_in_atoms(rules: Iterable[Rule], predicate: str) -> set[tuple[str, ...]]:
-    """The variables of each atom of a predicate that has nothing but variables.
+    """Return the variables of each atom of a predicate that has nothing but variables.
 
     >>> from evermat.lang.parser import parse_rules
     >>> rules = parse_rules("adult(?n) :- person(?n, ?age), not person(?n, 7) .")
@@ -58,7 +58,7 @@ def names_in_atoms(rules: Iterable[Rule], predicate: str) -> set[tuple[str, ...]
 
 
 def variable_names(atom: Atom) -> tuple[str, ...]:
-    """The names of the variables among the arguments of an atom, in order."""
+    """Return the names of the variables among the arguments of an atom, in order."""
     return tuple(
         each.name
         for each in atom.arguments
@@ -189,7 +189,7 @@ class Catalogue:
         return name in self._predicates
 
     def __iter__(self) -> Iterator[Predicate]:
-        """The predicates that users know of, in order of name."""
+        """Yield the predicates that users know of, in order of name."""
         visible = (name for name in self._predicates if not is_auxiliary(name))
         return (self._predicates[name] for name in sorted(visible))
 
@@ -200,7 +200,7 @@ class Catalogue:
             raise PredicateNameError(name)
 
     def require(self, name: object, *, span: Span | None = None) -> Predicate:
-        """A predicate that must be there.
+        """Return a predicate that must be there.
 
         Raises:
             UnknownPredicateError: with the names that come near.
@@ -213,7 +213,7 @@ class Catalogue:
         return found
 
     def arity(self, name: str) -> int | None:
-        """The arity of a predicate, if it is known."""
+        """Return the arity of a predicate, if it is known."""
         found = self._predicates.get(name)
         return None if found is None else found.arity
 
@@ -224,7 +224,7 @@ class Catalogue:
             raise ArityClashError(name, known=known, found=arity, span=span)
 
     def get(self, name: str) -> Predicate | None:
-        """A predicate, if it is known."""
+        """Return a predicate, if it is known."""
         return self._predicates.get(name)
 
     def extended(self, mentioned: Iterable[Declaration]) -> Catalogue:
@@ -274,7 +274,7 @@ class Catalogue:
         return Catalogue(named, self.column_names)
 
     def with_column_names(self, names: Mapping[str, tuple[str, ...]]) -> Catalogue:
-        """The catalogue with the names of columns in the data."""
+        """Return the catalogue with the names of columns in the data."""
         if names == self.column_names:
             return self
         return Catalogue(self._predicates, names)
@@ -302,7 +302,7 @@ class ColumnNames:
         self._rules = rules
 
     def is_familiar(self, predicate: str, names: Sequence[str]) -> bool:
-        """Whether there is nothing to be said, or to be noted, about names."""
+        """Return whether there is nothing to be said, or to be noted, about names."""
         order = tuple(names)
         return self.first.get(predicate) == order or say_nothing(order)
 
@@ -324,7 +324,7 @@ class ColumnNames:
             self._compare_with_rules(predicate, order)
 
     def in_rules(self, predicate: str) -> set[tuple[str, ...]]:
-        """The variables that rules have for the arguments of a predicate."""
+        """Return the variables that rules have for the arguments of a predicate."""
         return names_in_atoms(self._rules(), predicate)
 
     def _compare_with_rules(self, predicate: str, order: tuple[str, ...]) -> None:

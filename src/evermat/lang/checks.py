@@ -76,7 +76,7 @@ _LAW = "every variable must occur in a positive body atom"
 
 
 def unsafe_variables(rule: Rule) -> Iterator[UnsafeRuleError]:
-    """An error for each variable of a rule that is not bound but must be."""
+    """Yield an error for each variable of a rule that is not bound but must be."""
     bound = bound_by(rule.body)
     reported: set[str] = set()
     for variable, need in _needed_variables(rule):
@@ -89,7 +89,7 @@ def unsafe_variables(rule: Rule) -> Iterator[UnsafeRuleError]:
 
 
 def unsafe_fact(fact: Atom) -> UnsafeRuleError | None:
-    """An error if a fact has a variable."""
+    """Return an error if a fact has a variable."""
     variable = next(atom_variables(fact), None)
     if variable is None:
         return None
@@ -129,7 +129,7 @@ def unsafe_inside(rule: Rule) -> Iterator[ProgramError]:
 
 
 def _needed_variables(rule: Rule) -> Iterator[tuple[Variable, str]]:
-    """The variables that must be bound, and what the place of each is called."""
+    """Yield the variables that must be bound, and what the place of each is called."""
     for head in rule.heads:
         for variable in atom_variables(head):
             yield variable, "head variable"
@@ -255,7 +255,7 @@ def require_valid(program: Program) -> None:
 
 
 def find_errors(program: Program) -> tuple[ProgramError, ...]:
-    """All that is wrong with a program, in order of the text; no warnings."""
+    """Return all that is wrong with a program, in order of the text; no warnings."""
     errors, _ = _find_problems(program)
     return _in_order(errors)
 
@@ -342,7 +342,7 @@ def _contradicting_declarations(program: Program) -> Iterator[DeclarationError]:
 
 
 def _arity_clashes(program: Program) -> Iterator[ArityError]:
-    """An error for each further arity of a predicate."""
+    """Yield an error for each further arity of a predicate."""
     first: dict[str, tuple[int, Span | None]] = {
         each.predicate: (each.arity, each.span) for each in program.declarations
     }
@@ -453,7 +453,7 @@ def require_functions(rules: Iterable[Rule]) -> None:
 
 
 def called_functions(rule: Rule) -> Iterator[str]:
-    """The functions that a rule calls, with repetitions."""
+    """Yield the functions that a rule calls, with repetitions."""
     for head in rule.heads:
         yield from _called_by(head.arguments)
     for element in rule.body:

@@ -61,14 +61,14 @@ class Form:
     constants: tuple[tuple[int, Constant], ...]
 
     def overlaps(self, other: Form) -> bool:
-        """Whether a fact can have both forms."""
+        """Return whether a fact can have both forms."""
         if (self.predicate, self.arity) != (other.predicate, other.arity):
             return False
         theirs = dict(other.constants)
         return all(theirs.get(at, value) == value for at, value in self.constants)
 
     def may_be(self, atom: Atom) -> bool:
-        """Whether an atom can match a fact of this form."""
+        """Return whether an atom can match a fact of this form."""
         return (self.predicate, self.arity) == (atom.predicate, atom.arity) and all(
             atom.arguments[at] == Term(value)
             or isinstance(atom.arguments[at], Variable)
@@ -76,7 +76,7 @@ class Form:
         )
 
     def flipped(self) -> Form:
-        """The form read the other way round."""
+        """Return the form read the other way round."""
         return Form(
             self.predicate, self.arity, self.target, self.source, self.constants
         )
@@ -127,7 +127,7 @@ class _Group:
 def find_closures(
     rules: Iterable[Rule], is_local: Callable[[Rule, Atom], bool]
 ) -> list[ClosureRules]:
-    """The closures among normal rules; no two of them derive the same facts.
+    """Return the closures among normal rules; no two of them derive the same facts.
 
     Args:
         rules: rules of one stratum.
@@ -240,7 +240,7 @@ def _steps(
 
 
 def _read(atom: Atom) -> tuple[Form, tuple[str, str]] | None:
-    """An atom's form and its two variables, None if it has no such form."""
+    """Return an atom's form and its two variables, None if it has no such form."""
     places: list[int] = []
     names: list[str] = []
     constants: list[tuple[int, Constant]] = []

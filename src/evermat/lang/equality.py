@@ -102,7 +102,7 @@ def _error(rule: Rule, message: str, reason: str, advice: str) -> EqualityError:
 
 
 def another_name() -> EqualityError:
-    """The error for `owl:sameAs` being equal to something."""
+    """Return the error for `owl:sameAs` being equal to something."""
     return EqualityError(
         "`owl:sameAs` would be equal to another name",
         reason="equality is part of the language, and cannot itself be replaced",
@@ -126,7 +126,7 @@ def refuse_aggregates(rules: Iterable[Rule]) -> None:
 
 
 def is_equality(atom: Atom) -> bool:
-    """Whether an atom says that two terms are equal."""
+    """Return whether an atom says that two terms are equal."""
     if atom.predicate == SAME_AS:
         return atom.arity == 2  # noqa: PLR2004  the two that are equal
     return (
@@ -137,7 +137,7 @@ def is_equality(atom: Atom) -> bool:
 
 
 def mentions_equality(rules: Iterable[Rule]) -> bool:
-    """Whether rules derive equality, or ask for it."""
+    """Return whether rules derive equality, or ask for it."""
     return any(is_equality(atom) for rule in rules for atom in rule.atoms())
 
 
@@ -167,7 +167,7 @@ def axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 
 
 def bridges(arities: Mapping[str, int]) -> tuple[Rule, ...]:
-    """Rules that take equality from facts."""
+    """Return rules that take equality from facts."""
     x, y = Variable("x"), Variable("y")
     same = Atom(SAME, (x, y))
     sources = []
@@ -179,7 +179,7 @@ def bridges(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 
 
 def constants_of(arities: Mapping[str, int]) -> tuple[Rule, ...]:
-    """Rules that define `~constant`."""
+    """Return rules that define `~constant`."""
     rules = []
     # That a constant is equal to itself is a triple, too, if there are triples.
     known = (Term(OWL_SAME_AS),) if TRIPLE in arities else ()
@@ -231,7 +231,7 @@ def without_equality(
 
 
 def _constants_of_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Rules that define `~constant` for equalities of what no fact mentions."""
+    """Yield rules that define `~constant` for equalities of what no fact mentions."""
     for rule in rules:
         if rule.head.predicate == SAME:
             bound = {each for a in rule.positive_atoms() for each in a.arguments}
@@ -241,7 +241,7 @@ def _constants_of_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 
 def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The same, without the rules that define what the others refer to.
+    """Return the same, without the rules that define what the others refer to.
 
     Built-ins read representatives.
     """
@@ -255,7 +255,7 @@ def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def _without_idle_condition(rule: Rule) -> Rule:
-    """The rule without `?x != ?y` where it derives that `?x` and `?y` are equal.
+    """Return the rule without `?x != ?y` where it derives that `?x` and `?y` are equal.
 
     That a constant is equal to itself is no news.
     """
@@ -282,7 +282,7 @@ def _with_names(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
 
 
 def _watching(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
-    """Rules that find names which a rule that equality depends on must not read.
+    """Yield rules that find names which a rule that equality depends on must not read.
 
     Built-ins of such a rule read representatives. So what they read must have no other
     name, nor may what they compute; `~apart…` says what has.
@@ -335,7 +335,7 @@ def _around(name: str, atoms: tuple[Atom, ...]) -> tuple[Atom, ...]:
 def answers_with_names(
     rules: Iterable[Rule], answer: str, values: frozenset[Kind], *, raw: bool
 ) -> tuple[tuple[Rule, ...], frozenset[int]]:
-    """A query in the same form, and the columns of its answers that are names.
+    """Return a query in the same form, and the columns of its answers that are names.
 
     All other columns are representatives, of which all names are answers.
 
@@ -379,7 +379,7 @@ def _in_built_ins(rule: Rule) -> Iterator[str]:
 
 
 def _with_written_head(rule: Rule) -> Rule:
-    """The rule with constants in its head that are not replaced."""
+    """Return the rule with constants in its head that are not replaced."""
     (head,) = rule.heads
     arguments = tuple(
         Written(each.constant, each.span) if isinstance(each, Term) else each
@@ -389,7 +389,7 @@ def _with_written_head(rule: Rule) -> Rule:
 
 
 def _few(rule: Rule, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, unless they are too many.
+    """Return the names, unless they are too many.
 
     Raises:
         EqualityError: there would be more rules than can be worked with.
@@ -406,7 +406,7 @@ def _few(rule: Rule, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _twins(rule: Rule) -> Iterator[Rule]:
-    """A rule, and its cases in which triples of any predicate are equalities."""
+    """Yield a rule, and its cases in which triples of any predicate are equalities."""
     negated = {_open_predicate(atom) for atom in rule.negated_atoms()}
     found = (*map(_open_predicate, rule.positive_atoms()), *negated)
     choices = [each for each in dict.fromkeys(found) if each is not None]
@@ -441,7 +441,7 @@ def _sides(atom: Atom) -> tuple[Expression, Expression]:
 
 
 def _without_equality(rule: Rule) -> Rule | None:
-    """The rule in the new form; None if it can have no instance."""
+    """Return the rule in the new form; None if it can have no instance."""
     terms: list[Expression] = []
     while True:
         found = next((a for a in rule.positive_atoms() if is_equality(a)), None)
@@ -524,7 +524,7 @@ def _names_apart(rule: Rule) -> EqualityError:
 
 
 def name_apart(rule: Rule, name: Constant) -> EqualityError:
-    """The error for a built-in that equality depends on, and that read a name.
+    """Return the error for a built-in that equality depends on, and that read a name.
 
     Args:
         rule: the rule with the built-in.
@@ -544,7 +544,7 @@ def name_apart(rule: Rule, name: Constant) -> EqualityError:
 
 
 def rule_constants(rules: Iterable[Rule]) -> tuple[Constant, ...]:
-    """The constants of rules, each once."""
+    """Return the constants of rules, each once."""
     found: dict[Constant, None] = {}
     for rule in rules:
         for expression in _expressions(rule):
@@ -577,7 +577,7 @@ def _constants(expression: Expression) -> Iterator[Constant]:
 def replace_constants(  # noqa: C901  one case for each sort of element
     rule: Rule, values: Mapping[Constant, Constant]
 ) -> Rule:
-    """The rule with some constants replaced by others."""
+    """Return the rule with some constants replaced by others."""
     if not any(c in values for e in _expressions(rule) for c in _constants(e)):
         return rule
 

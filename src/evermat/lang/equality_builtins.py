@@ -77,7 +77,7 @@ class Written(Term):
 
 
 def reads_numbers_only(element: BodyElement) -> bool:
-    """Whether a part of a body is no built-in that tells names apart.
+    """Return whether a part of a body is no built-in that tells names apart.
 
     What it computes with are numbers, or names as they are. A number represents all
     names that are equal to it.
@@ -95,7 +95,7 @@ def reads_numbers_only(element: BodyElement) -> bool:
 
 
 def _reads_values(expression: Expression) -> bool:
-    """Whether a condition is the same for all names of a class."""
+    """Return whether a condition is the same for all names of a class."""
     match expression:
         case Call(function="=" | "!=", arguments=(Call() as call, Term())):
             return _reads_values(call)
@@ -108,7 +108,7 @@ def _reads_values(expression: Expression) -> bool:
 
 
 def _is_number(expression: Expression) -> bool:
-    """Whether only numbers compare with an expression."""
+    """Return whether only numbers compare with an expression."""
     match expression:
         case Term(constant=constant):
             return constant.kind in NUMERIC_KINDS
@@ -128,7 +128,7 @@ def _is_numeric(expression: Expression) -> bool:
 
 
 def names_read(rule: Rule, values: frozenset[Kind]) -> tuple[str, ...]:
-    """The variables of a normal rule whose names built-ins read.
+    """Return the variables of a normal rule whose names built-ins read.
 
     Args:
         rule: a normal rule.
@@ -186,7 +186,7 @@ def _is_value(element: Assignment, values: frozenset[Kind], made: set[str]) -> b
 
 
 def as_written(rule: Rule) -> Rule:
-    """The rule with the constants of its built-ins marked as such."""
+    """Return the rule with the constants of its built-ins marked as such."""
     if all(isinstance(element, Atom | Negation) for element in rule.body):
         return rule
 
@@ -270,12 +270,12 @@ def with_names(rule: Rule, names: Iterable[str], shown: frozenset[str]) -> Rule:
 
 
 def binding_atoms(rule: Rule) -> Iterator[Atom]:
-    """The atoms of a body that bind variables to representatives."""
+    """Yield the atoms of a body that bind variables to representatives."""
     return (atom for atom in rule.positive_atoms() if atom.predicate != _ANY_NAME)
 
 
 def cases(rule: Rule) -> Iterator[Rule]:
-    """A rule with names of variables, for representatives and for other names."""
+    """Yield a rule with names of variables, for representatives and for other names."""
     found = [atom for atom in rule.positive_atoms() if atom.predicate == _ANY_NAME]
     if not found:
         yield rule
@@ -305,7 +305,7 @@ def _ways(one: Expression, name: Expression) -> Iterator[Atom | tuple[str, Expre
 
 
 def _settled(body: Iterable[BodyElement]) -> tuple[BodyElement, ...] | None:
-    """A body without conditions that always hold; None if one never does."""
+    """Return a body without conditions that always hold; None if one never does."""
     kept: list[BodyElement] = []
     for element in dict.fromkeys(body):
         if isinstance(element, Condition):
@@ -319,13 +319,13 @@ def _settled(body: Iterable[BodyElement]) -> tuple[BodyElement, ...] | None:
 
 
 def reads_other_names(rule: Rule) -> bool:
-    """Whether a rule reads which names are not representatives."""
+    """Return whether a rule reads which names are not representatives."""
     atoms = (*rule.positive_atoms(), *rule.negated_atoms())
     return any(atom.predicate in {NAME, OTHER} for atom in atoms)
 
 
 def definitions(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The rules that define `~other`, if rules refer to it."""
+    """Return the rules that define `~other`, if rules refer to it."""
     if not any(a.predicate == OTHER for rule in rules for a in rule.negated_atoms()):
         return ()
     one, name = Variable("x"), Variable("n")

@@ -81,7 +81,7 @@ class Tokens(NamedTuple):
 
 
 def tokenise(text: str) -> Tokens:
-    """The tokens of a text; what is no token comes as kind `unknown`."""
+    """Return the tokens of a text; what is no token comes as kind `unknown`."""
     tokens: list[Token] = []
     comments: list[Token] = []
     position = 0
@@ -224,7 +224,7 @@ def string_content(token: Token) -> str:
 
 
 def number(token: Token) -> Constant:
-    """The constant that a number token stands for."""
+    """Return the constant that a number token stands for."""
     match token.kind:
         case "integer":
             # Not through `int`, which refuses very long numbers.
@@ -236,7 +236,7 @@ def number(token: Token) -> Constant:
 
 
 def negated(constant: Constant) -> Constant:
-    """The number with the opposite sign."""
+    """Return the number with the opposite sign."""
     if constant.kind is Kind.DOUBLE:
         return double_constant(-float(constant.text))
     if constant.text in {"0", "0.0"}:
@@ -247,7 +247,7 @@ def negated(constant: Constant) -> Constant:
 
 
 def bare_constant(name: str) -> Constant | None:
-    """The constant that a bare name stands for; None if it must not be one."""
+    """Return the constant that a bare name stands for; None if it must not be one."""
     if name in {"true", "false"}:
         return boolean_constant(value=name == "true")
     if name == "not" or name[0].isupper() or not name[0].isalpha():
@@ -263,29 +263,29 @@ class Namespace:
     base: str | None = None
 
     def expand(self, name: str) -> str | None:
-        """The IRI of a prefixed name, None if the prefix is unknown."""
+        """Return the IRI of a prefixed name, None if the prefix is unknown."""
         prefix, _, local = name.partition(":")
         start = self.prefixes.get(prefix, STANDARD_PREFIXES.get(prefix))
         return None if start is None else start + local
 
     def known_prefixes(self) -> list[str]:
-        """The prefixes one can use here."""
+        """Return the prefixes one can use here."""
         return [*self.prefixes, *STANDARD_PREFIXES]
 
     def resolve(self, iri: str) -> str:
-        """A relative IRI against the base; an absolute one as it is."""
+        """Return a relative IRI against the base; an absolute one as it is."""
         if self.base is None or is_absolute(iri):
             return iri
         return _joined(self.base, iri)
 
 
 def is_absolute(iri: str) -> bool:
-    """Whether an IRI begins with a scheme such as `http:`."""
+    """Return whether an IRI begins with a scheme such as `http:`."""
     return _SCHEME.match(iri) is not None
 
 
 def _joined(base: str, iri: str) -> str:
-    """A relative IRI against a base, as RFC 3986 has it.
+    """Return a relative IRI against a base, as RFC 3986 has it.
 
     `urljoin` will not do: it drops the `#` of `<#>`, and knows some schemes only. What
     has no folders, such as `urn:x:`, is simply put in front.
@@ -311,7 +311,7 @@ def _joined(base: str, iri: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """A path without the segments `.` and `..`."""
+    """Return a path without the segments `.` and `..`."""
     segments = path.split("/")
     kept: list[str] = []
     for segment in segments:

@@ -69,7 +69,7 @@ _SHORT = 2
 
 
 def forgotten_variables(program: Program) -> Iterator[ForgottenVariableWarning]:
-    """A warning for each rule with words that may be meant as variables."""
+    """Yield a warning for each rule with words that may be meant as variables."""
     suspects = [(rule, words) for rule in program.rules if (words := _suspects(rule))]
     if not suspects:
         return
@@ -81,7 +81,7 @@ def forgotten_variables(program: Program) -> Iterator[ForgottenVariableWarning]:
 
 
 def _suspects(rule: Rule) -> list[str]:
-    """The words of a rule that are used like variables."""
+    """Return the words of a rule that are used like variables."""
     head = {term.constant.text for atom in rule.heads for term in _words(atom)}
     body = [term.constant.text for part in rule.body for term in _words(part)]
     if not head and not body:
@@ -130,7 +130,7 @@ def _bare(expression: Expression) -> Iterator[Term]:
 
 
 def _constants(program: Program) -> set[str]:
-    """The strings of facts, and those that rules have in quotes."""
+    """Return the strings of facts, and those that rules have in quotes."""
     found = {
         argument.constant.text
         for fact in program.facts
@@ -272,7 +272,7 @@ class _Columns:
         return frozenset(self._kinds.get((predicate, at), ()))
 
     def _variables(self, rule: Rule) -> dict[str, Type]:
-        """The kinds that variables can have by the atoms of a body."""
+        """Return the kinds that variables can have by the atoms of a body."""
         found: dict[str, Type] = {}
         for atom in rule.positive_atoms():
             for at, argument in enumerate(atom.arguments):
@@ -294,7 +294,7 @@ class _Columns:
     # -- what does not match
 
     def mismatches(self, rule: Rule) -> Iterator[ProgramWarning]:
-        """The joins, constants and equations of a rule that never match."""
+        """Yield the joins, constants and equations of a rule that never match."""
         for atom in rule.atoms():
             if atom not in rule.heads:
                 yield from self._constants(atom)
@@ -367,7 +367,7 @@ class _Columns:
 
 
 def _has_equality(program: Program) -> bool:
-    """Whether names of different kinds may be made equal."""
+    """Return whether names of different kinds may be made equal."""
     heads = (head for rule in program.rules for head in rule.heads)
     return any(atom.predicate == SAME_AS for atom in (*program.facts, *heads))
 
@@ -421,7 +421,7 @@ def _mismatch(
 
 
 def _a(kinds: Type) -> str:
-    """A kind with its article: `an integer`."""
+    """Return a kind with its article: `an integer`."""
     name = type_name(kinds)
     if name == "iri":
         return "an IRI"
@@ -429,7 +429,7 @@ def _a(kinds: Type) -> str:
 
 
 def _number(constant: Constant) -> Decimal | None:
-    """The value of a number; none of others, and of `INF` and `NaN`."""
+    """Return the value of a number; none of others, and of `INF` and `NaN`."""
     if constant.kind not in NUMBER:
         return None
     try:
@@ -442,7 +442,7 @@ def _number(constant: Constant) -> Decimal | None:
 def remarks(
     program: Program, known: Collection[str] | None = None
 ) -> Iterator[ProgramWarning]:
-    """All warnings about a program, except those of `type_checks`."""
+    """Yield all warnings about a program, except those of `type_checks`."""
     yield from lint(program)
     yield from _undefined_predicates(program, known)
     yield from _unused_predicates(program)

@@ -100,7 +100,7 @@ class _Costs:
             self._directions[rule.head.predicate, at] = direction
 
     def _costs(self, rule: Rule) -> dict[str, int]:
-        """The directions of the variables of a rule that are costs."""
+        """Return the directions of the variables of a rule that are costs."""
         costs: dict[str, int] = {}
         for atom in filter(self._is_local, rule.positive_atoms()):
             for at, argument in enumerate(atom.arguments):
@@ -219,7 +219,7 @@ class _Costs:
 def _combined(
     name: str, arguments: Sequence[Expression], directions: Sequence[int]
 ) -> int:
-    """The direction of a function of costs and other values."""
+    """Return the direction of a function of costs and other values."""
     if name == "-":
         directions = [-each for each in directions] if len(directions) == 1 else [
             directions[0],

@@ -57,7 +57,7 @@ _TRUE = boolean_constant(value=True)
 
 
 def normalise(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The rules in normal form, without duplicates.
+    """Return the rules in normal form, without duplicates.
 
     Rules with a condition that is never true are left out.
 
@@ -69,7 +69,7 @@ def normalise(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def normal_rules(rules: Iterable[Rule]) -> dict[Hashable, Rule]:
-    """The rules in normal form, by their keys (`rule_key`)."""
+    """Return the rules in normal form, by their keys (`rule_key`)."""
     return _by_key(_all_normal_rules(rules))
 
 
@@ -111,7 +111,7 @@ def _normal_rules(head: Atom, rule: Rule) -> Iterator[Rule]:
 
 
 def _is_normal(head: Atom, rule: Rule) -> bool:
-    """Whether a rule is safe and has nothing but distinct, plain atoms."""
+    """Return whether a rule is safe and has nothing but distinct, plain atoms."""
     bound: set[str] = set()
     for element in rule.body:
         if not isinstance(element, Atom):
@@ -277,7 +277,7 @@ class _Draft:
                 yield definition
 
     def body(self) -> tuple[BodyElement, ...]:
-        """The body put together again, nothing twice."""
+        """Return the body put together again, nothing twice."""
         elements = (*self.atoms, *self.computations, *self.negations)
         return tuple(dict.fromkeys(elements))
 
@@ -319,7 +319,7 @@ def _unbound(rule: Rule, expression: Expression, bound: set[str]) -> UnsafeRuleE
 
 
 def _distinct(atom: Atom, local: set[str]) -> tuple[Variable, ...]:
-    """The variables of an atom that are not local, each once."""
+    """Return the variables of an atom that are not local, each once."""
     names = dict.fromkeys(variable.name for variable in atom_variables(atom))
     return tuple(Variable(name) for name in names if name not in local)
 
@@ -396,7 +396,7 @@ class WrittenInstance:
 
 
 def written_instance(rule: Rule, normal: Mapping[str, Constant]) -> WrittenInstance:
-    """The instance of a rule that has one head.
+    """Return the instance of a rule that has one head.
 
     Args:
         rule: as written.
@@ -419,7 +419,7 @@ def written_instance(rule: Rule, normal: Mapping[str, Constant]) -> WrittenInsta
 
 
 def written_values(rule: Rule, normal: Mapping[str, Constant]) -> dict[str, Expression]:
-    """The values of all variables that have one, by the equations of a rule."""
+    """Return the values of all variables that have one, by the equations of a rule."""
     known: dict[str, Expression] = {name: Term(value) for name, value in normal.items()}
     calls = (call for element in rule.body for call in _calls(element))
     equations = [call for call in calls if call.function == "="]
@@ -429,7 +429,7 @@ def written_values(rule: Rule, normal: Mapping[str, Constant]) -> dict[str, Expr
 
 
 def written_binding(rule: Rule, known: Mapping[str, Expression]) -> dict[str, Constant]:
-    """The values of the variables of a rule, those of the body first."""
+    """Return the values of the variables of a rule, those of the body first."""
     variables = [v for element in rule.body for v in element_variables(element)]
     found = {}
     for variable in (*variables, *atom_variables(rule.head)):
@@ -440,7 +440,7 @@ def written_binding(rule: Rule, known: Mapping[str, Expression]) -> dict[str, Co
 
 
 def _calls(element: object) -> Iterator[Call]:
-    """The conditions of a body, and the expressions in its atoms."""
+    """Yield the conditions of a body, and the expressions in its atoms."""
     match element:
         case Condition(expression=expression):
             yield expression
@@ -466,6 +466,6 @@ def _solve(equation: Call, known: dict[str, Expression]) -> bool:
 
 
 def filled_atom(atom: Atom, known: Mapping[str, Expression]) -> Atom:
-    """An atom with values for its variables, and expressions worked out."""
+    """Return an atom with values for its variables, and expressions worked out."""
     arguments = substitute_atom(atom, known).arguments
     return Atom(atom.predicate, tuple(map(fold_if_possible, arguments)))

@@ -224,7 +224,7 @@ def _file(
 
 
 def _with_target(found: Aggregation, element: Condition) -> Aggregation | None:
-    """The aggregate that an equation with nothing but a variable asks for."""
+    """Return the aggregate that an equation with nothing but a variable asks for."""
     call = element.expression
     if call.function != "=" or found.target not in call.arguments:
         return None
@@ -274,7 +274,7 @@ class StatementReader(ExpressionReader):
         return is_sure
 
     def at_new_line(self) -> bool:
-        """Whether a line begins here, or the text ends."""
+        """Return whether a line begins here, or the text ends."""
         if self.kind == "end" or not self.position:
             return True
         previous = self.tokens[self.position - 1]
@@ -522,7 +522,7 @@ class StatementReader(ExpressionReader):
         )
 
     def _foreign_condition(self) -> ParseError | None:
-        """The mistake of `?x in (1, 2)`, `?x ≠ 2` and the like."""
+        """Return the mistake of `?x in (1, 2)`, `?x ≠ 2` and the like."""
         token = self.token
         advice = FOREIGN_WORDS.get(token.text.lower())
         if advice is not None and token.kind == "name":
@@ -727,7 +727,7 @@ def _read_name_directive(reader: StatementReader, directives: Directives) -> Non
 
 
 def check_syntax(source: Source) -> list[ProgramError]:
-    """The mistakes of a text by itself; files that it includes are not read."""
+    """Return the mistakes of a text by itself; files that it includes are not read."""
     parts = _Parts(Directives(Namespace()), follow_includes=False)
     _read_text(source, Path(), parts)
     return parts.problems
@@ -758,7 +758,7 @@ class _Parts:
         del self.rules[sizes[0] :], self.facts[sizes[1] :]
 
     def program(self) -> Program:
-        """All of it as a program; raises what was wrong with it.
+        """Return all of it as a program; raises what was wrong with it.
 
         What is missing because it could not be read makes no other statement wrong, so
         all that is found in the rest is true of the whole.
@@ -907,7 +907,7 @@ def _ready_made(reader: StatementReader) -> Path:
 
 
 def program_text(path: Path) -> str:
-    """The text of a program in a UTF-8 file, which may end in `.gz`.
+    """Return the text of a program in a UTF-8 file, which may end in `.gz`.
 
     Raises:
         UnicodeDecodeError: if the file is not in UTF-8.

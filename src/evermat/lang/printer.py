@@ -49,7 +49,7 @@ _BRACKETED = {TRIPLE: TRIPLE_ARITY, QUAD: TRIPLE_ARITY + 1}
 
 
 def rule_text(rule: Rule, prefixes: Mapping[str, str] | None = None) -> str:
-    """A rule on one line, IRIs shortened by the prefixes.
+    """Return a rule on one line, IRIs shortened by the prefixes.
 
     >>> from evermat.lang.parser import parse_rules
     >>> rule_text(*parse_rules("p(?x):-q(?x,a)."))
@@ -59,7 +59,7 @@ def rule_text(rule: Rule, prefixes: Mapping[str, str] | None = None) -> str:
 
 
 def program_text(program: Program) -> str:
-    """A whole program.
+    """Return a whole program.
 
     The base comes last: all IRIs are written in full or with a prefix, and none of
     them must be resolved anew.
@@ -100,7 +100,7 @@ class Printer:
     # -- names and constants
 
     def shortened(self, iri: str) -> str | None:
-        """The IRI as a prefixed name, None if no prefix fits."""
+        """Return the IRI as a prefixed name, None if no prefix fits."""
         if iri not in self._names:
             self._names[iri] = self._shorten(iri)
         return self._names[iri]
@@ -114,7 +114,7 @@ class Printer:
         return None
 
     def predicate(self, name: str) -> str:
-        """The name of a predicate."""
+        """Return the name of a predicate."""
         if _PLAIN_NAME.fullmatch(name) and not _is_reserved(name):
             return name
         if is_auxiliary(name):
@@ -122,7 +122,7 @@ class Printer:
         return self.shortened(name) or iri_text(name)
 
     def constant(self, constant: Constant) -> str:
-        """A constant."""
+        """Return a constant."""
         if constant.kind is Kind.IRI:
             return self.shortened(constant.text) or iri_text(constant.text)
         if constant.kind is Kind.TYPED:
@@ -164,7 +164,7 @@ class Printer:
     # -- atoms and rules
 
     def atom(self, atom: Atom) -> str:
-        """An atom; triples in square brackets."""
+        """Return an atom; triples in square brackets."""
         if len(atom.arguments) == _BRACKETED.get(atom.predicate):
             parts = [*map(self.expression, atom.arguments)]
             if atom.arguments[1] == Term(RDF_TYPE):
@@ -176,7 +176,7 @@ class Printer:
         return f"{name}({', '.join(map(self.expression, atom.arguments))})"
 
     def element(self, element: BodyElement) -> str:
-        """An element of a body."""
+        """Return an element of a body."""
         match element:
             case Atom():
                 return self.atom(element)
@@ -194,13 +194,13 @@ class Printer:
                 return f"?{target.name} = {self.aggregate(element)}"
 
     def aggregate(self, element: Aggregation) -> str:
-        """An aggregate without its target."""
+        """Return an aggregate without its target."""
         values = ", ".join(map(self.expression, element.values))
         body = ", ".join(map(self.element, element.body))
         return f"{element.function}{{ {values} : {body} }}"
 
     def rule(self, rule: Rule) -> str:
-        """A rule with its final dot; without a body, a fact."""
+        """Return a rule with its final dot; without a body, a fact."""
         heads = ", ".join(map(self.atom, rule.heads))
         if not rule.body:
             return f"{heads} ."
@@ -262,7 +262,7 @@ _OPERANDS |= {"integer", "decimal", "double", "at"}
 
 
 def format_source(text: str, *, name: str = "<rules>") -> str:
-    """A program text in the layout of the house.
+    """Return a program text in the layout of the house.
 
     Files that the text includes are not read.
 
@@ -290,7 +290,7 @@ class _Layout:
         self._lines: list[str] = []
 
     def text(self) -> str:
-        """The whole layout."""
+        """Return the whole layout."""
         end = 0
         for group in self._groups():
             gap = self._text.count("\n", end, group[0].start)
@@ -325,7 +325,7 @@ def _statement_lines(group: list[Token], text: str) -> list[str]:
 
 
 def _spaced(group: list[Token]) -> Iterator[tuple[str, Token]]:
-    """Each token with the space before it."""
+    """Yield each token with the space before it."""
     previous: Token | None = None
     is_sign = False
     for token in group:
@@ -353,7 +353,7 @@ def _ends_operand(token: Token) -> bool:
 
 
 def _broken(group: list[Token], text: str) -> list[str]:
-    """A line for each element of the body; comments end the line they are on."""
+    """Return a line for each element of the body; comments end the line they are on."""
     lines = [""]
     depth = 0
     end = group[0].start

@@ -157,7 +157,7 @@ _SQL = re.compile(
 
 
 def query_of_another_language(source: Source) -> ParseError | None:
-    """The mistake of a text that is a query of SPARQL or SQL, if it is one."""
+    """Return the mistake of a text that is a query of SPARQL or SQL, if it is one."""
     form = (
         "a query is a conjunction of atoms, such as "
         "`[?x, a, :Person], [?x, :age, ?n], ?n > 17` or `edge(?x, ?y)`; "
@@ -246,7 +246,7 @@ class TokenReader:
         self.kind = self.tokens[position].kind
 
     def next_kind(self) -> str:
-        """The kind of the token after the one at hand."""
+        """Return the kind of the token after the one at hand."""
         following = min(self.position + 1, len(self.tokens) - 1)
         return self.tokens[following].kind
 
@@ -261,11 +261,11 @@ class TokenReader:
         return self.advance()
 
     def span(self, start: int, end: int) -> Span:
-        """A piece of the text, by offsets."""
+        """Return a piece of the text, by offsets."""
         return Span(self.source, start, end)
 
     def span_of(self, token: Token) -> Span:
-        """The place of a token."""
+        """Return the place of a token."""
         return Span(self.source, token.start, token.end)
 
     def span_since(self, start: int) -> Span:
@@ -279,11 +279,11 @@ class TokenReader:
         *,
         help: str | None = None,  # noqa: A002  as in errors
     ) -> ParseError:
-        """A mistake at a token."""
+        """Return a mistake at a token."""
         return ParseError(message, labels=(Label(self.span_of(token)),), help=help)
 
     def at_open_string(self) -> bool:
-        """Whether a string is at hand that its line does not close."""
+        """Return whether a string is at hand that its line does not close."""
         return self.kind == "unknown" and self.token.text[0] in "\"'"
 
     def unexpected(self, expected: str, *, help: str | None = None) -> ParseError:  # noqa: A002  as in errors
@@ -332,7 +332,7 @@ class TokenReader:
         return token.kind != "end" and all(sign in _SIGNS for sign in token.text)
 
     def _touches(self, position: int) -> bool:
-        """Whether the next token follows without a blank."""
+        """Return whether the next token follows without a blank."""
         return self.tokens[position].end == self.tokens[position + 1].start
 
 
@@ -417,7 +417,7 @@ class ExpressionReader(TokenReader):
         return self.expression(COMPARISON_LEVEL)
 
     def at_operand(self) -> bool:
-        """Whether an operand can begin with the token at hand."""
+        """Return whether an operand can begin with the token at hand."""
         return self.kind in _OPERANDS
 
     def operand(self) -> Expression:
@@ -461,7 +461,7 @@ class ExpressionReader(TokenReader):
         return Term(constant, self.span_of(token))
 
     def named(self, token: Token) -> Expression:
-        """A bare or prefixed name: `_`, a call or a constant."""
+        """Return a bare or prefixed name: `_`, a call or a constant."""
         following = self.tokens[self.position + 1].kind
         if following == "(":
             return self.call(token)
@@ -504,7 +504,7 @@ class ExpressionReader(TokenReader):
         return Term(Constant(Kind.BLANK, token.text[2:]), self.span_of(token))
 
     def string(self, token: Token) -> Expression:
-        """A string, with a datatype or a language tag if there is one."""
+        """Return a string, with a datatype or a language tag if there is one."""
         self.advance()
         text = self.string_text(token)
         following = self.token
@@ -543,7 +543,7 @@ class ExpressionReader(TokenReader):
         return Call("-", (argument,), self.span_since(token.start))
 
     def parenthesised(self, token: Token) -> Expression:
-        """An expression in parentheses."""
+        """Return an expression in parentheses."""
         self.advance()
         self._count_operation(token)
         inner = self.expression(COMPARISON_LEVEL)
@@ -555,7 +555,7 @@ class ExpressionReader(TokenReader):
         return inner
 
     def call(self, token: Token) -> Call:
-        """A function and its arguments; whether it exists is checked later."""
+        """Return a function and its arguments; whether it exists is checked later."""
         self._count_operation(token)
         self.advance()
         arguments = self.arguments(f"`{token.text}`")
@@ -620,7 +620,7 @@ class ExpressionReader(TokenReader):
         return token.text
 
     def iri_text(self, token: Token) -> str:
-        """The IRI of an `<...>` token, resolved against the base."""
+        """Return the IRI of an `<...>` token, resolved against the base."""
         iri = self._unescaped(token, lambda token: unescape(token.text[1:-1], 1))
         return self.namespace.resolve(iri)
 

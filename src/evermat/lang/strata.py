@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def strong_components(edges: list[list[int]]) -> list[int]:  # noqa: C901  one loop, as published
-    """The strongly connected component of each node, by Tarjan's algorithm.
+    """Return the strongly connected component of each node, by Tarjan's algorithm.
 
     Components are numbered so that edges lead to the same or a lower number.
     Recursion is kept on a list, for chains may be long.
@@ -112,7 +112,7 @@ class Shape:
 
 
 def shape_of(atom: Atom) -> Shape:
-    """The shape of an atom."""
+    """Return the shape of an atom."""
     arguments = atom.arguments
     if atom.predicate != TRIPLE or len(arguments) != _TRIPLE_ARITY:
         return Shape(atom.predicate, len(arguments))
@@ -133,7 +133,7 @@ class ShapeTable:
         self._numbers: dict[object, int] = {}
 
     def number(self, atom: Atom) -> int:
-        """The number of an atom's shape, from 0 in order of appearance."""
+        """Return the number of an atom's shape, from 0 in order of appearance."""
         key = _quick_key(atom)
         number = self._numbers.get(key)
         if number is None:
@@ -142,7 +142,7 @@ class ShapeTable:
         return number
 
     def find(self, atom: Atom) -> int | None:
-        """The number of an atom's shape, None if it has none yet."""
+        """Return the number of an atom's shape, None if it has none yet."""
         return self._numbers.get(_quick_key(atom))
 
 
@@ -189,7 +189,7 @@ class Overlaps:
             self._any_class.append(number)
 
     def of(self, number: int) -> list[int]:
-        """The *other* head shapes that share a possible fact with a shape."""
+        """Return the *other* head shapes that share a possible fact with a shape."""
         shape = self._shapes[number]
         if not is_triple(shape):
             return []
@@ -204,7 +204,7 @@ class Overlaps:
 
 
 def share_facts(one: Shape, other: Shape) -> bool:
-    """Whether a fact can have both shapes."""
+    """Return whether a fact can have both shapes."""
     if (one.predicate, one.arity) != (other.predicate, other.arity):
         return False
     fixed = dict(other.constants)
@@ -212,7 +212,7 @@ def share_facts(one: Shape, other: Shape) -> bool:
 
 
 def is_triple(shape: Shape) -> bool:
-    """Whether a shape is one of triples: only those overlap with others."""
+    """Return whether a shape is one of triples: only those overlap with others."""
     return shape.predicate == TRIPLE and shape.arity == _TRIPLE_ARITY
 
 
@@ -233,7 +233,7 @@ class _Step:
 def recursion_through_negation(
     rules: Sequence[Rule], components: Mapping[Shape, int]
 ) -> list[StratificationError]:
-    """An error for each component in which a shape depends on its own negation.
+    """Return an error for each component in which a shape depends on its own negation.
 
     Or on an aggregate of itself, unless the component is monotone.
     """
@@ -276,7 +276,7 @@ def _why_not_monotone(
 
 
 def _names_in_text(rules: Sequence[Rule]) -> dict[Shape, str]:
-    """The words with which the program itself speaks of a shape."""
+    """Return the words with which the program itself speaks of a shape."""
     names: dict[Shape, str] = {}
     for rule in rules:
         for atom in rule.atoms():
@@ -300,7 +300,7 @@ def _negative_steps(rule: Rule, source: Shape) -> Iterator[_Step]:
 def _steps(
     rules: Sequence[Rule], components: Mapping[Shape, int], component: int
 ) -> dict[Shape, list[_Step]]:
-    """All steps within a component, by their source."""
+    """Return all steps within a component, by their source."""
     heads = dict.fromkeys(shape_of(rule.head) for rule in rules)
     shapes = [*heads, *(shape for shape in components if shape not in heads)]
     overlaps = Overlaps(shapes, len(heads))
@@ -327,7 +327,7 @@ def _steps(
 
 
 def _cycle(first: _Step, steps: Mapping[Shape, list[_Step]]) -> list[_Step]:
-    """A shortest way from the end of the first step back to its beginning."""
+    """Return a shortest way from the end of the first step back to its beginning."""
     came_by: dict[Shape, _Step | None] = {first.target: None}
     queue = deque([first.target])
     while first.source not in came_by:
@@ -438,7 +438,7 @@ class Stratum:
         return self.nonrecursive_rules + self.recursive_rules
 
     def is_local(self, rule: Rule, atom: Atom) -> bool:
-        """Whether a positive atom of a rule lies in the component of its head.
+        """Return whether a positive atom of a rule lies in the component of its head.
 
         A local atom may also match facts of other strata: `[?x, ?p, ?y]` does.
         """
@@ -553,7 +553,7 @@ class _Graph:
             targets.extend(overlaps.of(number))
 
     def has_negative_edge_within(self, component: list[int]) -> bool:
-        """Whether a rule has a negated atom in its head's component."""
+        """Return whether a rule has a negated atom in its head's component."""
         return any(
             component[atom] == component[edges.head]
             for edges in self.rules
@@ -561,7 +561,7 @@ class _Graph:
         )
 
     def levels(self, component: list[int]) -> list[int]:
-        """The depth of each component; -1 where no rule derives anything."""
+        """Return the depth of each component; -1 where no rule derives anything."""
         count = max(component, default=-1) + 1
         members: list[list[int]] = [[] for _ in range(count)]
         for number, home in enumerate(component):
@@ -581,7 +581,7 @@ class _Graph:
 def rules_needed_for(
     rules: Sequence[Rule], predicate: str
 ) -> tuple[tuple[Rule, ...], tuple[Shape, ...]]:
-    """The rules that a predicate depends on, and the shapes that these speak of.
+    """Return the rules that a predicate depends on, and the shapes that these speak of.
 
     Args:
         rules: normal rules.

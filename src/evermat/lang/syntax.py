@@ -29,7 +29,7 @@ AUXILIARY_MARK = "~"
 
 
 def is_auxiliary(predicate: str) -> bool:
-    """Whether a predicate was made by `normalise` and should be hidden."""
+    """Return whether a predicate was made by `normalise` and should be hidden."""
     return predicate.startswith(AUXILIARY_MARK)
 
 
@@ -227,11 +227,11 @@ class Rule(_HashedOnce):
         return head
 
     def positive_atoms(self) -> Iterator[Atom]:
-        """The atoms of the body that are not negated, in order."""
+        """Yield the atoms of the body that are not negated, in order."""
         return (element for element in self.body if isinstance(element, Atom))
 
     def negated_atoms(self) -> Iterator[Atom]:
-        """The atoms below `not`, in order."""
+        """Yield the atoms below `not`, in order."""
         return (element.atom for element in self.body if isinstance(element, Negation))
 
     @property
@@ -240,11 +240,11 @@ class Rule(_HashedOnce):
         return Aggregation in map(type, self.body)
 
     def aggregations(self) -> Iterator[Aggregation]:
-        """The aggregates of the body, in order."""
+        """Yield the aggregates of the body, in order."""
         return (element for element in self.body if isinstance(element, Aggregation))
 
     def aggregated_atoms(self) -> Iterator[Atom]:
-        """The atoms inside of aggregates, in order."""
+        """Yield the atoms inside of aggregates, in order."""
         return (atom for each in self.aggregations() for atom in each.atoms())
 
     def atoms(self) -> Iterator[Atom]:
@@ -339,7 +339,7 @@ def contradiction(*arguments: Expression, span: Span | None = None) -> Atom:
 
 
 def is_contradiction(predicate: object) -> bool:
-    """Whether the facts of a predicate are contradictions."""
+    """Return whether the facts of a predicate are contradictions."""
     return isinstance(predicate, str) and bool(CONTRADICTION.fullmatch(predicate))
 
 
@@ -349,7 +349,7 @@ def variables(names: str) -> tuple[Variable, ...]:
 
 
 def predicate(name: str) -> Callable[..., Atom]:
-    """A maker of atoms; Python values among the arguments become constants."""
+    """Return a maker of atoms; Python values among the arguments become constants."""
 
     def atom(*arguments: object) -> Atom:
         return Atom(name, tuple(as_expression(argument) for argument in arguments))
@@ -358,7 +358,7 @@ def predicate(name: str) -> Callable[..., Atom]:
 
 
 def call(function: str, *arguments: object) -> Call:
-    """A function or operator applied to expressions and Python values.
+    """Return a function or operator applied to expressions and Python values.
 
     >>> call("+", Variable("x"), 1).function
     '+'
@@ -367,19 +367,19 @@ def call(function: str, *arguments: object) -> Call:
 
 
 def condition(function: str, *arguments: object) -> Condition:
-    """A comparison or another condition for a body: `condition("<", x, 3)`."""
+    """Return a comparison or another condition for a body: `condition("<", x, 3)`."""
     return Condition(call(function, *arguments))
 
 
 def as_expression(value: object) -> Expression:
-    """An expression as it is, and any other Python value as a constant."""
+    """Return an expression as it is, and any other Python value as a constant."""
     if isinstance(value, Variable | Term | Call):
         return value
     return Term(constant(value))
 
 
 def expression_variables(expression: Expression) -> Iterator[Variable]:
-    """The variables of an expression, from left to right, with repetitions."""
+    """Yield the variables of an expression, from left to right, with repetitions."""
     match expression:
         case Variable():
             yield expression
@@ -391,13 +391,13 @@ def expression_variables(expression: Expression) -> Iterator[Variable]:
 
 
 def atom_variables(atom: Atom) -> Iterator[Variable]:
-    """The variables of an atom, from left to right, with repetitions."""
+    """Yield the variables of an atom, from left to right, with repetitions."""
     for argument in atom.arguments:
         yield from expression_variables(argument)
 
 
 def element_variables(element: BodyElement) -> Iterator[Variable]:
-    """The variables of a body element, from left to right, with repetitions."""
+    """Yield the variables of a body element, from left to right, with repetitions."""
     match element:
         case Atom():
             yield from atom_variables(element)
@@ -414,7 +414,7 @@ def element_variables(element: BodyElement) -> Iterator[Variable]:
 
 
 def aggregated_variables(element: Aggregation) -> Iterator[Variable]:
-    """The variables of an aggregate but for its target, with repetitions."""
+    """Yield the variables of an aggregate but for its target, with repetitions."""
     for value in element.values:
         yield from expression_variables(value)
     for inner in element.body:
@@ -422,7 +422,7 @@ def aggregated_variables(element: Aggregation) -> Iterator[Variable]:
 
 
 def rule_variables(rule: Rule) -> Iterator[Variable]:
-    """The variables of a rule, heads first, with repetitions."""
+    """Yield the variables of a rule, heads first, with repetitions."""
     for head in rule.heads:
         yield from atom_variables(head)
     for element in rule.body:
@@ -432,7 +432,7 @@ def rule_variables(rule: Rule) -> Iterator[Variable]:
 def bound_by(  # noqa: C901  one case for each sort of element
     body: Iterable[BodyElement], known: Iterable[str] = (), *, as_groups: bool = True
 ) -> set[str]:
-    """The variables that the elements of a body bind, with some known before.
+    """Return the variables that the elements of a body bind, with some known before.
 
     Args:
         body: the elements.
@@ -498,7 +498,7 @@ def fold_if_possible(expression: Expression) -> Expression:
 def substitute(
     expression: Expression, substitution: Mapping[str, Expression]
 ) -> Expression:
-    """The expression with other expressions in place of variables."""
+    """Return the expression with other expressions in place of variables."""
     match expression:
         case Variable(name=name):
             return substitution.get(name, expression)
@@ -512,7 +512,7 @@ def substitute(
 
 
 def substitute_atom(atom: Atom, substitution: Mapping[str, Expression]) -> Atom:
-    """The atom with expressions in place of variables."""
+    """Return the atom with expressions in place of variables."""
     arguments = tuple(substitute(argument, substitution) for argument in atom.arguments)
     return replace(atom, arguments=arguments)
 
@@ -521,7 +521,7 @@ def substitute_atom(atom: Atom, substitution: Mapping[str, Expression]) -> Atom:
 
 
 def canonical(rule: Rule) -> Rule:
-    """The rule with its variables renamed in order of first occurrence.
+    """Return the rule with its variables renamed in order of first occurrence.
 
     Two rules that differ only in the names of variables have equal canonical forms.
     """
@@ -533,7 +533,7 @@ def canonical(rule: Rule) -> Rule:
 
 
 def rule_key(rule: Rule) -> Hashable:
-    """A key that is equal for rules that differ only in names of variables."""
+    """Return a key that is equal for rules that differ only in names of variables."""
     numbers: dict[str, int] = {}
     heads = tuple(_atom_key(head, numbers) for head in rule.heads)
     return heads, tuple(_element_key(element, numbers) for element in rule.body)
@@ -542,7 +542,7 @@ def rule_key(rule: Rule) -> Hashable:
 def substitute_condition(
     condition: Condition, substitution: Mapping[str, Expression]
 ) -> Condition:
-    """The condition with expressions in place of variables."""
+    """Return the condition with expressions in place of variables."""
     call = condition.expression
     arguments = tuple(substitute(argument, substitution) for argument in call.arguments)
     return replace(condition, expression=replace(call, arguments=arguments))
@@ -585,7 +585,7 @@ def substitute_aggregation(
 
 
 def substitute_rule(rule: Rule, substitution: Mapping[str, Expression]) -> Rule:
-    """The rule with expressions in place of variables."""
+    """Return the rule with expressions in place of variables."""
     return replace(
         rule,
         heads=tuple(substitute_atom(head, substitution) for head in rule.heads),

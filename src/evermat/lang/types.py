@@ -81,7 +81,7 @@ TYPE_ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 def type_name(kinds: Type) -> str:
-    """A name for a set of kinds: that of a declared type, or of its kinds.
+    """Return a name for a set of kinds: that of a declared type, or of its kinds.
 
     >>> type_name(frozenset({Kind.INTEGER}))
     'integer'
@@ -120,7 +120,7 @@ class _Use:
 
 
 def call_type(name: str, types: list[Type]) -> Type:
-    """The type of a call of a function with arguments of these types."""
+    """Return the type of a call of a function with arguments of these types."""
     if name in {"min", "max"}:
         return frozenset().union(*types)
     if name in ARITHMETIC or name == "abs":
@@ -150,7 +150,7 @@ class TypeCheck:
         self._warnings: list[ProgramWarning] = []
 
     def rule(self, rule: Rule) -> tuple[list[ProgramError], list[ProgramWarning]]:
-        """The type errors of a rule, and the conditions that cannot vary."""
+        """Return the type errors of a rule, and the conditions that cannot vary."""
         self._uses, self._problems, self._warnings = {}, [], []
         for head in rule.heads:
             self._atom(head)
@@ -164,7 +164,7 @@ class TypeCheck:
         return self._problems, self._warnings
 
     def fact(self, fact: Atom) -> list[ProgramError]:
-        """The type errors of a fact."""
+        """Return the type errors of a fact."""
         if fact.predicate not in self._signatures:
             return []
         self._uses, self._problems, self._warnings = {}, [], []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def materialise_aggregates(
     engine: Engine, stratum: StratumPlan, counters: Counters | None
 ) -> SettledFacts:
-    """The results of a stratum on a fresh engine; the caller adds them."""
+    """Return the results of a stratum on a fresh engine; the caller adds them."""
     found = engine.no_facts()
     for each in stratum.aggregates:
         results = engine.aggregate(each.aggregate, engine.materialised)
@@ -73,7 +73,7 @@ def _counters(run: Run) -> Counters | None:
 
 
 def plain(rule: Rule) -> Rule:
-    """A rule that derives all results of an aggregate rule from themselves.
+    """Return a rule that derives all results of an aggregate rule from themselves.
 
     It takes the place of an aggregate rule that goes: all of its results go with it.
     """

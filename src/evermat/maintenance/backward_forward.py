@@ -102,7 +102,7 @@ def delete_unproved(
 
 
 def own_support(run: Run, stratum: Stratum) -> OwnSupport:
-    """Facts are explicit, or derived from lower strata."""
+    """Return facts are explicit, or derived from lower strata."""
     rules = stratum.nonrecursive
     return OwnSupport(
         lambda facts: holding(run, facts, rules),
@@ -163,11 +163,11 @@ class SearchedModule:
     stage: Stage
 
     def bodies(self, facts: SettledFacts) -> Facts:
-        """Facts that the facts may follow from."""
+        """Return facts that the facts may follow from."""
         return self.module.bodies(self.stage, facts)
 
     def prove(self, facts: SettledFacts, proved: Facts) -> Facts:
-        """Those of the facts that surely hold, or follow from proved ones."""
+        """Return those of the facts that surely hold, or follow from proved ones."""
         return self.module.prove(self.stage, facts, proved)
 
 
@@ -197,7 +197,7 @@ def counted_support(run: Run) -> OwnSupport:
 
 
 def counted_losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
-    """Facts that lost a derivation below, counted down (l. 58 to 61)."""
+    """Return facts that lost a derivation below, counted down (l. 58 to 61)."""
     losers = [run.deletions_in(stratum), *lost(run, stratum.recursive, changes)]
     for counts in lost_counts(run, stratum.nonrecursive, changes):
         run.engine.nonrecursive_counts.subtract(counts)

@@ -156,11 +156,11 @@ class Changes(NamedTuple):
 
     @classmethod
     def of(cls, lost: SettledFacts, gained: SettledFacts) -> Changes:
-        """The changes of these facts."""
+        """Return the changes of these facts."""
         return cls(lost, gained, lost.relations(), gained.relations())
 
     def are_empty(self) -> bool:
-        """Whether nothing changed below."""
+        """Return whether nothing changed below."""
         return not self.lost_from and not self.gained_by
 
 
@@ -226,11 +226,11 @@ class Run:
         return self._changes
 
     def deletions_in(self, stratum: Stratum) -> SettledFacts:
-        """Facts of a stratum that the update itself takes support from."""
+        """Return facts of a stratum that the update itself takes support from."""
         return self._part(stratum, self.deletions, self.undermined)
 
     def insertions_in(self, stratum: Stratum) -> SettledFacts:
-        """Facts of a stratum that the update gives."""
+        """Return facts of a stratum that the update gives."""
         return self._part(stratum, self.insertions)
 
     def _part(self, stratum: Stratum, *sets: SettledFacts) -> SettledFacts:
@@ -520,7 +520,7 @@ def lost(run: Run, rules: RuleSet, changes: Changes) -> Iterator[SettledFacts]:
 
 
 def lost_counts(run: Run, rules: RuleSet, changes: Changes) -> Iterator[Counts]:
-    """The multiset form of `lost`."""
+    """Yield the multiset form of `lost`."""
     for queries, views in _lost(run, rules, changes):
         yield run.engine.derive_counts(queries, views)
 
@@ -536,7 +536,7 @@ def gained(
 def gained_counts(
     run: Run, stayed: RuleSet, new: RuleSet, changes: Changes
 ) -> Iterator[Counts]:
-    """The multiset form of `gained`."""
+    """Yield the multiset form of `gained`."""
     for queries, views in _gained(run, stayed, new, changes):
         yield run.engine.derive_counts(queries, views)
 
@@ -544,7 +544,7 @@ def gained_counts(
 def losing(
     run: Run, rules: RuleSet, changes: Changes, counters: Counters | None = None
 ) -> Iterator[Application]:
-    """Rules whose heads are `lost`, or which count them."""
+    """Yield rules whose heads are `lost`, or which count them."""
     for queries, views in _lost(run, rules, changes):
         yield Application(queries, views, counters)
 
@@ -556,7 +556,7 @@ def gaining(
     changes: Changes,
     counters: Counters | None = None,
 ) -> Iterator[Application]:
-    """Rules whose heads are `gained`, or which count them."""
+    """Yield rules whose heads are `gained`, or which count them."""
     for queries, views in _gained(run, stayed, new, changes):
         yield Application(queries, views, counters)
 

@@ -254,7 +254,7 @@ class History(NamedTuple):
     # -- what to expect
 
     def knows(self, deletions: int) -> bool:
-        """Whether there is experience with deletions of comparable size."""
+        """Return whether there is experience with deletions of comparable size."""
         return self.reaching.work >= _SAMPLE * deletions
 
     def reach(self, deletions: int, doubt: float = 1.0) -> float:
@@ -348,7 +348,7 @@ def learnt(history: History, report: Report, seconds: float | None) -> History:
 
 
 def returned(report: Report) -> float:
-    """The share of the facts that an update deleted for a time only."""
+    """Return the share of the facts that an update deleted for a time only."""
     deleted = sum(each.overdeleted for each in report.strata)
     return max(deleted - report.removed, 0) / deleted if deleted else 0.0
 
@@ -427,7 +427,7 @@ class Choice:
 
 
 def choose(situation: Situation, history: History) -> Choice:
-    """The algorithm for an update."""
+    """Return the algorithm for an update."""
     maintain = incremental(situation)
     changes_much = (
         situation.changes_rules or situation.insertions > 2 * history.explicit
@@ -473,7 +473,7 @@ def _for_insertion(situation: Situation, history: History, maintain: Choice) -> 
 
 
 def incremental(situation: Situation) -> Choice:
-    """The algorithm to maintain with."""
+    """Return the algorithm to maintain with."""
     if situation.kept is Kept.NONE:
         return Choice("fp", "no counters are kept")
     if situation.returning > max(_SEARCH * situation.doubtful, _MANY_RETURNING):
@@ -509,7 +509,7 @@ class Prices:
 def deletion_prices(
     deletions: int, history: History, doubt: float | None = None
 ) -> Prices:
-    """The prices of a deletion.
+    """Return the prices of a deletion.
 
     Args:
         deletions: explicit facts that are deleted.
@@ -556,7 +556,7 @@ def _forecast(deletions: int, history: History) -> Forecast | None:
 def reason_to_give_up(
     history: History, deletions: int, insertions: int, expected: float
 ) -> str:
-    """The reason for abandoning an attempt to maintain, as reports say it.
+    """Return the reason for abandoning an attempt to maintain, as reports say it.
 
     Args:
         history: what was known before.

@@ -58,13 +58,13 @@ def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
 
 
 def losses(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
-    """Rules for what lower strata have left with a derivation less."""
+    """Yield rules for what lower strata have left with a derivation less."""
     yield from losing(run, stratum.nonrecursive, changes)
     yield from losing(run, stratum.recursive, changes)
 
 
 def gains(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
-    """Rules for what newly follows from lower strata, or by new rules."""
+    """Yield rules for what newly follows from lower strata, or by new rules."""
     yield from gaining(run, stratum.nonrecursive, stratum.new_nonrecursive, changes)
     yield from gaining(run, stratum.recursive, stratum.new_recursive, changes)
 

@@ -157,7 +157,7 @@ def outcome_of(
     strata: tuple[StratumReport, ...],
     lazy: LazyChanges | None = None,
 ) -> Outcome:
-    """The outcome of an update that removed and added some stored facts.
+    """Return the outcome of an update that removed and added some stored facts.
 
     Args:
         origin: the update.

@@ -46,11 +46,11 @@ class LazyView:
     lazy: Sequence[ClosureModule]
 
     def closures(self) -> dict[Pattern, Closure]:
-        """The lazy closures by the facts that they are about."""
+        """Return the lazy closures by the facts that they are about."""
         return {m.closure.pattern: m.closure for m in self.lazy}
 
     def snapshot_closure(self, closure: Closure) -> ClosureSnapshot:
-        """A closure of these facts."""
+        """Return a closure of these facts."""
         return self.engine.snapshot_closure(closure, self.facts)
 
 
@@ -75,7 +75,7 @@ class Layered:
         self._whole = {each.relation for each in others if not _constants(each)}
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
+        """Return the number of facts of each relation that has any."""
         sizes = Counter(self._base.relations())
         for name in self._whole:
             sizes.pop(name, None)
@@ -86,7 +86,7 @@ class Layered:
         return {name: size for name, size in sizes.items() if size}
 
     def read(self, relation: str) -> pa.Table:
-        """The rows of a relation."""
+        """Return the rows of a relation."""
         patterns = [each for each in self._others if each.relation == relation]
         tables = []
         if relation not in self._whole and relation in self._base.relations():
@@ -178,7 +178,7 @@ def with_lazy_changes(
 
 
 def _reads(closure: Closure, changes: tuple[SettledFacts, SettledFacts]) -> bool:
-    """Whether a closure has facts of relations that changed."""
+    """Return whether a closure has facts of relations that changed."""
     patterns = (closure.pattern, closure.edges)
     changed = changes[0].relations() | changes[1].relations()
     return any(p is not None and p.relation in changed for p in patterns)
@@ -215,7 +215,7 @@ class LazyClosureReader:
         return [m for m in self._lazy if m.closure.pattern.relation == relation]
 
     def rest(self, relation: str) -> list[Snapshot]:
-        """The facts of a relation that are in lazy closures and not stored."""
+        """Return the facts of a relation that are in lazy closures and not stored."""
         engine, facts = self._engine, self._engine.materialised
         found = []
         for module in self._about(relation):
@@ -232,7 +232,7 @@ class LazyClosureReader:
         return stored + sum(each.relations().get(relation, 0) for each in rest)
 
     def contains(self, relation: str, row: pa.Table) -> bool:
-        """Whether a fact holds."""
+        """Return whether a fact holds."""
         engine = self._engine
         lazy = self._about(relation)
         found = engine.find(relation, row) & engine.materialised
@@ -274,7 +274,7 @@ class LazyClosureReader:
             engine.rollback()
 
     def seen_by(self, patterns: Iterable[Pattern]) -> Facts:
-        """All facts that some patterns can match; inside of a transaction."""
+        """Return all facts that some patterns can match; inside of a transaction."""
         engine = self._engine
         rest = engine.no_facts()
         for closure, pattern in self._wanted(patterns):
@@ -284,11 +284,11 @@ class LazyClosureReader:
         return engine.materialised if rest.is_empty() else engine.materialised | rest
 
     def everything(self) -> Facts:
-        """All facts, lazy closures written out; inside of a transaction."""
+        """Return all facts, lazy closures written out; inside of a transaction."""
         return self.seen_by([module.closure.pattern for module in self._lazy])
 
     def _wanted(self, patterns: Iterable[Pattern]) -> Iterator[tuple[Closure, Pattern]]:
-        """The lazy closures of facts that some patterns can match."""
+        """Yield the lazy closures of facts that some patterns can match."""
         for pattern in patterns:
             for module in self._about(pattern.relation):
                 if _can_match(pattern, module.closure.pattern):
@@ -320,7 +320,7 @@ class LazyClosureReader:
 
 
 def _can_match(one: Pattern, other: Pattern) -> bool:
-    """Whether a fact can have the constants of both patterns."""
+    """Return whether a fact can have the constants of both patterns."""
     theirs = _constants(other)
     return all(theirs.get(at, value) == value for at, value in _constants(one).items())
 

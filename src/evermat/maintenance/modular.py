@@ -302,7 +302,7 @@ def maintain(run: Run, stratum: Stratum) -> None:
 def losses(
     run: Run, stratum: Stratum, changes: Changes, *, is_final: bool = True
 ) -> SettledFacts:
-    """Facts that lost support from below, counted down (l. 23 to 25).
+    """Return facts that lost support from below, counted down (l. 23 to 25).
 
     Unless it is final, recursive counts stay, and external facts are the old ones.
     """

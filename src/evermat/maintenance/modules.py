@@ -141,7 +141,7 @@ class Module(Protocol):
         """
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
-        """Those of the deleted facts that follow, in any steps, from the others.
+        """Return those of the deleted facts that follow, in any steps, from the others.
 
         The positive facts are without the deleted ones.
         """
@@ -149,14 +149,14 @@ class Module(Protocol):
     def prove(
         self, stage: Stage, facts: SettledFacts, proved: Facts | None
     ) -> SettledFacts:
-        """Those of the facts that surely hold: nothing is always a right answer.
+        """Return those of the facts that surely hold: nothing is always a right answer.
 
         They follow by the rules from facts of lower strata, facts with a positive
         nonrecursive count, and `proved` ones.
         """
 
     def bodies(self, stage: Stage, facts: SettledFacts) -> SettledFacts:
-        """Facts of the stratum from which the facts follow by the rules.
+        """Return facts of the stratum from which the facts follow by the rules.
 
         Enough of them that, if all that hold among them were proved, `prove` would find
         each of the facts that hold.
@@ -169,7 +169,7 @@ class ModuleFinder(Protocol):
     def __call__(
         self, rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
     ) -> Iterable[Module]:
-        """The modules for some of the recursive rules of a stratum.
+        """Return the modules for some of the recursive rules of a stratum.
 
         Args:
             rules: recursive rules in normal form.
@@ -231,7 +231,7 @@ def unregister_module(finder: ModuleFinder) -> None:
 def find_modules(
     rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
 ) -> tuple[Module, ...]:
-    """The modules for the recursive rules of a stratum."""
+    """Return the modules for the recursive rules of a stratum."""
     found: list[Module] = []
     free = tuple(rules)
     for finder in (*_finders, find_closure_modules):
@@ -244,7 +244,7 @@ def find_modules(
 
 
 def _overlap(one: Region, other: Region) -> bool:
-    """Whether two regions may share a fact."""
+    """Return whether two regions may share a fact."""
     if any(other.touches(name) for name in one.relations):
         return True
     if any(one.touches(name) for name in other.relations):
@@ -274,12 +274,12 @@ _KINDS = {
 def find_closure_modules(
     rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
 ) -> Iterator[ClosureModule]:
-    """The closures among the recursive rules of a stratum."""
+    """Yield the closures among the recursive rules of a stratum."""
     return map(ClosureModule, find_closures(rules, is_local))
 
 
 def closure_of(found: ClosureRules) -> Closure:
-    """The closure that some rules describe, in terms of the algebra."""
+    """Return the closure that some rules describe, in terms of the algebra."""
     edges = None if found.edges is None else _pattern(found.edges)
     return Closure(_KINDS[found.sort], _pattern(found.form), edges, found.loops)
 
@@ -305,7 +305,7 @@ class ClosureModule:
     # -- the paper's four functions
 
     def derive(self, stage: Stage) -> SettledFacts:
-        """All paths of external facts."""
+        """Return all paths of external facts."""
         engine = stage.engine
         counted = engine.counted(self.closure.pattern)
         external = engine.settle(counted & stage.positive)
@@ -388,7 +388,7 @@ class ClosureModule:
     def prove(
         self, stage: Stage, facts: SettledFacts, proved: Facts | None
     ) -> SettledFacts:
-        """Facts to which certain and proved facts lead."""
+        """Return facts to which certain and proved facts lead."""
         engine = stage.engine
         if not self._touches(facts):
             return engine.no_facts()
@@ -415,15 +415,15 @@ class ClosureModule:
         return self.closure.pattern.relation in facts.relations()
 
     def _external(self, stage: Stage, without: SettledFacts | None = None) -> Facts:
-        """The facts with a count, apart from some."""
+        """Return the facts with a count, apart from some."""
         facts = stage.positive if without is None else stage.positive - without
         return stage.engine.external(self.closure.pattern, facts)
 
     def _certain(self, stage: Stage) -> Facts:
-        """The facts with a nonrecursive count."""
+        """Return the facts with a nonrecursive count."""
         facts = stage.positive
         return stage.engine.external(self.closure.pattern, facts, certain=True)
 
     def _edges(self, facts: Facts) -> Facts:
-        """The edges, apart from facts of the closure itself; nothing if none."""
+        """Return the edges, apart from facts of the closure itself; nothing if none."""
         return facts.within(self._edge_region)

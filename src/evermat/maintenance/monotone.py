@@ -94,7 +94,7 @@ class _Work:
             self._gone = engine.settle(self._gone | results)
 
     def _losers(self) -> SettledFacts:
-        """Facts that lower strata, or the update itself, take support from."""
+        """Return facts that lower strata, or the update itself, take support from."""
         run, changes = self._run, self._changes
         losers = [run.deletions_in(self._stratum)]
         for rules, counters in (
@@ -213,7 +213,7 @@ class _Work:
 
 
 def as_new(plan: StratumPlan) -> Stratum:
-    """A stratum all of whose rules are new."""
+    """Return a stratum all of whose rules are new."""
     nothing = compile_rules((), plan.recursive.is_local)
     return Stratum(
         index=plan.index + 1,

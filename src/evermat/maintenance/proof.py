@@ -121,7 +121,7 @@ class Exchange:
         self._engine = engine
 
     def settled(self, facts: Iterable[Fact]) -> SettledFacts:
-        """Facts as a set of the engine."""
+        """Return facts as a set of the engine."""
         rows: dict[str, list[tuple[Constant, ...]]] = {}
         for fact in facts:
             rows.setdefault(fact.relation, []).append(fact.row)
@@ -135,7 +135,7 @@ class Exchange:
         return engine.settle(reduce(or_, sets, engine.no_facts()))
 
     def listed(self, facts: SettledFacts) -> set[Fact]:
-        """The facts of a set."""
+        """Return the facts of a set."""
         if facts.is_empty():
             return set()
         snapshot = self._engine.snapshot(facts)
@@ -147,7 +147,7 @@ class Exchange:
 
 
 def rows_in(table: pa.Table, size: int) -> Iterable[tuple[Constant, ...]]:
-    """The rows of a table of terms."""
+    """Return the rows of a table of terms."""
     if not table.num_columns:
         return [()] * size
     return zip(*map(constants, table.columns), strict=True)

@@ -102,7 +102,7 @@ class RuleChange:
     ignored: int = 0
 
     def is_empty(self) -> bool:
-        """Whether the program stays what it is."""
+        """Return whether the program stays what it is."""
         return not self.removed and not self.added
 
 
@@ -126,7 +126,7 @@ class RuleBook:
     def change(
         self, *, remove: Iterable[Rule], add: Iterable[Rule]
     ) -> tuple[RuleBook, RuleChange]:
-        """The rules after a change, and what changed in normal form.
+        """Return the rules after a change, and what changed in normal form.
 
         Raises:
             UnknownRuleError: a rule to remove is not there.
@@ -193,7 +193,7 @@ def _drop_unused(normal: dict[Hashable, Rule], uses: dict[Hashable, int]) -> Non
 
 
 def single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """The rules, those with several heads as one rule for each."""
+    """Yield the rules, those with several heads as one rule for each."""
     for rule in rules:
         if len(rule.heads) == 1:
             yield rule
@@ -268,7 +268,7 @@ class FindModules(Protocol):
     def __call__(
         self, rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
     ) -> tuple[Module, ...]:
-        """The modules for some of the recursive rules of a stratum."""
+        """Return the modules for some of the recursive rules of a stratum."""
 
 
 def no_modules(
@@ -356,7 +356,7 @@ def unclaimed(compiled: CompiledRules, claimed: frozenset[str]) -> frozenset[Clo
 
 
 def can_be_lazy(module: ClosureModule, rules: Iterable[Rule]) -> bool:
-    """Whether no other rule reads the facts of a closure."""
+    """Return whether no other rule reads the facts of a closure."""
     form, own = module.found.form, set(module.rules)
     return not any(
         form.may_be(atom)
@@ -370,7 +370,7 @@ def can_be_lazy(module: ClosureModule, rules: Iterable[Rule]) -> bool:
 def compile_plans(
     rules: Sequence[Rule], find: FindModules = no_modules
 ) -> tuple[ModularPlan, ...]:
-    """The strata of normal rules."""
+    """Return the strata of normal rules."""
     return tuple(_with_modules(plan, find) for plan in plan_strata(stratify(rules)))
 
 
@@ -517,7 +517,7 @@ def _fixed(operands: Sequence[Operand]) -> tuple[tuple[int, Constant], ...]:
 
 
 def undermine(engine: Engine, removed: Iterable[Rule]) -> SettledFacts:
-    """Facts that rules to be removed derive; some of them may go."""
+    """Return facts that rules to be removed derive; some of them may go."""
     rules = compile_rules(map(plain, removed), _never_local)
     if not rules.rules:
         return engine.no_facts()

@@ -158,7 +158,7 @@ class Growth:
         unseal()
 
     def finish(self) -> StratumReport:
-        """The report, when nothing more will come."""
+        """Return the report, when nothing more will come."""
         self.report.forward_instances = self.engine.matches - self.matches
         self.report.seconds["materialise"] = perf_counter() - self.start
         return self.report
@@ -170,7 +170,7 @@ class Growth:
 def copy_explicit_facts(
     engine: Engine, watch: Watch, *, without: Facts, also: Facts
 ) -> Engine:
-    """A fresh engine with the facts that are explicit after an update."""
+    """Return a fresh engine with the facts that are explicit after an update."""
     fresh = engine.fresh()
     fresh.monitor = watch.monitor
     engine.copy_explicit(fresh, without=without, also=also)
@@ -180,7 +180,7 @@ def copy_explicit_facts(
 def load_explicit(
     engine: Engine, watch: Watch, tables: Mapping[str, pa.Table]
 ) -> Engine:
-    """A fresh engine with rows of tables as its explicit facts."""
+    """Return a fresh engine with rows of tables as its explicit facts."""
     fresh = engine.fresh()
     fresh.monitor = watch.monitor
     fresh.load(tables.items())

@@ -59,7 +59,7 @@ class Update:
     ignored: Ignored = field(default_factory=Ignored)
 
     def is_empty(self) -> bool:
-        """Whether the update changes neither an explicit fact nor a rule."""
+        """Return whether the update changes neither an explicit fact nor a rule."""
         return (
             self.deletions.is_empty()
             and self.insertions.is_empty()
@@ -334,5 +334,5 @@ def _all_explicit(engine: Engine, names: Iterable[str]) -> SettledFacts:
 
 
 def rows_in(tables: Mapping[str, pa.Table]) -> int:
-    """The number of rows of some tables."""
+    """Return the number of rows of some tables."""
     return sum(table.num_rows for table in tables.values())

@@ -21,7 +21,7 @@ Pair = tuple[Constant, Constant]
 
 
 def fits(pattern: Pattern, row: Row) -> bool:
-    """Whether a row has the constants of a pattern."""
+    """Return whether a row has the constants of a pattern."""
     return all(
         operand == value
         for operand, value in zip(pattern.operands, row, strict=True)
@@ -30,7 +30,7 @@ def fits(pattern: Pattern, row: Row) -> bool:
 
 
 def closed_rows(closure: Closure, facts: Facts) -> set[Row]:
-    """The rows of the closure of facts."""
+    """Return the rows of the closure of facts."""
     external = _pairs(closure.pattern, facts)
     edges = external if closure.edges is None else _pairs(closure.edges, facts)
     match closure.kind:

@@ -76,7 +76,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
             raise ArityMismatchError(known, arity, name=relation)
 
     def relations(self) -> Mapping[str, int]:
-        """The arity of every known relation."""
+        """Return the arity of every known relation."""
         return dict(self.store.arities)
 
     # -- sets
@@ -92,11 +92,11 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         return self.store.explicit
 
     def growing(self) -> GrowingFacts:
-        """A new, empty, growing set."""
+        """Return a new, empty, growing set."""
         return Growing()
 
     def no_facts(self) -> SettledFacts:
-        """The empty set."""
+        """Return the empty set."""
         return Settled({})
 
     def settle(self, facts: Facts) -> SettledFacts:
@@ -118,7 +118,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     # -- rules
 
     def derive(self, queries: QuerySet, views: Views) -> SettledFacts:
-        """The facts that the queries yield, each once."""
+        """Return the facts that the queries yield, each once."""
         return self.derive_counts(queries, views).facts
 
     def derive_counts(self, queries: QuerySet, views: Views) -> Counts:
@@ -138,7 +138,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         return Counted(numbers)
 
     def answer(self, query: Query, views: Views) -> pa.Table:
-        """The distinct rows a single query yields."""
+        """Return the distinct rows a single query yields."""
         head = query.head.operands
         matches = Matcher(query, Reader(views)).matches()
         return table_of_rows(
@@ -146,7 +146,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         )
 
     def explain(self, query: Query, views: Views) -> list[str]:
-        """The steps by which a query would be run, a line each."""
+        """Return the steps by which a query would be run, a line each."""
         return Matcher(query, Reader(views)).explain()
 
     # -- counters
@@ -162,7 +162,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         return self.store.recursive
 
     def once(self, facts: SettledFacts) -> Counts:
-        """The multiset that holds each of the facts once."""
+        """Return the multiset that holds each of the facts once."""
         return Counted(dict.fromkeys(facts_of(facts), 1))
 
     # -- closures
@@ -180,7 +180,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     def external(
         self, pattern: Pattern, facts: Facts, *, certain: bool = False
     ) -> SettledFacts:
-        """The facts of a pattern in a view that have a count above zero."""
+        """Return the facts of a pattern in a view that have a count above zero."""
         found = self.settle(self.counted(pattern) & facts)
         return self.nonrecursive_counts.positive(found) if certain else found
 
@@ -193,7 +193,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         through: SettledFacts | None = None,
         only: Pattern | None = None,
     ) -> SettledFacts:
-        """The closure of facts, without the closure of other facts."""
+        """Return the closure of facts, without the closure of other facts."""
         if through is not None and through.is_empty():
             return self.no_facts()
         rows = closed_rows(closure, facts)
@@ -210,11 +210,11 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     def close_among(
         self, closure: Closure, facts: Facts, candidates: Facts
     ) -> SettledFacts:
-        """Those of the candidates that the closure of facts has."""
+        """Return those of the candidates that the closure of facts has."""
         return self.settle(candidates & self.close(closure, facts))
 
     def snapshot_closure(self, closure: Closure, facts: Facts) -> ClosureSnapshot:
-        """The closure of facts, to be read when the facts have long changed."""
+        """Return the closure of facts, to be read when the facts have long changed."""
         pattern = closure.pattern
         rows = frozenset(closed_rows(closure, facts))
         return RowsSnapshot(pattern.relation, len(pattern.operands), rows)
@@ -222,7 +222,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     def snapshot_closures(
         self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
     ) -> tuple[ClosureSnapshot, ClosureSnapshot]:
-        """The closures of two views, to be compared with each other."""
+        """Return the closures of two views, to be compared with each other."""
         del changes
         return self.snapshot_closure(closure, before), self.snapshot_closure(
             closure, after
@@ -231,23 +231,23 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     # -- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> SettledFacts:
-        """The rows as facts of a relation, whether they hold or not."""
+        """Return the rows as facts of a relation, whether they hold or not."""
         self.declare(relation, table.num_columns)
         return Settled({relation: set(_table_rows(table))})
 
     def find(self, relation: str, table: pa.Table) -> SettledFacts:
-        """Those of the rows that are known facts of a relation."""
+        """Return those of the rows that are known facts of a relation."""
         if relation not in self.store.arities:
             return self.no_facts()
         known = self.store.materialised | self.store.explicit
         return self.settle(self.intern(relation, table) & known)
 
     def snapshot(self, facts: Facts) -> Snapshot:
-        """A copy that outlives the transaction."""
+        """Return a copy that outlives the transaction."""
         return Copy(contents_of(facts), dict(self.store.arities))
 
     def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
-        """The materialised rows of a relation and their `c_nr` and `c_r`."""
+        """Return the materialised rows of a relation and their `c_nr` and `c_r`."""
         store = self.store
         wanted = store.materialised if also is None else store.materialised | also
         rows = list(rows_of(wanted, relation))
@@ -307,7 +307,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         """Nothing is kept but the facts and their numbers."""
 
     def fresh(self) -> Self:
-        """An empty engine for the same relations, to materialise into."""
+        """Return an empty engine for the same relations, to materialise into."""
         engine = type(self)()
         engine.monitor = self.monitor
         engine.store.arities = dict(self.store.arities)

@@ -97,7 +97,7 @@ class EqualityOperators(ABC):
     def moved(
         self, before: Representatives, after: Representatives, relation: str
     ) -> SettledFacts:
-        """The constants whose representative differs."""
+        """Return the constants whose representative differs."""
         self.declare(relation, 1)
         moved = _moved(cast("Cliques", before), cast("Cliques", after))
         return Settled({relation: {(constant,) for constant in moved}})
@@ -105,7 +105,7 @@ class EqualityOperators(ABC):
     def rewrite(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """The facts with every constant replaced by its representative."""
+        """Return the facts with every constant replaced by its representative."""
         cliques = cast("Cliques", representatives)
         found = ((name, cliques.row(row)) for name, row in facts_of(facts))
         return Settled(by_relation(found))
@@ -113,7 +113,7 @@ class EqualityOperators(ABC):
     def shared(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """The facts with a constant that is equal to another."""
+        """Return the facts with a constant that is equal to another."""
         known = cast("Cliques", representatives).known
         members = known.keys() | known.values()
         found = (fact for fact in facts_of(facts) if not members.isdisjoint(fact[1]))
@@ -122,7 +122,7 @@ class EqualityOperators(ABC):
     def rewritten_into(
         self, facts: SettledFacts, representatives: Representatives, target: Facts
     ) -> SettledFacts:
-        """Those of the facts that `rewrite` takes to a fact of a view."""
+        """Return those of the facts that `rewrite` takes to a fact of a view."""
         cliques = cast("Cliques", representatives)
         rows = {name: rows_of(target, name) for name in facts.relations()}
         found = (
@@ -133,13 +133,13 @@ class EqualityOperators(ABC):
         return Settled(by_relation(found))
 
     def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
-        """The facts of a view with a constant that begins one of the marks."""
+        """Return the facts of a view with a constant that begins one of the marks."""
         return _mentioning({row[0] for _, row in facts_of(marks)}, facts)
 
     def about_moved(
         self, before: Representatives, after: Representatives, facts: Facts
     ) -> SettledFacts:
-        """The facts of a view about constants whose representative differs."""
+        """Return the facts of a view about constants whose representative differs."""
         old, new = cast("Cliques", before), cast("Cliques", after)
         wanted: set[Constant] = set()
         for constant in _moved(old, new):
@@ -180,7 +180,7 @@ class EqualityOperators(ABC):
         return implied
 
     def marked(self) -> SettledFacts:
-        """The explicit facts whose recursive count is above zero."""
+        """Return the explicit facts whose recursive count is above zero."""
         return self.store.recursive.positive(
             Settled(by_relation(facts_of(self.store.explicit)))
         )
@@ -188,7 +188,7 @@ class EqualityOperators(ABC):
     def preimages(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """The explicit facts that `rewrite` takes to one of the facts."""
+        """Return the explicit facts that `rewrite` takes to one of the facts."""
         cliques = cast("Cliques", representatives)
         wanted = {name: rows_of(facts, name) for name in facts.relations()}
         found = (
@@ -206,12 +206,12 @@ class EqualityOperators(ABC):
 
 
 def _moved(old: Cliques, new: Cliques) -> set[Constant]:
-    """The constants whose representative differs."""
+    """Return the constants whose representative differs."""
     every = old.known.keys() | new.known.keys()
     return {each for each in every if old.one(each) != new.one(each)}
 
 
 def _mentioning(wanted: set[Constant], facts: Facts) -> SettledFacts:
-    """The facts of a view that mention one of some constants."""
+    """Return the facts of a view that mention one of some constants."""
     found = (fact for fact in facts_of(facts) if not wanted.isdisjoint(fact[1]))
     return Settled(by_relation(found))

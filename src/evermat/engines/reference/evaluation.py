@@ -38,7 +38,7 @@ class Lookup:
         self._indexes: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
 
     def find(self, places: tuple[int, ...], key: Row) -> Iterable[Row]:
-        """The rows that have the values of `key` at `places`."""
+        """Return the rows that have the values of `key` at `places`."""
         if not places:
             return self.rows
         index = self._indexes.get(places)
@@ -57,7 +57,7 @@ class Reader:
         self._lookups: dict[tuple[Role, bool, str], Lookup] = {}
 
     def lookup(self, pattern: Pattern) -> Lookup:
-        """The rows that a pattern may match or, if negative, must not match."""
+        """Return the rows that a pattern may match or, if negative, must not match."""
         key = (pattern.role, pattern.local, pattern.relation)
         if key not in self._lookups:
             facts = self._views.read_by(pattern)
@@ -76,7 +76,7 @@ class _Source:
     is_change: bool = False
 
     def known(self, bound: set[Operand]) -> tuple[int, ...]:
-        """The places of the operands that have a value."""
+        """Return the places of the operands that have a value."""
         return tuple(
             place
             for place, operand in enumerate(self.operands)
@@ -92,13 +92,13 @@ class Matcher:
     reader: Reader
 
     def matches(self) -> Iterator[Binding]:
-        """Every match exactly once."""
+        """Yield every match exactly once."""
         for binding in _joined(self._steps(), {}):
             if self._passes(binding):
                 yield binding
 
     def explain(self) -> list[str]:
-        """The steps, a line each."""
+        """Return the steps, a line each."""
         lines = []
         for source, places in self._steps():
             how = f"by columns {places}" if places else "all rows"
@@ -108,7 +108,7 @@ class Matcher:
         return lines
 
     def _steps(self) -> list[tuple[_Source, tuple[int, ...]]]:
-        """The sources with the places known at their turn.
+        """Return the sources with the places known at their turn.
 
         The change comes first, then always the source of which most is known.
         """
@@ -159,7 +159,7 @@ class Matcher:
         return True
 
     def _absent(self, binding: Binding, *, earlier: set[int]) -> bool:
-        """Whether no negative pattern matches, of those that are bound since."""
+        """Return whether no negative pattern matches, of those that are bound since."""
         for pattern in self.query.negative:
             used = {o.index for o in pattern.operands if isinstance(o, Column)}
             if used <= binding.keys() and (not earlier or not used <= earlier):
@@ -193,7 +193,7 @@ def _joined(
 
 
 def _bind(operands: tuple[Operand, ...], row: Row, binding: Binding) -> Binding | None:
-    """The binding with the columns of a pattern bound, if the row fits."""
+    """Return the binding with the columns of a pattern bound, if the row fits."""
     extended = dict(binding)
     for operand, value in zip(operands, row, strict=True):
         match operand:
@@ -205,7 +205,7 @@ def _bind(operands: tuple[Operand, ...], row: Row, binding: Binding) -> Binding 
 
 
 def instance(operands: tuple[Operand, ...], binding: Binding) -> Row:
-    """The row that operands stand for."""
+    """Return the row that operands stand for."""
     return tuple(_operand_value(operand, binding) for operand in operands)
 
 

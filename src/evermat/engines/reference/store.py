@@ -52,13 +52,13 @@ class Numbers:
         self.numbers.update(lowered)
 
     def positive(self, facts: Facts) -> SettledFacts:
-        """Those of the facts whose number is above zero."""
+        """Return those of the facts whose number is above zero."""
         require_bounded(facts)
         found = (fact for fact in facts_of(facts) if self.numbers.get(fact, 0) > 0)
         return Settled(by_relation(found))
 
     def zero(self, facts: Facts) -> SettledFacts:
-        """Those of the facts whose number is zero."""
+        """Return those of the facts whose number is zero."""
         require_bounded(facts)
         found = (fact for fact in facts_of(facts) if not self.numbers.get(fact, 0))
         return Settled(by_relation(found))
@@ -76,11 +76,11 @@ class Copy:
     arities: Mapping[str, int]
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
+        """Return the number of facts of each relation that has any."""
         return {name: len(rows) for name, rows in self.contents.items() if rows}
 
     def read(self, relation: str) -> pa.Table:
-        """The rows of a relation, as columns of terms."""
+        """Return the rows of a relation, as columns of terms."""
         rows = self.contents.get(relation, frozenset())
         return table_of_rows(list(rows), self.arities.get(relation, 0))
 
@@ -93,7 +93,7 @@ class Difference:
     arities: Mapping[str, int]
 
     def relations(self) -> Mapping[str, int]:
-        """The number of rows of each relation that has any."""
+        """Return the number of rows of each relation that has any."""
         return {name: len(rows) for name, rows in self.contents.items() if rows}
 
     def read(self, relation: str) -> pa.Table:
@@ -121,7 +121,7 @@ class Store:
     recursive: Numbers = field(default_factory=Numbers)
 
     def copy(self) -> Store:
-        """A store with the same contents."""
+        """Return a store with the same contents."""
         store = Store()
         store.take(self)
         return store

@@ -88,7 +88,7 @@ class BaseFacts:
         self._read_alone = normal.read_alone
 
     def among(self, facts: SettledFacts) -> SettledFacts:
-        """Those of the facts that no rule derives."""
+        """Return those of the facts that no rule derives."""
         return self.engine.settle(facts - facts.within(self.derivable))
 
     def delete(
@@ -134,7 +134,7 @@ class BaseFacts:
         return engine.settle(by_two | by_one)
 
     def _crowded(self, preimages: SettledFacts) -> SettledFacts:
-        """All facts with two preimages, and maybe more."""
+        """Return all facts with two preimages, and maybe more."""
         engine = self.engine
         others = engine.settle(
             preimages - engine.rewrite(preimages, self.representatives)
@@ -310,7 +310,7 @@ class Deletion:
         return self._open(waiting) if self._prove(facts) else waiting
 
     def _open(self, facts: SettledFacts) -> SettledFacts:
-        """Those of the facts that have no proof so far."""
+        """Return those of the facts that have no proof so far."""
         return self.engine.settle(facts - self._proved(facts))
 
     def _prove(self, facts: SettledFacts) -> bool:
@@ -322,7 +322,7 @@ class Deletion:
         return self._saturate(fresh)
 
     def _hints(self, facts: SettledFacts) -> SettledFacts:
-        """Facts that are likely to prove cliques among the facts.
+        """Return facts that are likely to prove cliques among the facts.
 
         Something must say that another name is equal to the one that represents it,
         and often that is an explicit fact about the other name. There are few of these
@@ -358,7 +358,7 @@ class Deletion:
         return bodies | (nodes & possible)
 
     def _proved(self, facts: SettledFacts) -> SettledFacts:
-        """Those of the facts that are proved, with whole cliques."""
+        """Return those of the facts that are proved, with whole cliques."""
         engine = self.engine
         if not self.gains:
             return engine.no_facts()
@@ -419,7 +419,7 @@ class Deletion:
         return engine.settle(sure)
 
     def _admitted(self, facts: SettledFacts) -> SettledFacts:
-        """Those of the proved facts that were asked about; the others wait."""
+        """Return those of the proved facts that were asked about; the others wait."""
         engine = self.engine
         asked = engine.rewritten_into(facts, self.old, self.checked)
         early = engine.settle(facts - asked)

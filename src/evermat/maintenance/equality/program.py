@@ -103,7 +103,7 @@ _ALL_BUT_NAMES = _ALL_BUT_IRIS - {Kind.STRING}
 
 
 def values_among(relations: Collection[str]) -> frozenset[Kind]:
-    """The kinds of constants that are never equal to each other.
+    """Return the kinds of constants that are never equal to each other.
 
     Strings are names in programs without triples, as in `same_as(ann, anna)`; in
     triples they are literals.
@@ -122,16 +122,16 @@ class ExplicitFacts:
         self.insertions = insertions
 
     def before(self, explicit: SettledFacts) -> SettledFacts:
-        """Those of explicit facts that were explicit before the update."""
+        """Return those of explicit facts that were explicit before the update."""
         return self.engine.settle(explicit - self._implied(explicit))
 
     def kept(self, explicit: SettledFacts) -> SettledFacts:
-        """Those of explicit facts that were explicit before and still are."""
+        """Return those of explicit facts that were explicit before and still are."""
         implied = self._implied(explicit)
         return self.engine.settle(explicit - implied - self.deletions)
 
     def after(self, facts: SettledFacts) -> SettledFacts:
-        """Those of any facts that are explicit after the update."""
+        """Return those of any facts that are explicit after the update."""
         engine = self.engine
         explicit = engine.settle(facts & engine.explicit)
         return engine.settle(self.kept(explicit) | (facts & self.insertions))
@@ -141,7 +141,7 @@ class ExplicitFacts:
 
 
 def explicit_among(engine: Engine, facts: Facts) -> SettledFacts:
-    """Those of the facts that were explicit themselves."""
+    """Return those of the facts that were explicit themselves."""
     explicit = engine.settle(facts & engine.explicit)
     if explicit.is_empty():
         return explicit
@@ -149,7 +149,7 @@ def explicit_among(engine: Engine, facts: Facts) -> SettledFacts:
 
 
 def normal_explicit(engine: Engine) -> Facts:
-    """The representatives of explicit facts."""
+    """Return the representatives of explicit facts."""
     return engine.explicit & engine.materialised
 
 
@@ -178,7 +178,7 @@ class EqualityProgram:
     def of(
         cls, book: RuleBook, arities: Mapping[str, int], values: frozenset[Kind]
     ) -> EqualityProgram:
-        """The rules of a program.
+        """Return the rules of a program.
 
         Args:
             book: the rules as they are written.
@@ -214,7 +214,7 @@ class EqualityProgram:
         return {name: rule for name, rule in heads if name.startswith(APART)}
 
     def reads_names(self, chosen: frozenset[Rule]) -> bool:
-        """Whether some rules read names that something else represents."""
+        """Return whether some rules read names that something else represents."""
         return not self._reading_names.isdisjoint(chosen)
 
     @cached_property
@@ -236,7 +236,7 @@ class EqualityProgram:
         return found
 
     def values(self, representatives: Representatives) -> Values:
-        """The constants of the rules that something else stands for."""
+        """Return the constants of the rules that something else stands for."""
         return representatives.replaced(self.constants)
 
     def changed(self, values: Values) -> dict[Rule, Rule]:
@@ -245,7 +245,7 @@ class EqualityProgram:
         return {rule: replace_constants(rule, values) for rule in dict.fromkeys(rules)}
 
     def needed(self, values: Values) -> frozenset[Rule]:
-        """The rules that equality depends on, when constants are replaced.
+        """Return the rules that equality depends on, when constants are replaced.
 
         Raises:
             EqualityError: more equality could undo what one of them derives.
@@ -355,7 +355,7 @@ class NormalRules:
         return tuple(self._normal(self._component))
 
     def _normal(self, rules: frozenset[Rule]) -> Iterator[Rule]:
-        """The normal form of some of the rules, in the order of the program."""
+        """Yield the normal form of some of the rules, in the order of the program."""
         changed = self._changed
         return (changed.get(r, r) for r in self._program.rules if r in rules)
 
@@ -380,11 +380,11 @@ class NormalRules:
         return self._compiled("checking", chosen)
 
     def checking_alone(self, chosen: frozenset[Rule]) -> RuleSet:
-        """Those of them that matter to a fact with one preimage."""
+        """Return those of them that matter to a fact with one preimage."""
         return self._compiled("checking alone", chosen)
 
     def proving(self, chosen: frozenset[Rule]) -> RuleSet:
-        """Rules of the component that may find new equalities."""
+        """Return rules of the component that may find new equalities."""
         return self._compiled("proving", chosen)
 
     def _compiled(self, purpose: str, chosen: frozenset[Rule]) -> RuleSet:
@@ -397,7 +397,7 @@ class NormalRules:
         return self._sets[key]
 
     def others(self, chosen: frozenset[Rule]) -> frozenset[Rule]:
-        """The rules outside of the component."""
+        """Return the rules outside of the component."""
         if chosen not in self._others:
             self._others[chosen] = self._work_out_others(chosen)
         return self._others[chosen]
@@ -411,7 +411,7 @@ class NormalRules:
         return (plain - changed.keys()).union(new)
 
     def plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
-        """The strata of the rules outside of the component, for updates."""
+        """Return the strata of the rules outside of the component, for updates."""
         if chosen not in self._plans:
             plans = self._closing.get(chosen)
             if plans is None or any(plan.modules for plan in plans):
@@ -430,7 +430,7 @@ class NormalRules:
         return tuple(dict.fromkeys(self._normal(chosen - self._component)))
 
     def strata(self, chosen: frozenset[Rule], new: frozenset[Rule]) -> Strata:
-        """The same for an update that adds some of the rules."""
+        """Return the same for an update that adds some of the rules."""
         key = (chosen, new)
         if key not in self._strata:
             self._strata[key] = strata_of(self.plans(chosen), new)
@@ -440,12 +440,12 @@ class NormalRules:
 def _find_closures(
     rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
 ) -> tuple[ClosureModule, ...]:
-    """The closures of a stratum; two of them may speak of the same facts."""
+    """Return the closures of a stratum; two of them may speak of the same facts."""
     return tuple(find_closure_modules(rules, is_local))
 
 
 def _on_cliques(rule: Rule) -> Rule:
-    """An equality of representatives is about the clique of one of them.
+    """Return an equality of representatives is about the clique of one of them.
 
     Both sides are the same then, and so may be atoms of the body.
     """
@@ -467,7 +467,7 @@ def _with_equal_sides(rule: Rule) -> Rule:
 
 
 def _takes_two(rule: Rule) -> bool:
-    """Whether a rule derives no more than c ≈ c from a single explicit fact.
+    """Return whether a rule derives no more than c ≈ c from a single explicit fact.
 
     It does if all atoms match the same fact of representatives, and if both sides occur
     at the same place of atoms: there they are names that were proved to be equal before
@@ -531,7 +531,7 @@ _NODES = QuerySet(
 
 
 def all_names(engine: Engine, representatives: Representatives) -> SettledFacts:
-    """The names of all cliques; in a transaction."""
+    """Return the names of all cliques; in a transaction."""
     moved = engine.moved(engine.representatives(), representatives, MOVED)
     return names_of(engine, moved, representatives)
 
@@ -591,7 +591,7 @@ class Setting:
     tracing: bool = False
 
     def rules(self, representatives: Representatives) -> NormalRules:
-        """The rules under representatives."""
+        """Return the rules under representatives."""
         values = self.program.values(representatives)
         if values:
             needed = self.program.needed(values)

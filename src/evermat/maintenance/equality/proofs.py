@@ -83,7 +83,7 @@ def plain_axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 
 
 def visible_arities(engine: Engine) -> dict[str, int]:
-    """The predicates that users know of, equality always among them."""
+    """Return the predicates that users know of, equality always among them."""
     arities = engine.relations().items()
     found = {name: arity for name, arity in arities if not is_auxiliary(name)}
     return {SAME_AS: 2, **found}
@@ -150,7 +150,7 @@ class Sources:
         )
 
     def _with_cliques(self, facts: SettledFacts) -> SettledFacts:
-        """The facts, and why the constants in them are equal to others."""
+        """Return the facts, and why the constants in them are equal to others."""
         engine = self._engine
         nodes = engine.nodes_of(facts, self._representatives, SAME)
         return engine.settle((facts | nodes) - self._facts)
@@ -173,7 +173,7 @@ class Sources:
             self.is_whole = self._last.is_empty()
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """The explicit facts, by predicate."""
+        """Yield the explicit facts, by predicate."""
         engine = self._engine
         found = engine.settle(self._facts | self._last)
         given = engine.snapshot(self._given(found))
@@ -204,7 +204,7 @@ def _start(
 
 
 def _any_fact(engine: Engine, representatives: Representatives) -> SettledFacts:
-    """The representative of the first explicit fact."""
+    """Return the representative of the first explicit fact."""
     exchange = Exchange(engine)
     given = engine.snapshot(engine.explicit)
     for relation in sorted(given.relations()):
@@ -217,7 +217,7 @@ def _any_fact(engine: Engine, representatives: Representatives) -> SettledFacts:
 
 
 def is_equality_fact(fact: Fact) -> bool:
-    """Whether a fact says that two constants are equal."""
+    """Return whether a fact says that two constants are equal."""
     if fact.relation == SAME_AS:
         return len(fact.row) == 2  # noqa: PLR2004  the two that are equal
     return fact.relation == TRIPLE and fact.row[1:2] == (OWL_SAME_AS,)
@@ -229,7 +229,7 @@ def absent_tables(
     rules: Sequence[Rule],
     sources: Iterable[pa.Table],
 ) -> Iterator[tuple[str, pa.Table]]:
-    """All facts of predicates that some rule negates, multiplied out.
+    """Yield all facts of predicates that some rule negates, multiplied out.
 
     Args:
         engine: holds facts about representatives.
@@ -281,7 +281,7 @@ def explained(
     before: Representatives,
     equalities: SettledFacts,
 ) -> UnequalValuesError:
-    """The error with the facts that lead to it.
+    """Return the error with the facts that lead to it.
 
     Args:
         error: names the two values.
@@ -377,7 +377,7 @@ def _other_end(link: tuple[Constant, Constant], end: Constant) -> Constant:
 
 
 def _rows(snapshot: Snapshot) -> Iterator[tuple[str, pa.Table]]:
-    """Facts as texts, each with its row."""
+    """Yield facts as texts, each with its row."""
     for name in snapshot.relations():
         table = snapshot.read(name)
         for at in range(table.num_rows):
@@ -387,7 +387,7 @@ def _rows(snapshot: Snapshot) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _cliques(row: pa.Table, representatives: Representatives) -> Iterator[str]:
-    """The constants of a row that are equal to others, with these."""
+    """Yield the constants of a row that are equal to others, with these."""
     for at in range(row.num_columns):
         normal = representatives.normalised(row.select([at]))
         (members,) = representatives.expanded(normal).columns
@@ -398,6 +398,6 @@ def _cliques(row: pa.Table, representatives: Representatives) -> Iterator[str]:
 
 
 def _term(column: pa.ChunkedArray) -> str:
-    """The only constant of a column."""
+    """Return the only constant of a column."""
     (term,) = column.to_pylist()
     return str(Constant(Kind(term["kind"]), term["text"]))

@@ -98,7 +98,7 @@ class Insertion:
         return self.setting.run.updated
 
     def apply(self, rules: frozenset[Rule]) -> SettledFacts:
-        """All that some rules derive."""
+        """Return all that some rules derive."""
         chosen = self.setting.rules(self.representatives).proving(rules)
         return derive(
             self.setting.engine, chosen.full, positive=self.facts, negative=self.facts
@@ -469,7 +469,7 @@ class EqualityUpdate:
     def _shared(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """Facts with a constant that is equal to another, and maybe more."""
+        """Return facts with a constant that is equal to another, and maybe more."""
         if facts.is_empty():
             return facts
         return self.engine.shared(facts, representatives)
@@ -543,7 +543,7 @@ class EqualityUpdate:
         self.require_apart(run.changes().gained)
 
     def _explicit(self, marks: Marks) -> Facts:
-        """The representatives of facts that are explicit after the update.
+        """Return the representatives of facts that are explicit after the update.
 
         Growing sets, because whether they have a fact is asked again and again.
         """
@@ -586,7 +586,7 @@ class EqualityUpdate:
         )
 
     def materialise_others(self, watch: Watch) -> list[StratumReport]:
-        """All of step 3 on a fresh engine; ends the transaction."""
+        """Return all of step 3 on a fresh engine; ends the transaction."""
         marks = self.renormalise()
         run = self.run
         after = self.setting.rules(self.after)
