@@ -1,16 +1,17 @@
-"""Algorithms that keep a materialisation true while facts and rules change.
+"""Algorithms that maintain a materialisation while facts and rules change.
 
-Each algorithm is a file that reads like its paper, with a table of notation at its
-head, and a function `maintain` that fills the two sets of a `Run`:
+Each algorithm is a file that follows its paper, with a table of notation at the top,
+and
+a function `maintain` that fills the two sets of a `Run`:
 
 | algorithm                    | file                                            |
 | ---------------------------- | ----------------------------------------------- |
-| seminaïve evaluation, INSERT | `seminaive`; starting again is there, too       |
+| seminaïve evaluation, INSERT | `seminaive`; also rematerialisation             |
 | Counting                     | `counting`                                      |
 | DRed; DRed^c                 | `dred`; `dred_counting`                         |
 | B/F, B/F^c                   | `backward_forward`                              |
 | FP-update                    | `fixpoint_update`                               |
-| MAT-MOD, DRed^c-MOD,         | `modular`; what a module is: `modules`;         |
+| MAT-MOD, DRed^c-MOD,         | `modular`; the interface of modules: `modules`; |
 | B/F^c-MOD                    | `lazy_closures`                                 |
 | B/F^≈                        | `equality.deletion`                             |
 | r-materialisation            | `equality.update`                               |
@@ -19,9 +20,9 @@ head, and a function `maintain` that fills the two sets of a `Run`:
 
 Around them:
 
-| what                         | file                                            |
+| part                         | file                                            |
 | ---------------------------- | ----------------------------------------------- |
-| what algorithms run in       | `context`; what goes in and out: `update`       |
+| the context of an algorithm  | `context`; its input and output: `update`       |
 | the algorithms by name       | `algorithms`; `auto`: `cost_model`              |
 | a whole update               | `driver`; its limits: `limits`                  |
 | the same with equality       | `equality.update`, `equality.program`           |

@@ -1,14 +1,14 @@
-"""The results of aggregates: materialised, and maintained by what their groups change.
+"""Results of aggregates: their materialisation, and maintenance by changed groups.
 
-Results are facts of auxiliary predicates (`evermat.lang.aggregates`). They are worked
-out where the stratum that they are in begins, before any algorithm looks at the rules
-of that stratum, and all algorithms find them among the changes from below:
+Results are facts of auxiliary predicates (`evermat.lang.aggregates`). They are computed
+at the beginning of their stratum, before any algorithm evaluates its rules, so all
+algorithms find them among the changes from lower strata:
 
     members lost and gained  →  results removed and added  →  `run.deleted`, `run.added`
 
-A result has one derivation that is counted, which is nonrecursive: C_nr = 1. Which of
-the engine's ways to work it out is taken does not matter, because a result depends on
-nothing but the members that its group has.
+A result has one derivation that is counted, which is nonrecursive: C_nr = 1. It does
+not matter how the engine computes it, because a result depends on nothing but the
+members of its group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def materialise_aggregates(
 
 
 def maintain_aggregates(run: Run, stratum: Stratum) -> None:
-    """Remove and add results, by what strata below have lost and gained."""
+    """Remove and add results, according to the changes of lower strata."""
     engine, changes = run.engine, run.changes()
     changed = changes.lost_from | changes.gained_by
     for each in stratum.aggregates:
@@ -75,7 +75,8 @@ def _counters(run: Run) -> Counters | None:
 def plain(rule: Rule) -> Rule:
     """Return a rule that derives all results of an aggregate rule from themselves.
 
-    It takes the place of an aggregate rule that goes: all of its results go with it.
+    It replaces an aggregate rule that is removed, so that all of its results are
+    deleted.
     """
     if not is_aggregate_rule(rule):
         return rule

@@ -1,4 +1,4 @@
-"""The algorithms by name: what each is, when it is best, what it needs."""
+"""The algorithms by name: description, best use, and requirements."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Description:
     """One line of the table of algorithms.
 
     Attributes:
-        name: what users write.
-        title: what it is.
-        best: when it is the best choice.
-        memory: what it keeps besides the facts.
-        paper: key of the bibliography.
+        name: the name that users write.
+        title: the full name.
+        best: the situation in which it is the best choice.
+        memory: the data it stores besides the facts.
+        paper: the key of its source in the bibliography.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Incremental:
     """An algorithm that works on a `Run`.
 
     Attributes:
-        name: what users write.
+        name: the name that users write.
         maintain: the algorithm.
         needs: the counters that it reads.
-        keeps: the counters that it leaves exact; without recursive rules both are.
-        modular: how strata with modules are brought up to date.
+        keeps: the counters that it keeps exact; both, for programs without recursion.
+        modular: the algorithm for strata with modules.
     """
 
     name: str
@@ -151,13 +151,13 @@ NAMES: tuple[str, ...] = tuple(description.name for description in DESCRIPTIONS)
 
 
 class AlgorithmError(EvermatError, ValueError):
-    """An algorithm that does not exist, or that cannot be used here."""
+    """An algorithm that does not exist, or that is not supported here."""
 
     code: ClassVar[str] = "EM511"
 
 
 def require_algorithm(name: str, kept: Kept) -> None:
-    """Refuse an algorithm that does not exist, or that lacks the counts it reads."""
+    """Refuse an algorithm that does not exist, or that needs counters not kept."""
     if name not in NAMES:
         raise AlgorithmError(
             f"there is no algorithm `{name}`", help=f"choose from {', '.join(NAMES)}"
@@ -187,11 +187,11 @@ _WORDS = {
     ),
     Kept.BOTH: ("counters of all derivations", ""),
 }
-"""What an algorithm reads, and what is maintained, as tables show it."""
+"""The wording of counters that an algorithm reads or maintains, in tables."""
 
 
 def require_no_monotone(strata: Iterable[StratumPlan]) -> None:
-    """Refuse programs with recursion through aggregates: there are no counters."""
+    """Refuse programs with recursion through aggregates, which need both counters."""
     for stratum in strata:
         for each in stratum.monotone:
             raise AlgorithmError(

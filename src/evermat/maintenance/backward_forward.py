@@ -1,23 +1,24 @@
 """B/F and B/F^c: the Backward/Forward algorithm, without and with counters.
 
 Source: [motik2015], as Algorithm 3 of [hu2018] without its counters. CHECK is recursive
-there; here it is `Engine.prove`, which may work on one fact after the other, or on sets
-of facts, one level of the search at a time.
+there; here it is `Engine.prove`, which may work on one fact at a time, or on sets of
+facts, one level of the search at a time.
 
 Notation (left: the paper; right: this file)
 
     C; P; Y      `task.checked`; `task.proved`; `task.delayed` of a `Search`
     N_D; Δ_D     `candidates`; `delta`
-    O^{<s}       what atoms that are not local match
+    O^{<s}       the facts matched by atoms that are not local
     CHECK        `Search.check`
 
-Unlike DRed, nothing is deleted that still holds: before a fact goes, B/F looks
-backwards for facts it could follow from, and forwards from those of them that certainly
-hold. A search costs more for each fact, and pays where overdeletion would run far.
+Unlike DRed, B/F deletes only facts that no longer hold: before a fact is deleted, B/F
+searches backwards for facts from which it could be derived, and forwards from those of
+them that certainly hold. A search costs more per fact, and pays off where overdeletion
+would spread far.
 
-B/F^c: the Backward/Forward algorithm with a count of nonrecursive derivations.
+B/F^c is the Backward/Forward algorithm with nonrecursive derivation counts.
 
-Source: [hu2018], Algorithm 3, with its misprints put right: the operator in lines 59
+Source: [hu2018], Algorithm 3, with its misprints corrected: the operator in lines 59
 and 61 is Π⟦I : D∖A, A∖D⟧ and line 59 is a multiset sum, line 83 returns *true*, and
 line 91 is about the recursive rules.
 
@@ -28,9 +29,9 @@ Notation (left: the paper; right: this file)
     C_nr                 `engine.nonrecursive_counts`
     CHECK, SATURATE      `Search`
 
-Unlike B/F, whether a fact follows from lower strata is read off its count, so that only
-recursive rules are evaluated from head to body. Unlike DRed^c, no recursive derivations
-are counted: `counting` brings that count in line afterwards where it is kept.
+Unlike in B/F, the count of a fact shows whether lower strata derive it, so only
+recursive rules are evaluated from head to body. Unlike in DRed^c, recursive derivations
+are not counted: `counting` corrects that count afterwards where it is kept.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def delete_unproved(
 
 
 def own_support(run: Run, stratum: Stratum) -> OwnSupport:
-    """Return facts are explicit, or derived from lower strata."""
+    """Return the test for facts that are explicit or derived from lower strata."""
     rules = stratum.nonrecursive
     return OwnSupport(
         lambda facts: holding(run, facts, rules),
@@ -112,9 +113,9 @@ def own_support(run: Run, stratum: Stratum) -> OwnSupport:
 
 
 class Search:
-    """Looks for derivations that survive, in one stratum.
+    """Searches for surviving derivations, in one stratum.
 
-    Where no rule is recursive, nothing has to be remembered, so there are no sets.
+    Without recursive rules there is no state to keep, so there are no sets.
     """
 
     def __init__(self, run: Run, stratum: Stratum, support: OwnSupport) -> None:
@@ -141,7 +142,7 @@ class Search:
         )
 
     def without_proof(self, batch: SettledFacts) -> SettledFacts:
-        """Facts that do not hold by themselves: CHECK where no rule is recursive."""
+        """Return facts without support of their own: CHECK if no rule is recursive."""
         run, engine = self.run, self.run.engine
         with run.backwards("check"):
             sure = engine.settle(self.support.ask(batch))
@@ -151,23 +152,23 @@ class Search:
         return delta
 
     def check(self, batch: SettledFacts) -> SettledFacts:
-        """Look for derivations of a batch of facts; returns those without (CHECK)."""
+        """Search for derivations of a batch of facts; return those without (CHECK)."""
         return self.run.prove(self.task, batch)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedModule:
-    """A module as it takes part in the search of a stratum."""
+    """A module that takes part in the search of a stratum."""
 
     module: Module
     stage: Stage
 
     def bodies(self, facts: SettledFacts) -> Facts:
-        """Return facts that the facts may follow from."""
+        """Return facts from which the facts may be derived."""
         return self.module.bodies(self.stage, facts)
 
     def prove(self, facts: SettledFacts, proved: Facts) -> Facts:
-        """Return those of the facts that surely hold, or follow from proved ones."""
+        """Return those of the facts that certainly hold, or follow from proved ones."""
         return self.module.prove(self.stage, facts, proved)
 
 
@@ -191,13 +192,13 @@ def maintain_counting(run: Run) -> None:
 
 
 def counted_support(run: Run) -> OwnSupport:
-    """Facts that are explicit, or derived from lower strata, have a count (l. 79)."""
+    """Return the test for own support: facts have a nonrecursive count (l. 79)."""
     counter = run.engine.nonrecursive_counts
     return OwnSupport(counter.positive, counter=counter)
 
 
 def counted_losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
-    """Return facts that lost a derivation below, counted down (l. 58 to 61)."""
+    """Return facts that lost a derivation below, decremented (l. 58 to 61)."""
     losers = [run.deletions_in(stratum), *lost(run, stratum.recursive, changes)]
     for counts in lost_counts(run, stratum.nonrecursive, changes):
         run.engine.nonrecursive_counts.subtract(counts)
@@ -208,7 +209,7 @@ def counted_losses(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts
 def counted_gains(
     run: Run, stratum: Stratum, changes: Changes
 ) -> Iterator[Application]:
-    """Rules for what newly follows, the nonrecursive ones counted (l. 88 to 91)."""
+    """Yield rules for gained facts, with nonrecursive ones counted (l. 88 to 91)."""
     yield from gaining(run, stratum.recursive, stratum.new_recursive, changes)
     yield from gaining(
         run,

@@ -1,8 +1,4 @@
-"""The context that an algorithm runs in: strata, changes, views, and what they share.
-
-The strata of a program, as an update finds them: compiled, old rules and new.
-
-The context that an algorithm runs in.
+"""The context of an algorithm: strata, changes, views, and shared operations.
 
 Notation (left: the papers; right: the code of this folder)
 
@@ -11,29 +7,25 @@ Notation (left: the papers; right: the code of this folder)
     E; E⁻; E⁺          `engine.explicit`; `run.deletions`; `run.insertions`
     I                  `run.materialised`     the facts before the update
     D; A               `run.deleted`; `run.added`
-    I ∖ (D ∖ A)        `run.remaining`        old facts not known to be lost
+    I ∖ (D ∖ A)        `run.remaining`        old facts that have not been deleted
     I ∪ A              `run.possible`
-    (I ∖ D) ∪ A        `run.updated`          the new facts, up to the stratum at work
+    (I ∖ D) ∪ A        `run.updated`          the new facts, up to the current stratum
     D ∖ A; A ∖ D       `changes.lost`; `changes.gained`
 
 All of them but `deletions`, `insertions`, `lost` and `gained` are views, so none of
 them is ever copied.
 
-The rule instances that a change in lower strata destroys and creates.
-
-Source: [hu2018], the operator Π⟦Iᵖ, Iⁿ : P, N⟧ of Section 3.1 and its multiset form of
-Section 4.2. All algorithms start a stratum with the first of these and end it with the
-second:
+A change in lower strata destroys rule instances and creates others. They are found by
+the operator Π⟦Iᵖ, Iⁿ : P, N⟧ of [hu2018], Section 3.1, and its multiset form of Section
+4.2. All algorithms start a stratum with the first of these and end it with the second:
 
     Π⟦I : D∖A, A∖D⟧             `lost`, `lost_counts`
     Π⟦(I∖D)∪A : A∖D, D∖A⟧       `gained`, `gained_counts`
 
-A rule that the update adds has had no instances to lose, and gains all that it has.
-Where no rule reads a change, nothing is asked of the engine.
+A rule that the update adds had no instances before, and gains all that it has. If no
+rule reads a change, the engine is not called.
 
-`losing` and `gaining` are the same as rules that a saturation begins with.
-
-Which facts hold without the help of facts that are being looked into.
+`losing` and `gaining` express the same as the first rules of a saturation.
 """
 
 from __future__ import annotations
@@ -71,25 +63,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """One stratum of the new program, with kept and new rules apart.
+    """One stratum of the new program, with kept and new rules separated.
 
-    An instance of a rule that stays can be lost or gained; a rule that comes has had no
-    instances, so that all those it now has are gained. Rules that go are dealt with
-    before the first stratum (`evermat.maintenance.rules`).
+    An instance of a kept rule can be lost or gained; a new rule had no instances, so it
+    gains all of its instances. Removed rules are handled before the first stratum
+    (`evermat.maintenance.rules`).
 
     Attributes:
-        nonrecursive, recursive: rules that stay.
-        new_nonrecursive, new_recursive: rules that come.
-        all_recursive: the recursive rules of both sorts.
+        nonrecursive, recursive: kept rules.
+        new_nonrecursive, new_recursive: new rules.
+        all_recursive: kept and new recursive rules.
         holds: the relations of the region.
         reads: the relations in the bodies of the rules.
         modules: recursive rules with algorithms of their own; none of the rules above.
-        aggregates, new_aggregates: those that stay and those that come; their results
-            are not part of the region.
+        aggregates, new_aggregates: kept and new aggregates; their results are not part
+            of the region.
         monotone, new_monotone: the same for aggregates of facts that depend on them.
-        new_modules: those of the modules that gain a rule.
-        is_closed: whether facts that an atom of the stratum's own can match all lie in
-            the region. Not so for `[?x, ?p, ?y]` where rules derive some `?p` only.
+        new_modules: the modules that gain a rule.
+        is_closed: whether all facts that local atoms can match lie in the region. It is
+            false for `[?x, ?p, ?y]` if the rules derive only some values of `?p`.
     """
 
     index: int
@@ -116,16 +108,16 @@ class Stratum:
 
     @property
     def rule_count(self) -> int:
-        """How many rules stay."""
+        """The number of kept rules."""
         return len(self.nonrecursive.rules) + len(self.recursive.rules)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strata:
-    """The strata of a program, and which of them a relation matters to.
+    """The strata of a program, indexed by the relations they read and derive.
 
     Attributes:
-        region: the facts of all strata; the others can only be explicit.
+        region: the facts of all strata; other facts can only be explicit.
         readers: for each relation, the positions of the strata whose rules read it.
         holders: for each relation, the positions of the strata that can derive it.
         changed: the positions of the strata that gain a rule.
@@ -142,7 +134,7 @@ class Strata:
 
 
 class Changes(NamedTuple):
-    """What lower strata lost and gained, worked out when a stratum begins.
+    """Facts lost and gained in lower strata, evaluated at the beginning of a stratum.
 
     Attributes:
         lost, gained: the facts.
@@ -160,7 +152,7 @@ class Changes(NamedTuple):
         return cls(lost, gained, lost.relations(), gained.relations())
 
     def are_empty(self) -> bool:
-        """Return whether nothing changed below."""
+        """Return whether nothing has changed in lower strata."""
         return not self.lost_from and not self.gained_by
 
 
@@ -172,7 +164,7 @@ class Modular(NamedTuple):
 
 
 class Run:
-    """One attempt to bring the materialisation up to date, inside a transaction.
+    """One attempt to maintain the materialisation, inside a transaction.
 
     An algorithm fills `deleted` and `added`; nothing is final before the engine
     commits. Views are built once, here, and follow the growing sets.
@@ -189,14 +181,14 @@ class Run:
     ) -> None:
         self.engine = engine
         self.algorithm = ""
-        """What brings strata without modules up to date, for the report."""
+        """The algorithm for strata without modules, for the report."""
         self.modular = modular
-        """What brings strata with modules up to date."""
+        """The algorithm for strata with modules."""
         self.strata = strata
         self.deletions = update.deletions
         self.insertions = update.insertions
         self.undermined = undermined
-        """Facts derived by rules that go: each has lost a derivation."""
+        """Facts derived by removed rules: each has lost a derivation."""
         self.watch = watch
         self.materialised: Facts = engine.materialised
         self.deleted: GrowingFacts = engine.growing()
@@ -209,14 +201,14 @@ class Run:
         self.reports: list[StratumReport] = []
         self.report = StratumReport(0)
         self.kept: Kept | None = None
-        """Which counters are kept, by those who derive facts in no algorithm's way."""
+        """The counters that derivations outside of the algorithm must maintain."""
         self._changes = Changes.of(engine.no_facts(), engine.no_facts())
         self._is_stale = False
 
-    # -- what the stratum at work starts from
+    # -- the input of the current stratum
 
     def changes(self) -> Changes:
-        """D ∖ A and A ∖ D, as they are now."""
+        """Evaluate D ∖ A and A ∖ D as of now."""
         if self._is_stale:
             self._changes = Changes.of(
                 lost=self.engine.settle(self.deleted - self.added),
@@ -226,11 +218,11 @@ class Run:
         return self._changes
 
     def deletions_in(self, stratum: Stratum) -> SettledFacts:
-        """Return facts of a stratum that the update itself takes support from."""
+        """Return facts of a stratum that lose support by the update itself."""
         return self._part(stratum, self.deletions, self.undermined)
 
     def insertions_in(self, stratum: Stratum) -> SettledFacts:
-        """Return facts of a stratum that the update gives."""
+        """Return facts of a stratum that the update inserts."""
         return self._part(stratum, self.insertions)
 
     def _part(self, stratum: Stratum, *sets: SettledFacts) -> SettledFacts:
@@ -242,23 +234,23 @@ class Run:
         return self.union(parts)
 
     def union(self, sets: Iterable[Facts]) -> SettledFacts:
-        """Several sets as a settled one."""
+        """Return the settled union of several sets."""
         total: Facts | None = None
         for facts in sets:
             total = facts if total is None else total | facts
         return self.engine.no_facts() if total is None else self.engine.settle(total)
 
-    # -- what the algorithm decides
+    # -- decisions of the algorithm
 
     def delete(self, facts: SettledFacts) -> None:
-        """Take facts away, for a time or for good."""
+        """Delete facts, temporarily or permanently."""
         if not facts.is_empty():
             self.deleted.add(facts)
             self._is_stale = True
             self.report.overdeleted += facts.size()
 
     def add(self, facts: SettledFacts) -> None:
-        """Put facts in, or back in."""
+        """Add facts, or add them again."""
         if not facts.is_empty():
             self.added.add(facts)
             self._is_stale = True
@@ -273,14 +265,14 @@ class Run:
         counters: Counters | None = None,
         zero: Counters | None = None,
     ) -> None:
-        """Delete facts that may have lost their support, and what depends on them.
+        """Delete facts that may have lost their support, and facts that depend on them.
 
         Args:
-            seeds: facts that the update itself takes support from.
-            first: rules that find those which lower strata have left without support.
-            rules: those by which facts of the stratum depend on each other, if any.
+            seeds: facts that lose support by the update itself.
+            first: rules that find facts which lost support in lower strata.
+            rules: the rules by which facts of the stratum depend on each other, if any.
             counters: where the derivations by these rules are counted.
-            zero: facts that have a count there are not deleted.
+            zero: facts with a positive count in these counters are not deleted.
         """
         first = tuple(first)
         if seeds.is_empty() and not first:
@@ -310,8 +302,9 @@ class Run:
     ) -> None:
         """Add facts and all that follows from them; arguments as in `overdelete`.
 
-        Facts are part of (I ∖ D) ∪ A when rules are applied to them, so that each
-        instance is matched in one round only.
+        Facts are part of (I ∖ D) ∪ A when rules are applied to them, so each instance
+        is
+        matched in one round only.
         """
         first = tuple(first)
         if seeds.is_empty() and not first:
@@ -328,7 +321,7 @@ class Run:
         self.report.inserted += self.saturate(task)
 
     def saturate(self, task: Saturation) -> int:
-        """Apply rules until nothing is new; how many facts were admitted."""
+        """Apply rules up to the fixpoint; return the number of admitted facts."""
         admitted = 0
 
         def note(rounds: Rounds) -> None:
@@ -343,7 +336,7 @@ class Run:
         return admitted
 
     def prove(self, search: ProofSearch, facts: SettledFacts) -> SettledFacts:
-        """Search for derivations of facts; returns those that have none."""
+        """Search for derivations of facts; return those that have none."""
         report, work = self.report, ProofWork()
 
         def note(rounds: Rounds) -> None:
@@ -360,9 +353,9 @@ class Run:
         return unproved
 
     def _portions(self, task: Saturation) -> Iterator[Saturation]:
-        """A deletion as a whole, or a part of it first, to see how far it reaches.
+        """Yield a deletion as a whole, or first a part of it as a test of its reach.
 
-        The part is in the whole once more.
+        The part is included in the whole again.
         """
         cost_limit = self.watch.cost_limit
         forecast = None if cost_limit is None else cost_limit.forecast
@@ -378,21 +371,24 @@ class Run:
         yield replace(task, seeds=seeds, first=())
 
     def retract(self, facts: SettledFacts) -> None:
-        """Delete facts that held before, and forget those that were only added."""
+        """Delete facts that held before, and drop those that were only added."""
         if not facts.is_empty():
             self.delete(self.engine.settle(facts & self.materialised))
             self.added.discard(facts)
             self._is_stale = True
 
-    # -- which strata there is work in
+    # -- strata to visit
 
     def touched_strata(self) -> Iterator[Stratum]:
-        """The strata that the update reaches, in order, except those with modules.
+        """Yield the strata without modules that the update reaches, in order.
 
-        Facts that no stratum derives are dealt with first. A stratum is visited if
-        the update speaks of its facts or rules, or if what happened below touches a
-        relation that its rules read; the others cost nothing. Strata with modules are
-        brought up to date on the way, because no algorithm but `modular` knows of them.
+        Facts that no stratum derives are handled first. A stratum is visited if the
+        update
+        changes its facts or rules, or if a change below affects a relation that its
+        rules
+        read; other strata cost nothing. Strata with modules are maintained here,
+        because
+        only `modular` supports them.
         """
         self._change_base()
         waiting = set(self.strata.changed)
@@ -430,7 +426,7 @@ class Run:
     def _change_base(self) -> None:
         """Delete and add the facts that no rule of the new program derives.
 
-        They hold exactly if they are explicit.
+        They hold if and only if they are explicit.
         """
         self._begin_report(0)
         with self.forwards("base"):
@@ -441,7 +437,7 @@ class Run:
                 self.add(self.engine.settle(news - self.updated))
 
     def delete_base(self, facts: SettledFacts) -> None:
-        """Delete those of the facts that are not given after the update."""
+        """Delete those of the facts that are not explicit after the update."""
         if not facts.is_empty():
             self.delete(self.engine.settle(facts - self.explicit - self.deleted))
 
@@ -458,7 +454,7 @@ class Run:
         self.watch.stratum = index
 
     def finish(self, reports: list[StratumReport]) -> None:
-        """Take note that an engine has filled both sets by itself."""
+        """Record that an engine has filled both sets by itself."""
         self.reports += reports
         self._is_stale = True
         self.watch.instances += sum(
@@ -466,7 +462,7 @@ class Run:
         )
 
     def return_to(self, stratum: Stratum) -> None:
-        """Go on with the report on a stratum that was visited before."""
+        """Continue the report of a stratum that was visited before."""
         for report in self.reports:
             if report.index == stratum.index:
                 self.report = report
@@ -475,7 +471,7 @@ class Run:
 
     @contextmanager
     def forwards(self, phase: str) -> Iterator[None]:
-        """A phase that matches rules from body to head."""
+        """Time a phase that matches rules from body to head."""
         before = self.engine.matches
         with self._timed(phase):
             yield
@@ -483,7 +479,7 @@ class Run:
 
     @contextmanager
     def backwards(self, phase: str) -> Iterator[None]:
-        """A phase that matches rules from head to body."""
+        """Time a phase that matches rules from head to body."""
         before = self.engine.matches
         with self._timed(phase):
             yield
@@ -498,13 +494,13 @@ class Run:
         seconds[phase] = seconds.get(phase, 0.0) + perf_counter() - start
 
     def round(self, delta: SettledFacts) -> None:
-        """One more round, with `delta` new facts; stops the run if a limit is hit."""
+        """Record a round with `delta` new facts; stop the run if it exceeds a limit."""
         self.report.rounds += 1
         self.watch.round(self.report.rounds, delta.size())
 
 
 class Algorithm(Protocol):
-    """Brings `run.deleted` and `run.added` to what the update asks for."""
+    """Brings `run.deleted` and `run.added` to the result of the update."""
 
     def __call__(self, run: Run) -> None:
         """Visit the touched strata, and fill the two sets."""
@@ -514,7 +510,7 @@ class Algorithm(Protocol):
 
 
 def lost(run: Run, rules: RuleSet, changes: Changes) -> Iterator[SettledFacts]:
-    """Heads of the instances over the old facts that the change destroys."""
+    """Yield heads of the instances over the old facts that the change destroys."""
     for queries, views in _lost(run, rules, changes):
         yield run.engine.derive(queries, views)
 
@@ -528,7 +524,7 @@ def lost_counts(run: Run, rules: RuleSet, changes: Changes) -> Iterator[Counts]:
 def gained(
     run: Run, stayed: RuleSet, new: RuleSet, changes: Changes
 ) -> Iterator[SettledFacts]:
-    """Heads of the instances over the new facts that the change creates."""
+    """Yield heads of the instances over the new facts that the change creates."""
     for queries, views in _gained(run, stayed, new, changes):
         yield run.engine.derive(queries, views)
 
@@ -544,7 +540,7 @@ def gained_counts(
 def losing(
     run: Run, rules: RuleSet, changes: Changes, counters: Counters | None = None
 ) -> Iterator[Application]:
-    """Yield rules whose heads are `lost`, or which count them."""
+    """Yield rules that find the facts of `lost`, or count them."""
     for queries, views in _lost(run, rules, changes):
         yield Application(queries, views, counters)
 
@@ -556,7 +552,7 @@ def gaining(
     changes: Changes,
     counters: Counters | None = None,
 ) -> Iterator[Application]:
-    """Yield rules whose heads are `gained`, or which count them."""
+    """Yield rules that find the facts of `gained`, or count them."""
     for queries, views in _gained(run, stayed, new, changes):
         yield Application(queries, views, counters)
 
@@ -587,7 +583,7 @@ def _gained(
 
 
 def holding(run: Run, facts: SettledFacts, *rule_sets: RuleSet) -> SettledFacts:
-    """Those of the facts that are explicit, or that rules derive from what remains."""
+    """Return the facts that are explicit, or that rules derive from remaining ones."""
     rules = [each.rederive for each in rule_sets if each.rules]
     views = Views(run.remaining, run.possible, facts)
     return run.engine.derivable(rules, views, run.explicit)

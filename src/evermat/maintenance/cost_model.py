@@ -1,44 +1,39 @@
-"""`auto`: which algorithm for this update, and the statistics that tell.
+"""`auto`: the choice of an algorithm for each update, and its statistics.
 
-What updates and materialisations have taught so far: the statistics of `auto`.
+The statistics are learnt from reports. An observation is weighted by the work that it
+was made on, and older observations are discounted.
 
-All of it is learnt from reports. An observation counts as much as the work that it was
-made on, and older ones count less and less.
+*Which incremental algorithm?* Counting without recursion, and DRed^c with it; B/F^c if
+only nonrecursive derivations are counted, and FP-update without counters: it avoids
+evaluating rules backwards where that is hard. With modules it is B/F^c if DRed^c has
+temporarily deleted many facts, and there are few facts for which B/F^c would have to
+find proofs.
 
-`auto`: which algorithm for this update?
+*Maintain or rematerialise?* Both are given a price in seconds, based on observed
+materialisations and updates:
 
-*Which incremental algorithm?* Counting without recursion, DRed^c with it; B/F^c where
-only nonrecursive derivations are counted, and FP-update where no counters are kept: it
-does not evaluate rules backwards where that is hard. With modules it is B/F^c where
-DRed^c has deleted many facts for a time only, and there are few facts that B/F^c would
-have to find proofs for.
+- a rematerialisation copies the explicit facts and matches all rule instances of the
+  new materialisation;
+- a deletion matches the instances that the deleted facts reach, and then those that
+  survive once more;
+- an insertion matches only new instances, which are fewer than all instances, but each
+  costs more than in a materialisation.
 
-*Maintain or start again?* Both are given a price in seconds, from what was observed
-when facts were last materialised and when updates were maintained
-(`evermat.maintenance.cost_model`):
-
-- starting again copies the explicit facts and matches all rule instances that there
-  will be;
-- a deletion matches the instances that the deleted facts reach, and then those of them
-  once more that hold all the same;
-- an insertion matches only new instances, which is less than all; but one by one they
-  cost more than in a materialisation.
-
-*Small things are maintained.* Where all instances are matched in no time, there is
+*Small programs are always maintained.* If all instances are matched in no time, there
+is
 nothing to choose.
 
-*When in doubt, try.* Before there is experience with deletions of comparable size,
-it is not known how far facts reach: assumptions can be wrong by a large factor.
-Starting again is then chosen only where maintaining would cost more even if facts
-reached far less than assumed. Otherwise DRed^c begins with a small part of what it has
-to delete, and continues with the rest unless the part reaches so far that starting
-again is cheaper.
+*When in doubt, try.* Before a deletion of comparable size has been observed, the reach
+of facts is unknown: assumptions can be wrong by a large factor. Rematerialisation is
+then chosen only if maintenance would cost more even if facts reached far less than
+assumed. Otherwise DRed^c first deletes a small part of the facts, and continues with
+the rest unless the part reaches so far that rematerialisation is cheaper.
 
-An attempt to maintain is also given up when deleting has cost about half of what
-starting again would: facts that come back were deleted before, so adding them costs at
-most as much again. It is undone then, everything is derived anew, and what the attempt
-taught is kept for the next time. An insertion that is expected to multiply the facts is
-given up when it has begun to do so.
+An attempt to maintain is also abandoned when deleting has cost about half as much as
+rematerialisation would: facts that are rederived were deleted before, so adding them
+costs at most as much again. The attempt is then undone, everything is materialised
+again, and the statistics of the attempt are kept. An insertion that is expected to
+multiply the facts is abandoned when it has begun to do so.
 """
 
 from __future__ import annotations
@@ -56,86 +51,86 @@ if TYPE_CHECKING:
 
 
 _DEEP = 8.0
-"""From this many instances per explicit fact on, derivations are taken to be long."""
+"""The ratio of instances to explicit facts from which derivations count as long."""
 
 _SHALLOW_REACH = 1.0
-"""Instances a deleted fact reaches, in units of the instances per explicit fact."""
+"""The instances that a deleted fact reaches, per instance per explicit fact."""
 
 _DEEP_REACH = 70.0
 """The same for long derivations, at most. Measured between 10 (closure of a random
 graph) and 300 (points-to analysis)."""
 
 _REACH_GROWTH = 2.7
-"""For derivations in between, in units of the instances per explicit fact. Path lengths
-in a graph have 12 instances per edge, and single edges reached 100 times as many."""
+"""The same for derivations of medium length. Path lengths in a graph have 12 instances
+per edge, and single edges reached 100 times as many."""
 
 _SAMPLE = 0.1
-"""Experience with this share of as many facts as are deleted is comparable."""
+"""A deletion is comparable to observed ones of at least this share of its size."""
 
 _STEPWISE = 1.15
-"""Matching an instance in an update, in units of matching it when starting again: rules
+"""The cost of matching an instance in an update, relative to rematerialisation: rules
 are applied round by round, to sets that have grown and shrunk."""
 
 _SLOWEST = 4.0
-"""It takes at most so many times as long as thought before, and at least a fraction of
-it: what was measured otherwise was other work on the machine."""
+"""The most by which an observed time may exceed the expected one, or fall below it:
+larger deviations are due to other load on the machine."""
 
 _MATCHING = 3e-8
-"""Seconds for an instance, before they were observed. Measured: 1e-8 to 7e-8."""
+"""The assumed seconds per instance. Measured: 1e-8 to 7e-8."""
 
 _COPYING = 8e-8
-"""Seconds for copying an explicit fact, or for comparing a fact with the new ones,
-before they were observed. Measured between 2e-8 and 1e-7."""
+"""The assumed seconds for copying an explicit fact, or for comparing an old fact with
+the new ones. Measured between 2e-8 and 1e-7."""
 
 _FORGETTING = 0.5
-"""How much of the old experience is kept when a new observation comes."""
+"""The weight of earlier observations when a new one is added."""
 
 _TELLING = 20_000
-"""Updates with fewer instances tell nothing about the time for one of them."""
+"""The least number of instances of an update that is used to measure their time."""
 
 _CHANGE = 0.01
-"""How the number of instances follows that of explicit facts is seen where at least
-this share of the explicit facts changed."""
+"""The least share of changed explicit facts from which the growth of instances with
+explicit facts is measured."""
 
 _STEEPEST = 32.0
-"""The highest power of the explicit facts that instances are taken to grow with."""
+"""The highest power of the explicit facts by which instances are assumed to grow."""
 
 
 class Rate(NamedTuple):
-    """Something for each unit of work, as observed.
+    """An observed rate: an amount per unit of work.
 
     Attributes:
-        total: how much of it there was.
-        work: how many units of work it was observed in; 0 if nothing was observed.
+        total: the amount.
+        work: the units of work it was observed in; 0 without observations.
     """
 
     total: float = 0.0
     work: float = 0.0
 
     def observed(self, total: float, work: float) -> Rate:
-        """With one more observation."""
+        """Return the rate with one more observation."""
         return Rate(_FORGETTING * self.total + total, _FORGETTING * self.work + work)
 
     def value(self, otherwise: float) -> float:
-        """How much there is for a unit, or what else it is taken to be."""
+        """Return the rate, or the given default without observations."""
         return self.total / self.work if self.work else otherwise
 
 
 class History(NamedTuple):
-    """What is known from earlier runs; a new one is made after each.
+    """The statistics of earlier runs; each run creates a new object.
 
     Attributes:
-        explicit: explicit facts that there are now.
-        facts: facts that there are now.
-        instances: rule instances that a materialisation would match now.
-        restarting: seconds for an instance, in materialisations.
-        copying: the rest of their time, for a fact: explicit facts are copied, and old
+        explicit: the current number of explicit facts.
+        facts: the current number of facts.
+        instances: the rule instances that a materialisation would match now.
+        restarting: seconds per instance, in materialisations.
+        copying: the rest of their time, per fact: explicit facts are copied, and old
             facts are compared with new ones.
-        yielding: derived facts for an instance.
-        deleting, inserting: seconds for an instance, in updates that deleted facts and
+        yielding: derived facts per instance.
+        deleting, inserting: seconds per instance, in updates that deleted facts and
             in those that did not.
-        reaching: how far single deleted facts reach; see `reached`.
-        growing: the power of the explicit facts that instances grow with.
+        reaching: the reach of single deleted facts; see `reached`.
+        growing: the power of the explicit facts by which instances grow.
     """
 
     explicit: int = 0
@@ -149,12 +144,12 @@ class History(NamedTuple):
     reaching: Rate = Rate()
     growing: Rate = Rate()
 
-    # -- with one more observation
+    # -- adding observations
 
     def counted(self, explicit: int, facts: int) -> History:
-        """With facts that were added and removed.
+        """Return the statistics after adding (or, if negative, removing) facts.
 
-        Estimates must not fail an update, so no number becomes negative.
+        Estimates must not make an update fail, so no number becomes negative.
         """
         history = self._replace(
             explicit=max(self.explicit + explicit, 0), facts=max(self.facts + facts, 0)
@@ -165,9 +160,9 @@ class History(NamedTuple):
         return history
 
     def loaded(self, instances: int, deriving: float) -> History:
-        """With a materialisation, whose derivations took some seconds.
+        """Return the statistics after a materialisation that took some seconds.
 
-        What copying costs is assumed before it is observed for the first time.
+        The cost of copying is assumed until it is observed for the first time.
         """
         if not instances:
             return self._replace(instances=0.0)
@@ -185,13 +180,13 @@ class History(NamedTuple):
     def restarted(
         self, instances: int, deriving: float, seconds: float, before: int = 0
     ) -> History:
-        """With a materialisation that took the place of another.
+        """Return the statistics after a rematerialisation.
 
         Args:
-            instances: rule instances that it matched.
-            deriving: the seconds that this took.
-            seconds: all in all.
-            before: facts that there were before, explicit ones counted twice.
+            instances: the rule instances that it matched.
+            deriving: the seconds for matching them.
+            seconds: the seconds in all.
+            before: the number of facts before, with explicit ones counted twice.
         """
         history = self.loaded(instances, deriving)
         handled = max(self.explicit + self.facts, before)
@@ -201,13 +196,13 @@ class History(NamedTuple):
     def maintained(
         self, deletions: int, instances: int, seconds: float, returned: float = 0.5
     ) -> History:
-        """With an update that was just maintained.
+        """Return the statistics after an update by maintenance.
 
         Args:
-            deletions: explicit facts that it deleted.
-            instances: rule instances that it matched.
-            seconds: how long it took.
-            returned: the share of the deleted facts that were put back.
+            deletions: the number of explicit facts that it deleted.
+            instances: the rule instances that it matched.
+            seconds: the seconds that it took.
+            returned: the share of the deleted facts that were added again.
         """
         is_telling = instances >= _TELLING
         if not deletions:
@@ -224,11 +219,11 @@ class History(NamedTuple):
         return history
 
     def reached(self, deletions: int, instances: float) -> History:
-        """With a deletion that took the support from some instances.
+        """Return the statistics after a deletion that reached some instances.
 
         Args:
-            deletions: explicit facts that were deleted.
-            instances: how many instances they reached; some may have come back.
+            deletions: the number of explicit facts that were deleted.
+            instances: the instances that lost support, perhaps temporarily.
         """
         if not deletions or not self.instances:
             return self
@@ -238,7 +233,7 @@ class History(NamedTuple):
         )
 
     def grown_from(self, before: History) -> History:
-        """With what the change of explicit facts did to the number of instances."""
+        """Return the statistics with the observed growth of instances."""
         if not (
             before.explicit and self.explicit and before.instances and self.instances
         ):
@@ -251,21 +246,22 @@ class History(NamedTuple):
         growing = self.growing.observed(power * abs(growth), abs(growth))
         return self._replace(growing=growing)
 
-    # -- what to expect
+    # -- predictions
 
     def knows(self, deletions: int) -> bool:
-        """Return whether there is experience with deletions of comparable size."""
+        """Return whether a deletion of comparable size has been observed."""
         return self.reaching.work >= _SAMPLE * deletions
 
     def reach(self, deletions: int, doubt: float = 1.0) -> float:
-        """Instances that a deletion takes the support from, perhaps for a time.
+        """Return the instances that lose support by a deletion, perhaps temporarily.
 
-        Each fact reaches on average a certain share of all instances, and several facts
-        reach partly the same ones. What is assumed counts as one observed fact.
+        Each fact reaches on average a certain share of all instances, and the instances
+        that
+        several facts reach overlap. The assumption counts as one observed fact.
 
         Args:
-            deletions: explicit facts that are deleted.
-            doubt: facts may reach further than expected by this factor.
+            deletions: the number of explicit facts to delete.
+            doubt: the factor by which facts may reach further than expected.
         """
         per_explicit = self.instances / max(self.explicit, 1)
         units = _SHALLOW_REACH
@@ -276,11 +272,13 @@ class History(NamedTuple):
         return self.instances * (1 - exp(-doubt * reach * deletions))
 
     def left(self, deletions: int) -> float:
-        """Instances that there will be after a deletion.
+        """Return the instances that are left after a deletion.
 
-        The longer derivations are, the fewer of them survive: with f instances for each
-        explicit fact, (1 - x)^(1 + log₂ f) of them if the share x of the facts is
-        deleted, until the power was observed.
+        The longer derivations are, the fewer of them survive: with f instances per
+        explicit
+        fact, a share of (1 - x)^(1 + log₂ f) if the share x of the facts is deleted,
+        until the
+        power has been observed.
         """
         explicit = max(self.explicit, 1)
         usual = 1 + max(0.0, log2(max(self.instances, 1.0) / explicit))
@@ -288,32 +286,32 @@ class History(NamedTuple):
         return float(self.instances * remaining ** self.growing.value(usual))
 
     def with_more(self, insertions: int) -> float:
-        """Instances predicted for the time after an insertion."""
+        """Return the predicted number of instances after an insertion."""
         factor = (1 + insertions / max(self.explicit, 1)) ** self.growing.value(0.0)
         return float(self.instances * factor)
 
     @property
     def restart_speed(self) -> float:
-        """Seconds for an instance in a materialisation."""
+        """Return the seconds per instance in a materialisation."""
         return self.restarting.value(_MATCHING)
 
     @property
     def copy_speed(self) -> float:
-        """Seconds for copying a fact, or comparing it with others."""
+        """Return the seconds for copying a fact, or comparing it with others."""
         return self.copying.value(_COPYING)
 
     @property
     def deletion_speed(self) -> float:
-        """Seconds for an instance in a deletion."""
+        """Return the seconds per instance in a deletion."""
         return self._speed(self.deleting)
 
     @property
     def insertion_speed(self) -> float:
-        """Seconds for an instance in an insertion."""
+        """Return the seconds per instance in an insertion."""
         return self._speed(self.inserting)
 
     def _speed(self, observed: Rate) -> float:
-        """Instances have to be matched, and some yield facts to be put somewhere."""
+        """Return the seconds per instance, for matching it and storing its facts."""
         storing = self.copy_speed * self.yielding.value(0.0)
         usual = _STEPWISE * self.restart_speed + storing
         seconds = observed.value(usual)
@@ -321,13 +319,13 @@ class History(NamedTuple):
 
 
 def learnt(history: History, report: Report, seconds: float | None) -> History:
-    """What is known after an update.
+    """Return the statistics after an update.
 
     Args:
-        history: what was known before.
-        report: what the update did.
-        seconds: how long its work took; None if it loaded the first facts, where
-            reading them takes most of the time.
+        history: the statistics before it.
+        report: the report of the update.
+        seconds: the seconds of its work; None for the first facts, where reading takes
+            most of the time.
     """
     instances = report.forward_instances + report.backward_instances
     deriving = sum(sum(each.seconds.values()) for each in report.strata)
@@ -348,7 +346,7 @@ def learnt(history: History, report: Report, seconds: float | None) -> History:
 
 
 def returned(report: Report) -> float:
-    """Return the share of the facts that an update deleted for a time only."""
+    """Return the share of the deleted facts that were deleted only temporarily."""
     deleted = sum(each.overdeleted for each in report.strata)
     return max(deleted - report.removed, 0) / deleted if deleted else 0.0
 
@@ -357,54 +355,54 @@ def returned(report: Report) -> float:
 
 
 _DOUBT = 8.0
-"""Assumptions may be wrong by this factor, either way."""
+"""The factor by which assumptions may be wrong, either way."""
 
 _MARGIN = 1.1
-"""Prices are not known better than this. Maintaining is preferred where they are about
-the same, because it teaches more."""
+"""The uncertainty of prices. If they are about equal, maintenance is preferred, because
+it yields more observations."""
 
 _MARGIN_FOR_INSERTIONS = 1.12
-"""The same for insertions, where there is less to win, and an attempt to lose."""
+"""The same for insertions, where there is less to gain, and an attempt to lose."""
 
 _PATIENCE = 0.45
-"""What deleting may cost, in units of starting again, unless experience says that it
-will cost more and still be worth it."""
+"""The most a deletion may cost, relative to rematerialisation, unless it is expected to
+cost more and still be worth it."""
 
 _EARLY = 0.1
-"""What a part of a deletion may cost, in units of starting again, before it is too late
-to give up because the part reaches far."""
+"""The most a part of a deletion may cost, relative to rematerialisation, before it is
+too late to abandon it because of its reach."""
 
 _EARLY_SECONDS = 0.2
-"""The same in seconds, which include the making of plans and of some indexes."""
+"""The same in seconds, which include building plans and some indexes."""
 
 _BEGINNING = 0.03
-"""What an insertion may cost, in units of starting again, before it is believed to
-multiply the facts."""
+"""The most an insertion may cost, relative to rematerialisation, before the expectation
+that it multiplies the facts is acted upon."""
 
 _LITTLE = 10_000.0
-"""So many instances are matched in no time. Where there are fewer, facts are always
-maintained, and no attempt is abandoned before."""
+"""A number of instances that is matched in no time. Programs with fewer instances are
+always maintained, and no attempt is abandoned before."""
 
 _MANY_RETURNING = 10_000
-"""Fewer facts are deleted and come back in less time than a search takes to begin."""
+"""The least number of temporarily deleted facts for which a search can be faster."""
 
 _SEARCH = 10.0
-"""Facts of modules that are deleted and come back in the time that finding a proof for
-one takes. Measured between 5 and 15."""
+"""The number of facts of modules that can be deleted and added again in the time of
+finding a proof for one. Measured between 5 and 15."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What an update looks like before it is done.
+    """The properties of an update that are known before it is carried out.
 
     Attributes:
-        deletions, insertions: explicit facts that it changes.
-        changes_rules: whether rules come or go.
+        deletions, insertions: the numbers of explicit facts that it changes.
+        changes_rules: whether rules are added or removed.
         is_recursive: whether the new program has recursive rules.
-        kept: which counters are kept.
-        has_lazy_closures: whether there are closures that are not written out.
-        returning: facts of modules that the last DRed^c deleted and put back.
-        doubtful: facts that modules start from, and that only recursive rules derive.
+        kept: the counters that are kept.
+        has_lazy_closures: whether there are lazy closures.
+        returning: facts of modules that the last DRed^c deleted and added again.
+        doubtful: external facts of modules that only recursive rules derive.
     """
 
     deletions: int
@@ -419,7 +417,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The algorithm to use, why, and how long to try."""
+    """The algorithm to use, the reason, and its cost limit."""
 
     algorithm: str
     reason: str
@@ -451,7 +449,7 @@ def choose(situation: Situation, history: History) -> Choice:
         return Choice(REMATERIALISE, prices.compared(maintain.algorithm))
     allowed = _PATIENCE * prices.restarting
     if is_known:
-        # Deleting is about half of it, and may turn out to be twice as much.
+        # Deleting is about half of the work, and may turn out to be twice as much.
         allowed = max(allowed, prices.maintaining)
         return replace(maintain, cost_limit=_patience(allowed, history))
     forecast = _forecast(situation.deletions, history)
@@ -460,7 +458,7 @@ def choose(situation: Situation, history: History) -> Choice:
 
 
 def _for_insertion(situation: Situation, history: History, maintain: Choice) -> Choice:
-    """Insertions are maintained, unless nearly all instances will be new."""
+    """Choose for an insertion: maintain, unless nearly all instances will be new."""
     total = history.with_more(situation.insertions)
     new = total - history.instances
     restart = restart_price(total, history)
@@ -473,7 +471,7 @@ def _for_insertion(situation: Situation, history: History, maintain: Choice) -> 
 
 
 def incremental(situation: Situation) -> Choice:
-    """Return the algorithm to maintain with."""
+    """Return the algorithm for maintenance."""
     if situation.kept is Kept.NONE:
         return Choice("fp", "no counters are kept")
     if situation.returning > max(_SEARCH * situation.doubtful, _MANY_RETURNING):
@@ -493,13 +491,13 @@ def incremental(situation: Situation) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What an update will cost, in seconds, as far as one can tell."""
+    """The predicted cost of an update, in seconds."""
 
     maintaining: float
     restarting: float
 
     def compared(self, algorithm: str) -> str:
-        """Both, as text."""
+        """Format a comparison of the prices."""
         return (
             f"{self.maintaining:.3g} s or more expected for `{algorithm}`, "
             f"{self.restarting:.3g} s for starting again"
@@ -512,10 +510,10 @@ def deletion_prices(
     """Return the prices of a deletion.
 
     Args:
-        deletions: explicit facts that are deleted.
-        history: what is known.
-        doubt: facts may reach further than assumed, by this factor; None if how far
-            they reach is known from experience.
+        deletions: the number of explicit facts to delete.
+        history: the statistics.
+        doubt: the factor by which facts may reach further than assumed; None if their
+            reach has been observed.
     """
     lost = history.instances - history.left(deletions)
     if doubt is None:
@@ -530,7 +528,7 @@ def deletion_prices(
 
 
 def restart_price(instances: float, history: History) -> float:
-    """Seconds that starting again will take, if it matches this many instances."""
+    """Predict the seconds of a rematerialisation with this many instances."""
     derived = instances * history.yielding.value(0.0)
     facts = max(history.facts, history.explicit + derived)
     copying = (history.explicit + facts) * history.copy_speed
@@ -538,7 +536,7 @@ def restart_price(instances: float, history: History) -> float:
 
 
 def _forecast(deletions: int, history: History) -> Forecast | None:
-    """When to give a deletion up early; None where it would hardly ever be."""
+    """Return when to abandon a deletion early; None if that is very unlikely."""
     worst = deletion_prices(deletions, history, doubt=_DOUBT)
     limit = _MARGIN * worst.restarting
     if worst.maintaining <= limit:
@@ -556,13 +554,13 @@ def _forecast(deletions: int, history: History) -> Forecast | None:
 def reason_to_give_up(
     history: History, deletions: int, insertions: int, expected: float
 ) -> str:
-    """Return the reason for abandoning an attempt to maintain, as reports say it.
+    """Return the reason for abandoning an attempt to maintain, for reports.
 
     Args:
-        history: what was known before.
-        deletions: explicit facts that the update deletes.
-        insertions: explicit facts that it inserts.
-        expected: instances that the deletion would have reached.
+        history: the statistics before the update.
+        deletions: the number of explicit facts that the update deletes.
+        insertions: the number of explicit facts that it inserts.
+        expected: the instances that the deletion would have reached.
     """
     if deletions:
         reached = min(expected, history.instances)

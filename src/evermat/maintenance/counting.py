@@ -1,28 +1,27 @@
-"""Counting, and the counters that are kept around other algorithms.
+"""Counting, and the counters that are maintained next to other algorithms.
 
-Counting: the number of derivations of each fact, for nonrecursive programs.
+Counting maintains the number of derivations of each fact, for nonrecursive programs.
 
-Source: [gupta1993], in the stratified form to which Algorithm 2 of [hu2018] comes down
-without recursive rules.
+Source: [gupta1993], in the stratified form that Algorithm 2 of [hu2018] has without
+recursive rules.
 
 Notation (left: the paper; right: this file)
 
-    Π^s⟦I : D∖A, A∖D⟧              `lost_counts`, the instances that hold no longer
-    Π^s⟦(I∖D)∪A : A∖D, D∖A⟧        `gained_counts`, the instances that hold from now on
+    Π^s⟦I : D∖A, A∖D⟧              `lost_counts`, the instances that no longer hold
+    Π^s⟦(I∖D)∪A : A∖D, D∖A⟧        `gained_counts`, the instances that now hold
     C_nr                           `engine.nonrecursive_counts`
 
-A fact goes when its count falls to zero and comes when it rises from zero. Only the
-instances that the update destroys or creates are looked at, which is optimal. Unlike
-DRed^c on such programs, a fact that loses its last instance and gains another is not
-deleted in between, because both are counted before anything is decided.
-
-Counters around an algorithm: explicit facts before it, derived ones after it.
+A fact is deleted when its count falls to zero and added when it rises from zero. Only
+the instances that the update destroys or creates are matched, which is optimal. Unlike
+in DRed^c on such programs, a fact that loses its last instance and gains another is not
+deleted in between, because both are counted before the decision.
 
 A knowledge base keeps both counters, C_nr alone, or none. DRed, B/F and FP-update count
-nothing, Counting and B/F^c keep C_nr, DRed^c keeps both. What is kept and the algorithm
-does not count is brought in line from the net change: the instances destroyed are
-Π⟦I : D∖A, A∖D⟧ over the old facts, those created Π⟦I' : A∖D, D∖A⟧ over the new ones,
-and a new rule has created all its instances. Rules that go lost theirs at the start.
+nothing, Counting and B/F^c maintain C_nr, and DRed^c both. Explicit facts are counted
+before an algorithm runs. Counters that it does not maintain are corrected afterwards
+from the net change: the instances destroyed are Π⟦I : D∖A, A∖D⟧ over the old facts,
+those created Π⟦I' : A∖D, D∖A⟧ over the new ones, and a new rule has created all its
+instances. The instances of removed rules are subtracted at the start.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
 
 
 CountersSetting = bool | Literal["nonrecursive"]
-"""What users write: both counters, none, or C_nr alone."""
+"""The setting of users: both counters, none, or C_nr alone."""
 
 
 class Kept(IntEnum):
-    """Which counters are kept, or read by an algorithm; those of a lesser one too."""
+    """The counters that are kept, or that an algorithm reads, in order of inclusion."""
 
     NONE = 0
     NONRECURSIVE = 1
@@ -56,12 +55,12 @@ class Kept(IntEnum):
 
     @classmethod
     def of(cls, setting: CountersSetting) -> Kept:
-        """What a setting means.
+        """Return the meaning of a setting.
 
         Raises:
-            CountersSettingError: it means nothing.
+            CountersSettingError: the setting does not exist.
         """
-        # Not a dictionary: 1 and 0 equal True and False, and are not what is asked for.
+        # Not a dictionary: 1 and 0 equal True and False, but are not valid settings.
         if setting is True:
             return cls.BOTH
         if setting is False:
@@ -72,11 +71,11 @@ class Kept(IntEnum):
 
     @property
     def setting(self) -> CountersSetting:
-        """What users write for it."""
+        """The setting that users write for it."""
         return "nonrecursive" if self is Kept.NONRECURSIVE else self is Kept.BOTH
 
     def counters(self, engine: Engine) -> tuple[Counters | None, Counters | None]:
-        """C_nr and C_r of an engine, as far as they are kept."""
+        """Return C_nr and C_r of an engine, where they are kept."""
         return (
             engine.nonrecursive_counts if self >= Kept.NONRECURSIVE else None,
             engine.recursive_counts if self is Kept.BOTH else None,
@@ -84,10 +83,10 @@ class Kept(IntEnum):
 
 
 class CountersSettingError(EvermatError, ValueError):
-    """`counters` was set to something that has no meaning.
+    """An invalid value of `counters`.
 
     Attributes:
-        setting: what it was set to.
+        setting: the value.
     """
 
     code: ClassVar[str] = "EM517"
@@ -102,11 +101,11 @@ class CountersSettingError(EvermatError, ValueError):
 
 
 _SHOWN = 5
-"""How many recursive rules an error lists."""
+"""The most recursive rules listed by an error."""
 
 
 class RecursiveProgramError(EvermatError, ValueError):
-    """Counting was asked to maintain recursive rules.
+    """Counting was requested for recursive rules.
 
     Attributes:
         rules: the recursive rules.
@@ -150,7 +149,7 @@ def maintain(run: Run) -> None:
 
 
 def count_down(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
-    """Take away the instances that no longer hold; returns their heads."""
+    """Subtract the instances that no longer hold; return their heads."""
     losers = [run.deletions_in(stratum)]
     for counts in lost_counts(run, stratum.nonrecursive, changes):
         run.engine.nonrecursive_counts.subtract(counts)
@@ -159,7 +158,7 @@ def count_down(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
 
 
 def count_up(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
-    """Add the instances that hold from now on; returns their heads."""
+    """Add the instances that now hold; return their heads."""
     winners = [run.insertions_in(stratum)]
     for counts in gained_counts(
         run, stratum.nonrecursive, stratum.new_nonrecursive, changes
@@ -173,7 +172,7 @@ def count_up(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:
 
 
 def count_explicit(engine: Engine, update: Update) -> None:
-    """Count explicit facts, which are akin to nonrecursive derivations."""
+    """Count explicit facts, which are treated like nonrecursive derivations."""
     if not update.deletions.is_empty():
         engine.nonrecursive_counts.subtract(engine.once(update.deletions))
     if not update.insertions.is_empty():
@@ -181,12 +180,12 @@ def count_explicit(engine: Engine, update: Update) -> None:
 
 
 def bring_in_line(run: Run, counted: Kept, kept: Kept) -> None:
-    """Bring counts in line with the facts that the run arrived at.
+    """Update counts according to the facts after the run.
 
     Args:
-        run: an algorithm has done its work.
-        counted: the counters that the algorithm has kept.
-        kept: those that must be exact afterwards.
+        run: the run of an algorithm that is complete.
+        counted: the counters that the algorithm has maintained.
+        kept: the counters that must be exact afterwards.
     """
     if counted < Kept.NONRECURSIVE <= kept:
         bring_nonrecursive_in_line(run)
@@ -195,7 +194,7 @@ def bring_in_line(run: Run, counted: Kept, kept: Kept) -> None:
 
 
 def bring_nonrecursive_in_line(run: Run) -> None:
-    """Bring C_nr in line with the facts that the run arrived at."""
+    """Update C_nr according to the facts after the run."""
     for stratum in _affected(run):
         _recount(
             run,
@@ -206,7 +205,7 @@ def bring_nonrecursive_in_line(run: Run) -> None:
 
 
 def bring_recursive_in_line(run: Run) -> None:
-    """Bring C_r in line with the facts that the run arrived at."""
+    """Update C_r according to the facts after the run."""
     for stratum in _affected(run):
         _recount(
             run, run.engine.recursive_counts, stratum.recursive, stratum.new_recursive
@@ -224,9 +223,9 @@ def _recount(run: Run, counters: Counters, stayed: RuleSet, new: RuleSet) -> Non
 
 
 def _affected(run: Run) -> Iterator[Stratum]:
-    """The strata whose rules read a relation that changed, or that have new rules.
+    """Yield the strata whose rules read a changed relation, or that have new rules.
 
-    Those with modules are left out: `modular` keeps their counts.
+    Those with modules are omitted: `modular` maintains their counts.
     """
     strata = run.strata
     positions = set(strata.changed)

@@ -9,10 +9,12 @@ Notation (left: the paper; right: this file)
     R                    `rederived`
     E ∖ E⁻               `run.explicit`, which has E⁺ as well: one step earlier
 
-DRed keeps nothing but the facts. It deletes all that depends on a deleted fact, then
-looks for other derivations of the deleted facts by evaluating rules from head to body,
-and derives forwards from those that have one. Both the overdeletion and the backward
-step can be far larger than the change: see DRed^c and B/F.
+DRed needs no data besides the facts. It deletes all facts that depend on a deleted
+fact,
+then searches for other derivations of the deleted facts by evaluating rules from head
+to
+body, and derives forwards from those that have one. Both the overdeletion and the
+backward step can be far larger than the change: see DRed^c and B/F.
 """
 
 from __future__ import annotations
@@ -58,19 +60,19 @@ def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
 
 
 def losses(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
-    """Yield rules for what lower strata have left with a derivation less."""
+    """Yield rules for facts that lost a derivation from lower strata."""
     yield from losing(run, stratum.nonrecursive, changes)
     yield from losing(run, stratum.recursive, changes)
 
 
 def gains(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
-    """Yield rules for what newly follows from lower strata, or by new rules."""
+    """Yield rules for facts that newly follow from lower strata, or by new rules."""
     yield from gaining(run, stratum.nonrecursive, stratum.new_nonrecursive, changes)
     yield from gaining(run, stratum.recursive, stratum.new_recursive, changes)
 
 
 def rederive(run: Run, stratum: Stratum) -> SettledFacts:
-    """Overdeleted facts that are explicit, or have an untouched derivation (l. 4).
+    """Return overdeleted facts that are explicit, or have a derivation left (l. 4).
 
     Every other fact that still holds follows from these and the facts not deleted.
     """

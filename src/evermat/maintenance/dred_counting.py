@@ -1,4 +1,4 @@
-"""DRed^c: Delete/Rederive with a count of derivations.
+"""DRed^c: Delete/Rederive with derivation counts.
 
 Source: [hu2018], Algorithm 2.
 
@@ -10,13 +10,12 @@ Notation (left: the paper; right: this file)
     Π_nr^s, Π_r^s        `stratum.nonrecursive`, `stratum.recursive`
     C_nr, C_r            `engine.nonrecursive_counts`, `engine.recursive_counts`
 
-Unlike DRed, a fact with a positive nonrecursive count is never overdeleted, and a fact
-that was overdeleted comes back exactly if its recursive count is still positive: no
+Unlike in DRed, a fact with a positive nonrecursive count is never overdeleted, and an
+overdeleted fact is rederived if and only if its recursive count is still positive: no
 rule is ever evaluated from head to body. On nonrecursive rules this is Counting.
 
-The counts of explicit facts change before the first stratum (in `counters`), not in
-lines
-29 and 41: a fact that the update gives is then not overdeleted either.
+The counts of explicit facts change before the first stratum (in `counting`), not in
+lines 29 and 41, so a fact that the update inserts is not overdeleted either.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def maintain(run: Run) -> None:
 
 
 def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
-    """Delete what may have lost its support, and lower the counts (l. 27 to 38).
+    """Delete facts that may have lost their support, and lower counts (l. 27 to 38).
 
     Afterwards the counts are the numbers of instances over I ∖ (D ∖ A) and I ∪ A, and
     no deleted fact of the stratum has a nonrecursive derivation.
@@ -77,7 +76,7 @@ def overdelete(run: Run, stratum: Stratum, changes: Changes) -> None:
 
 
 def gains(run: Run, stratum: Stratum, changes: Changes) -> Iterator[Application]:
-    """Rules for what newly follows from lower strata, or by new rules (l. 42 to 44)."""
+    """Yield rules for facts gained from lower strata or by new rules (l. 42 to 44)."""
     yield from gaining(
         run,
         stratum.nonrecursive,

@@ -1,17 +1,12 @@
-"""The driver of updates, and attempts at an update that are committed or discarded.
+"""The base of drivers, and attempts at an update that are committed or discarded.
 
-What is kept besides facts: both counters, one, or none.
-
-Attempts at an update, which can be committed or thrown away.
+A driver maintains one materialisation. An update is applied as a whole or not at all.
+There are two drivers: one stores facts as they are, the other one fact for all facts
+that differ only in equal constants.
 
 An attempt is made inside a transaction of the engine, which `commit` and `discard` end.
-There are two sorts: the old materialisation was *maintained*, or a new one was *built*
-beside it.
-
-What drivers have in common: one materialisation, and updates of it.
-
-An update happens as a whole or not at all. There are two drivers: one holds facts as
-they are, the other one fact for all that differ only in equal constants.
+There are two kinds: the old materialisation was *maintained*, or a new one was *built*
+next to it.
 """
 
 from __future__ import annotations
@@ -61,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """What depends on which counters are kept: those are exact between updates."""
+    """Maintenance of the counters that are kept, and are exact between updates."""
 
     kept: Kept
 
@@ -72,7 +67,7 @@ class Bookkeeping:
         watch: Watch,
         unfit: set[Closure] | None = None,
     ) -> list[StratumReport]:
-        """Derive and count on a fresh engine."""
+        """Materialise and count on a fresh engine."""
         if self.kept is Kept.BOTH:
             return materialise_modular(engine, strata, watch, unfit)
         return materialise(engine, strata, watch, self.kept)  # there are no modules
@@ -85,9 +80,9 @@ class Bookkeeping:
         old: CompiledRules,
         new: CompiledRules,
     ) -> SettledFacts:
-        """Count what does not depend on the algorithm: explicit facts, removed rules.
+        """Count independently of the algorithm: explicit facts, and removed rules.
 
-        Returns facts that lose a derivation with a rule.
+        Returns facts that lose a derivation by a removed rule.
         """
         undermined = engine.no_facts()
         if not change.is_empty():
@@ -99,7 +94,7 @@ class Bookkeeping:
         return undermined
 
     def maintain(self, algorithm: Incremental, run: Run) -> None:
-        """Have an algorithm do its work, then count what it did not."""
+        """Run an algorithm, then update the counts that it did not maintain."""
         run.kept = self.kept
         algorithm.maintain(run)
         bring_in_line(run, algorithm.keeps, self.kept)
@@ -115,8 +110,8 @@ class Job:
     Attributes:
         old, new: the rules before and after.
         change: the difference between them.
-        start: when the update began.
-        without_modules: compiles the new rules so that closures have no modules.
+        start: the time at which the update began.
+        without_modules: compiles the new rules with closures evaluated by their rules.
     """
 
     engine: Engine
@@ -130,7 +125,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplicitChange:
-    """Explicit facts that changed, copied."""
+    """Snapshots of the explicit facts that changed."""
 
     removed: Snapshot
     added: Snapshot
@@ -138,15 +133,15 @@ class ExplicitChange:
 
 
 class Origin(Protocol):
-    """Where an update comes from: a job."""
+    """The part of a job that outcomes need."""
 
     @property
     def change(self) -> RuleChange:
-        """What happens to the rules."""
+        """The change of the rules."""
 
     @property
     def start(self) -> float:
-        """When the update began."""
+        """The time at which the update began."""
 
 
 def outcome_of(
@@ -157,14 +152,14 @@ def outcome_of(
     strata: tuple[StratumReport, ...],
     lazy: LazyChanges | None = None,
 ) -> Outcome:
-    """Return the outcome of an update that removed and added some stored facts.
+    """Return the outcome of an update that removed and added stored facts.
 
     Args:
         origin: the update.
-        choice: how it was done.
-        explicit: which facts became explicit, and which ceased to be.
+        choice: the choice of its algorithm.
+        explicit: the facts that became explicit, and those that ceased to be.
         stored: the stored facts that it removed and added.
-        strata: the work it was.
+        strata: the reports of the strata.
         lazy: closures that are not stored.
     """
     removed, added = with_lazy_changes(stored, lazy or {})
@@ -194,16 +189,16 @@ def _size(snapshot: Snapshot) -> int:
 
 
 class Attempt(Protocol):
-    """An update that is worked out, in a transaction that is still open."""
+    """A prepared update, in a transaction that is still open."""
 
     job: Job
     strata: tuple[StratumReport, ...]
 
     def commit(self, algorithm: str, reason: str) -> Outcome:
-        """Make it so."""
+        """Apply the update."""
 
     def discard(self, algorithm: str, reason: str) -> Outcome:
-        """Undo it, and say what would have been."""
+        """Undo the update, and return the outcome that it would have had."""
 
 
 # --------------------------------------------------------------------- maintained
@@ -219,7 +214,7 @@ class Maintained:
         self.strata = tuple(report for report in run.reports if _is_telling(report))
 
     def commit(self, algorithm: str, reason: str) -> Outcome:
-        """Make it so."""
+        """Apply the update."""
         run = self.run
         outcome = self._outcome(algorithm, reason)
         self.job.engine.commit(
@@ -231,7 +226,7 @@ class Maintained:
         return outcome
 
     def discard(self, algorithm: str, reason: str) -> Outcome:
-        """Undo it, and say what would have been."""
+        """Undo the update, and return the outcome that it would have had."""
         outcome = self._outcome(algorithm, reason)
         self.job.engine.rollback()
         return outcome
@@ -259,7 +254,7 @@ class Maintained:
 def maintain(
     job: Job, update: Update, algorithm: Incremental, watch: Watch
 ) -> Maintained:
-    """Bring the old materialisation up to date."""
+    """Maintain the old materialisation."""
     engine = job.engine
     undermined = job.bookkeeping.begin(engine, update, job.change, job.old, job.new)
     strata = job.new.strata
@@ -272,7 +267,7 @@ def maintain(
 
 
 def _is_telling(report: StratumReport) -> bool:
-    """Whether something happened; facts of no stratum often just pass through."""
+    """Return whether anything happened; facts of no stratum often just pass through."""
     return bool(
         report.index
         or report.overdeleted
@@ -285,7 +280,7 @@ def _is_telling(report: StratumReport) -> bool:
 
 
 class Built:
-    """A new materialisation on a fresh engine, to take the place of the old one."""
+    """A new materialisation on a fresh engine, which replaces the old one."""
 
     def __init__(
         self,
@@ -300,9 +295,10 @@ class Built:
         self.strata = tuple(strata)
 
     def commit(self, algorithm: str, reason: str) -> Outcome:
-        """Make it so."""
-        # The transaction only served to read the request; its sets are not needed
-        # any more, and an engine adopts another between transactions.
+        """Apply the update."""
+        # The transaction only served to read the request; its sets are no longer
+        # needed,
+        # and an engine adopts another between transactions.
         engine = self.job.engine
         lazy = self._lazy_changes()
         engine.rollback()
@@ -316,9 +312,9 @@ class Built:
         )
 
     def discard(self, algorithm: str, reason: str) -> Outcome:
-        """Undo it, and say what would have been."""
+        """Undo the update, and return the outcome that it would have had."""
         engine = self.job.engine
-        # Adopting is how engines are compared, so the old facts are built once more.
+        # Engines are compared by adopting, so the old facts are materialised once more.
         nothing = engine.no_facts()
         watch = Watch()
         before = copy_explicit_facts(engine, watch, without=nothing, also=nothing)
@@ -363,8 +359,8 @@ class NewRules:
     """The rules of a program that was changed.
 
     Attributes:
-        written: as they were written, one head each.
-        claimed: those in normal form whose instances modules do not count.
+        written: the rules as written, one head each.
+        claimed: the normal rules whose instances modules do not count.
     """
 
     written: tuple[Rule, ...]
@@ -373,11 +369,11 @@ class NewRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewCliques:
-    """Constants that something else stands for from now on, in tables of one column.
+    """Constants whose representative changes, in tables of one column.
 
     Attributes:
         members: the constants.
-        before, after: what stood for each of them, and what does.
+        before, after: their representatives before and after.
     """
 
     members: pa.Table
@@ -387,11 +383,11 @@ class NewCliques:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """What an update is about to change, besides the numbers of facts.
+    """The changes that an update is about to make, besides those of facts.
 
     Attributes:
-        rules: the rules from now on; None if they stay.
-        cliques: what stands for other constants; None if that stays.
+        rules: the new rules; None if they do not change.
+        cliques: the changed representatives; None if they do not change.
     """
 
     rules: NewRules | None = None
@@ -399,14 +395,14 @@ class Entry:
 
 
 class Driver(ABC):
-    """Facts, rules and all that follows, on one engine.
+    """Rules and their materialised facts, on one engine.
 
     Attributes:
-        engine: where the facts are. Only this object may change them.
-        budget: limits of every single update.
-        progress: is called after every round.
-        journal: is called with what an update changes before anything is changed; where
-            it raises, the update fails.
+        engine: the engine. Only this object may change its facts.
+        budget: the limits of each update.
+        progress: called after every round.
+        journal: called with the changes of an update before any is made; if it raises,
+            the update fails.
     """
 
     def __init__(
@@ -418,12 +414,12 @@ class Driver(ABC):
         self.journal: Callable[[StoredChange, Entry], None] | None = None
         self._history = History()
 
-    # -- what there is
+    # -- properties
 
     @property
     @abstractmethod
     def book(self) -> RuleBook:
-        """The rules, as given and in normal form."""
+        """The rules, as written and in normal form."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -432,7 +428,7 @@ class Driver(ABC):
 
     @property
     def written_rules(self) -> tuple[Rule, ...]:
-        """The rules as they were written, one head each."""
+        """The rules as written, one head each."""
         return tuple(self.book.written.values())
 
     @property
@@ -442,10 +438,10 @@ class Driver(ABC):
 
     @abstractmethod
     def require_algorithm(self, name: str) -> None:
-        """Refuse an algorithm that does not exist or cannot work here.
+        """Refuse an algorithm that does not exist or is not supported here.
 
         Raises:
-            AlgorithmError: with the algorithms that can.
+            AlgorithmError: with the supported algorithms.
         """
 
     # -- changes
@@ -465,11 +461,11 @@ class Driver(ABC):
         A row that is both deleted and inserted is explicit afterwards.
 
         Args:
-            delete: rows that are explicit no longer, by relation.
-            insert: rows that are explicit from now on, by relation.
-            remove_rules: rules of the program, up to names of variables.
-            add_rules: new rules; those the program has already are ignored.
-            replace: relations in which nothing stays explicit but the inserted rows.
+            delete: rows to make explicit no longer, by relation.
+            insert: rows to make explicit, by relation.
+            remove_rules: rules of the program, up to renaming of variables.
+            add_rules: new rules; those that the program already has are ignored.
+            replace: relations whose explicit facts are replaced by the inserted rows.
             algorithm: one of `evermat.maintenance.algorithms.NAMES`.
 
         Raises:
@@ -488,21 +484,21 @@ class Driver(ABC):
         replace: frozenset[str] = frozenset(),
         algorithm: str = AUTO,
     ) -> Outcome:
-        """What `update` would do with the same arguments; nothing changes."""
+        """Return the outcome of an `update` with these arguments; nothing changes."""
         request = Request(delete or {}, insert or {}, remove_rules, add_rules, replace)
         return self._carry_out(request, algorithm, dry=True)
 
     def rematerialise(self) -> Outcome:
-        """Derive everything again from the explicit facts."""
+        """Materialise everything again from the explicit facts."""
         return self.update(algorithm=REMATERIALISE)
 
-    # -- what was kept elsewhere
+    # -- facts stored elsewhere
 
     @abstractmethod
     def take_up(
         self, rules: Iterable[Rule], claimed: Iterable[str] | None = None
     ) -> None:
-        """Get ready for facts that were kept elsewhere: for engines without facts.
+        """Prepare to restore stored facts: for engines without facts.
 
         The engine then knows all relations of the rules, and can reinstate the facts.
         """
@@ -512,22 +508,22 @@ class Driver(ABC):
         """The normal rules whose instances modules do not count."""
         return frozenset()
 
-    # -- how they are made
+    # -- updates
 
     @abstractmethod
     def _carry_out(self, request: Request, algorithm: str, *, dry: bool) -> Outcome:
-        """Make an update, or only say what it would do."""
+        """Carry out an update, or only compute its outcome."""
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """A transaction of the engine, which ends inside; an error undoes it."""
+        """Open a transaction of the engine, which ends inside; an error undoes it."""
         engine = self.engine
         try:
             engine.begin()
             yield
         except BaseException as error:
             if isinstance(error, MemoryError):
-                # What the work has held is needed for undoing it.
+                # Release the memory of the failed work, which is needed for undoing it.
                 clear_frames(error.__traceback__)
             with suppress(EngineUseError):  # the transaction may have ended already
                 engine.rollback()
@@ -537,7 +533,7 @@ class Driver(ABC):
 
     @contextmanager
     def _recorded(self, entry: Callable[[], Entry]) -> Iterator[None]:
-        """Have the engine tell the journal what it is about to change."""
+        """Have the engine pass the changes that it is about to make to the journal."""
         journal, engine = self.journal, self.engine
         if journal is None:
             yield

@@ -1,28 +1,32 @@
-"""FP-update: maintenance from the old fixpoint alone, for facts and rules that change.
+"""FP-update: maintenance of changed facts and rules from the old fixpoint alone.
 
 Source: [kotowski2011], Algorithms 1.2 and 1.3; negation by strata (Section 7.1) with
-the affected-instance operator of [hu2018], because with negation what is lost below
-can add facts above and the other way round.
+the affected-instance operator of [hu2018], because with negation, facts lost in lower
+strata can add facts above and vice versa.
 
 Notation (left: the paper; right: this file)
 
     T_P^ω            `run.materialised`, the old fixpoint
-    D                the facts withdrawn and the rules removed
-    U                `run.deleted`      [u]nsure: depend on something removed
-    K = T_P^ω ∖ U    `run.remaining`    [k]ept, before facts are added again
-    T_P(F, Δ)        `derive(…, delta_positive=delta)`
-    T_{P∖D}(K) ∖ K   `restore`
+        D                the facts deleted and the rules removed
+        U                `run.deleted`      [u]nsure: depend on something removed
+        K = T_P^ω ∖ U    `run.remaining`    [k]ept, before facts are added again
+        T_P(F, Δ)        `derive(…, delta_positive=delta)`
+        T_{P∖D}(K) ∖ K   `restore`
 
-Unlike DRed, overestimation applies the rules to the whole old fixpoint in every round,
-not to what is left of it. A rule instance is therefore met once for each round in which
-one of its facts becomes unsure; the facts of each round are the same.
+    Unlike in DRed, overestimation applies the rules to the whole old fixpoint in every
+    round, not to the rest of it. A rule instance is therefore matched once for each
+    round in
+    which one of its facts becomes unsure; the facts of each round are the same.
 
-The paper computes T_{P∖D}(K) ∖ K by applying all rules to K. For definite programs it
-is a subset of U, and with negation what is outside of U is gained from lower strata. So
-it is enough to ask of each unsure fact whether it is given or has a derivation, as DRed
-does; an engine that can stop at the first one need not find the others. Rules that are
-hard to evaluate from head to body, as in Example 1 of [hu2018], are applied to K
-nevertheless, which costs no more than materialising.
+    The paper computes T_{P∖D}(K) ∖ K by applying all rules to K. For definite programs
+    it
+    is a subset of U, and with negation, facts outside of U are gained from lower
+    strata. So
+    it is enough to determine for each unsure fact whether it is explicit or has a
+    derivation, as DRed does; an engine that can stop at the first derivation need not
+    find
+    the others. Rules that are hard to evaluate from head to body, as in Example 1 of
+    [hu2018], are still applied to K, which costs no more than materialising.
 """
 
 from __future__ import annotations
@@ -40,14 +44,14 @@ if TYPE_CHECKING:
     from evermat.maintenance.context import Changes, Run, Stratum
 
 _SMALL = 16
-"""U is small if the stratum has this many times more facts."""
+"""U is small if the stratum has at least this many times more facts."""
 
 _SAMPLE = 64
-"""Unsure facts that are asked about to see how long all of them would take."""
+"""The number of unsure facts that are checked to estimate the time for all of them."""
 
 _MARGIN = 16.0
-"""Asking may take this many times longer than K has facts to derive, in terms of what
-one instance took before. There are more instances than facts, often many times more."""
+"""The most that checking may cost, relative to deriving the facts of K at the speed of
+earlier instances. There are more instances than facts, often many times more."""
 
 
 def maintain(run: Run) -> None:
@@ -83,7 +87,7 @@ def overestimate(run: Run, stratum: Stratum, changes: Changes) -> None:
 
 
 def restore(run: Run, stratum: Stratum) -> SettledFacts:
-    """T_{P∖D}(K) ∖ K: unsure facts that are given, or follow from what is kept."""
+    """Return T_{P∖D}(K) ∖ K: unsure facts that are explicit or derived from K."""
     unsure = run.engine.settle(run.deleted.within(stratum.region))
     with run.backwards("restore"):
         if asks(run, stratum, unsure):
@@ -93,7 +97,7 @@ def restore(run: Run, stratum: Stratum) -> SettledFacts:
 
 
 def asks(run: Run, stratum: Stratum, unsure: SettledFacts) -> bool:
-    """Whether to ask of each unsure fact if it is derived, and not apply the rules."""
+    """Return whether to check each unsure fact, instead of applying the rules to K."""
     engine = run.engine
     relations = unsure.relations() & stratum.holds
     known = sum(engine.size(run.materialised, name) for name in relations)
@@ -112,7 +116,7 @@ def asks(run: Run, stratum: Stratum, unsure: SettledFacts) -> bool:
 
 
 def restore_naively(run: Run, stratum: Stratum, unsure: SettledFacts) -> SettledFacts:
-    """T_{P∖D}(K) ∖ K, by applying the rules once to all that is kept."""
+    """Return T_{P∖D}(K) ∖ K, by applying the rules once to all of K."""
     restored = [run.engine.settle(unsure & run.explicit)]
     for rules in (stratum.nonrecursive, stratum.recursive):
         if rules.rules:
