@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from engine_ways import treat_small_like_large
-from evermat import redaction
 from evermat.engines import ENGINES, make_engine
 from evermat.engines.spark.session import missing_part
+from evermat.errors import redaction
 from evermat.functions import _ALL
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evermat.api import KnowledgeBase
     from evermat.errors import EvermatError
     from evermat.explain.explanation import Explanation
+    from evermat.functions.python import function
     from evermat.kb.transaction import Transaction
     from evermat.lang.parser import parse_program
     from evermat.lang.syntax import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     )
     from evermat.maintenance.limits import Budget, BudgetExceededError, Step
     from evermat.maintenance.modules import register_module
-    from evermat.python_functions import function
     from evermat.results.change import Change
     from evermat.results.result import Result
     from evermat.values import IRI, BlankNode, LangString, TypedLiteral, Value
@@ -79,7 +79,7 @@ _HOMES = {
         *("predicate", "variables"),
     ),
     "evermat.maintenance.modules": ("register_module",),
-    "evermat.python_functions": ("function",),
+    "evermat.functions.python": ("function",),
     "evermat.maintenance.limits": ("Budget", "BudgetExceededError", "Step"),
     "evermat.results.result": ("Result",),
     "evermat.kb.transaction": ("Transaction",),

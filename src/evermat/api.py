@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, TypedDict
 
 from evermat.columns import table_of_rows
 from evermat.engines import ENGINES, UnknownEngineError, make_engine
+from evermat.errors.wording import counted
 from evermat.explain.explanation import plans_text
 from evermat.kb.contradictions import check_policy
 from evermat.kb.equality import check_equality
@@ -45,7 +46,6 @@ from evermat.results.change import UncopiableError, check_sort
 from evermat.results.result import Result, html_table, require_package
 from evermat.runtime.input_limits import allowing
 from evermat.values import constant
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -16,10 +16,10 @@ from pygls.lsp.server import LanguageServer
 
 from evermat import __version__
 from evermat.errors import EvermatError
+from evermat.errors.wording import counted
 from evermat.lang.checks import check_program
 from evermat.lang.parser import parse_program
 from evermat.lang.printer import Printer, format_source
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
@@ -511,3 +511,200 @@ _FROM_RDF: dict[tuple[str, str], Callable[..., Constant]] = {
     ("pyoxigraph", "Literal"): _pyoxigraph_literal,
 }
 """Converters, by the library and the name of a class."""
+
+
+# ---------------------------------------------------------------------------- datatypes
+
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+_OWL = "http://www.w3.org/2002/07/owl#"
+
+DECIMAL, STRING, TAGGED, TIME = "decimal", "string", "langString", "dateTime"
+"""Names of families: sets of values that no other family shares."""
+
+_NAME = r"[^\W\d][\w.\-]*"
+_TEXTS = {
+    "string": r"[\s\S]*",
+    "normalizedString": r"[^\t\n\r]*",
+    "token": r"|[^\s]+( [^\s]+)*",
+    "language": r"[a-zA-Z]{1,8}(-[a-zA-Z0-9]{1,8})*",
+    "NMTOKEN": r"[\w.\-:]+",
+    "Name": r"[^\W\d:]?[\w.\-:]*|:[\w.\-:]*",
+    "NCName": _NAME,
+}
+"""Datatypes of strings, with the strings that are theirs."""
+
+_DATE = r"-?([1-9]\d{3,}|0\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+_CLOCK = r"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?|24:00:00(\.0+)?)"
+_ZONE = r"(Z|[+\-](0\d|1[0-3]):[0-5]\d|[+\-]14:00)"
+_LEXICAL = {
+    "float": r"[+\-]?(\d+(\.\d*)?|\.\d+)([eE][+\-]?\d+)?|[+\-]?INF|NaN",
+    "hexBinary": r"([0-9a-fA-F]{2})*",
+    "base64Binary": r"(\s*[A-Za-z0-9+/]\s*)*(=\s*){0,2}",
+    "anyURI": r"[\s\S]*",
+    "dateTime": rf"{_DATE}T{_CLOCK}{_ZONE}?",
+    "dateTimeStamp": rf"{_DATE}T{_CLOCK}{_ZONE}",
+    "date": rf"{_DATE}{_ZONE}?",
+    "time": rf"{_CLOCK}{_ZONE}?",
+    "gYear": rf"-?([1-9]\d{{3,}}|0\d{{3}}){_ZONE}?",
+    "gYearMonth": rf"-?([1-9]\d{{3,}}|0\d{{3}})-(0[1-9]|1[0-2]){_ZONE}?",
+    "gMonthDay": rf"--(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]){_ZONE}?",
+    "gMonth": rf"--(0[1-9]|1[0-2]){_ZONE}?",
+    "gDay": rf"---(0[1-9]|[12]\d|3[01]){_ZONE}?",
+    "duration": (
+        r"-?P(?=.)(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
+    ),
+}
+"""Datatypes of literals that are kept as they are written, with their forms."""
+
+_FORMS = {name: re.compile(form) for name, form in {**_TEXTS, **_LEXICAL}.items()}
+
+_FAMILIES = {
+    **dict.fromkeys(BOUNDS, DECIMAL),
+    **dict.fromkeys(_TEXTS, STRING),
+    **{name: name for name in _LEXICAL},
+    "dateTimeStamp": TIME,
+    "integer": DECIMAL,
+    "decimal": DECIMAL,
+    "double": "double",
+    "boolean": "boolean",
+}
+_OF_KIND = {
+    Kind.STRING: STRING,
+    Kind.INTEGER: DECIMAL,
+    Kind.DECIMAL: DECIMAL,
+    Kind.DOUBLE: "double",
+    Kind.BOOLEAN: "boolean",
+    Kind.LANGUAGE: TAGGED,
+}
+_UNIONS = {
+    _RDFS + "Literal": None,
+    _OWL + "real": {DECIMAL},
+    _OWL + "rational": {DECIMAL},
+    _RDF + "PlainLiteral": {STRING, TAGGED},
+    _RDF + "langString": {TAGGED},
+    _RDF + "dirLangString": {TAGGED},
+}
+"""Other datatypes, with the families that they consist of; None for all."""
+
+
+def is_known(datatype: str) -> bool:
+    """Whether it is known which literals are those of a datatype."""
+    return datatype in _UNIONS or datatype.removeprefix(XSD) in _FAMILIES
+
+
+def is_literal(value: Constant) -> bool:
+    """Whether a constant is a literal, and not an IRI or a blank node."""
+    return value.kind not in {Kind.IRI, Kind.BLANK}
+
+
+def is_outside(value: Constant, datatype: str) -> bool:
+    """Whether a literal is no value of a datatype.
+
+    >>> is_outside(Constant(Kind.INTEGER, "300"), XSD + "byte")
+    True
+    """
+    if not is_literal(value) or not is_known(datatype):
+        return False
+    if is_ill_typed(value):
+        return True
+    family = _family(value)
+    if family is None:
+        return False  # a datatype of which we know nothing
+    if datatype in _UNIONS:
+        families = _UNIONS[datatype]
+        return families is not None and family not in families
+    name = datatype.removeprefix(XSD)
+    if family != _FAMILIES[name]:
+        return True
+    if family == DECIMAL:
+        return _is_outside_numbers(value, name)
+    form = _FORMS.get(name)
+    return form is not None and form.fullmatch(_lexical(value)) is None
+
+
+def is_ill_typed(value: Constant) -> bool:
+    """Whether a literal has a form that its datatype does not have."""
+    if value.kind is not Kind.TYPED:
+        return False  # others were recognised when they were read
+    datatype, _, lexical = value.text.partition("\0")
+    name = datatype.removeprefix(XSD)
+    if name not in _FAMILIES or datatype == name:
+        return False
+    form = _LEXICAL.get(name) or _TEXTS.get(name)
+    if form is None:
+        return True
+    return _FORMS[name].fullmatch(_collapsed(lexical, name)) is None
+
+
+def are_different(left: Constant, right: Constant) -> bool:
+    """Whether two literals are known to stand for different values.
+
+    >>> are_different(Constant(Kind.INTEGER, "1"), Constant(Kind.DECIMAL, "1.0"))
+    False
+    """
+    if not is_literal(left) or not is_literal(right) or left == right:
+        return False
+    families = _family(left), _family(right)
+    if None in families:
+        return False
+    return families[0] != families[1] or _value(left) != _value(right)
+
+
+def _family(value: Constant) -> str | None:
+    if value.kind is not Kind.TYPED:
+        return _OF_KIND[value.kind]
+    datatype = value.text.partition("\0")[0]
+    name = datatype.removeprefix(XSD)
+    if datatype == name or is_ill_typed(value):
+        return None
+    return _FAMILIES.get(name)
+
+
+def _is_outside_numbers(value: Constant, name: str) -> bool:
+    if name == "decimal":
+        return False
+    number = Decimal(value.text)
+    if number != number.to_integral_value():
+        return True
+    if name == "integer":
+        return False
+    least, greatest = BOUNDS[name]
+    return not least <= number <= greatest
+
+
+def _lexical(value: Constant) -> str:
+    return value.text.rpartition("\0")[2]
+
+
+def _collapsed(lexical: str, name: str) -> str:
+    """The form without the white space that the datatype does not count."""
+    return lexical if name in {"string", "normalizedString"} else lexical.strip()
+
+
+def _value(value: Constant) -> Hashable:
+    """What a literal stands for, among the values of its family."""
+    if value.kind in {Kind.INTEGER, Kind.DECIMAL}:
+        return Decimal(value.text)
+    if value.kind is not Kind.TYPED:
+        return value.text
+    name = value.text.partition("\0")[0].removeprefix(XSD)
+    lexical = _collapsed(_lexical(value), name)
+    if name == "hexBinary":
+        return lexical.lower()
+    if name == "base64Binary":
+        return "".join(lexical.split())
+    if name == "float":
+        return repr(float(lexical.replace("INF", "inf")))  # tells 0 from -0
+    return _moment(lexical) if _FAMILIES[name] == TIME else lexical
+
+
+def _moment(lexical: str) -> Hashable:
+    """A moment; with a time zone, the same in all of them."""
+    try:
+        moment = datetime.datetime.fromisoformat(lexical)
+    except ValueError:
+        return lexical
+    if moment.tzinfo is None:
+        return moment
+    return "UTC", moment.astimezone(datetime.UTC)

@@ -13,8 +13,8 @@ import evermat
 from evermat import KnowledgeBase
 from evermat.algebra.queries import EvaluationError
 from evermat.functions import _ALL
+from evermat.functions.python import FunctionDefinitionError, MissingFunctionError
 from evermat.lang.parser import parse_rules
-from evermat.python_functions import FunctionDefinitionError, MissingFunctionError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,17 +11,17 @@ import pytest
 from evermat import lake
 from evermat.api import KnowledgeBase
 from evermat.errors import EvermatError
-from evermat.kb.program_files import read_program, write_sinks
-from evermat.lake.errors import StateError
-from evermat.pipeline.config import FactMap, Output, Source, output_place
-from evermat.pipeline.intake import LocalIntake
-from evermat.redaction import (
+from evermat.errors.redaction import (
     SecretsInUse,
     keep_secret,
     keep_secret_options,
     redacted,
     without_secrets,
 )
+from evermat.kb.program_files import read_program, write_sinks
+from evermat.lake.errors import StateError
+from evermat.pipeline.config import FactMap, Output, Source, output_place
+from evermat.pipeline.intake import LocalIntake
 from evermat.runtime.input_limits import PathNotAllowedError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evermat.cli import OK, run
 from evermat.engines.embedded import warm_up
-from evermat.engines.embedded.image import Image
+from evermat.engines.embedded.kernel_sources import Image
 
 if TYPE_CHECKING:
     import pytest

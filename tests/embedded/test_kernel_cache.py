@@ -17,9 +17,14 @@ from evermat.engines.embedded.compilation import (
     compile_units,
     one_at_a_time,
 )
-from evermat.engines.embedded.image import Image, read_image, write_image
 from evermat.engines.embedded.kernel_cache import KernelCacheWarning, writable_folder
-from evermat.engines.embedded.kernel_sources import key_of_unit, units
+from evermat.engines.embedded.kernel_sources import (
+    Image,
+    key_of_unit,
+    read_image,
+    units,
+    write_image,
+)
 
 NOWHERE = Path("/dev/null/none")
 PACKAGE = kernel_sources.PACKAGE

@@ -19,7 +19,7 @@ from evermat.maintenance.algorithms import AlgorithmError
 from evermat.values import IRI
 
 if TYPE_CHECKING:
-    from evermat.engines.reference.representatives import Cliques
+    from evermat.engines.reference.equality import Cliques
 
 OWL = "http://www.w3.org/2002/07/owl#sameAs"
 

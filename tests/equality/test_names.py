@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from evermat.algebra.equality import UnequalValuesError
-from evermat.engines.reference.representatives import Cliques
+from evermat.engines.reference.equality import Cliques
 from evermat.errors import StratificationError
 from evermat.lang import equality_builtins
 from evermat.lang.equality import EqualityError, answers_with_names

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import evermat
 from engine_facts import facts_in, facts_of, interned, make_facts
 from evermat.algebra import Closure, ClosureKind, Column, Pattern
-from evermat.engines.embedded import closure_indexes, closure_search, relation
+from evermat.engines.embedded import closure_search, relation
 from evermat.engines.embedded import engine as embedded_engine
 from evermat.engines.embedded.closure_index import EntrySet
 from evermat.engines.embedded.engine import EmbeddedEngine
@@ -52,7 +52,7 @@ def test_a_graph_is_kept_however_many_facts_follow_from_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What counts are the facts that a closure starts from, not those that it has."""
-    monkeypatch.setattr(closure_indexes, "MOST_ENTRIES", 200)
+    monkeypatch.setattr(closure_search, "MOST_ENTRIES", 200)
     size, engine = 30, EmbeddedEngine()
     kb = evermat.KnowledgeBase(
         "same(?x, ?z) :- same(?x, ?y), same(?y, ?z) ."

@@ -14,7 +14,7 @@ import pytest
 
 from closure_scenarios import closure_scenario, lost_loops, lost_start, second_paths
 from evermat.engines import make_engine
-from evermat.engines.embedded import closure_index, closure_indexes, closure_search
+from evermat.engines.embedded import closure_index, closure_search
 from evermat.maintenance import lazy_closures, modular
 from evermat.maintenance.lazy_closures import LazyClosureReader
 from evermat.maintenance.modules import ClosureModule
@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         "facts without a count stay in the graph of a closure",
-        closure_indexes.ClosureIndexes._part,
+        closure_search.ClosureIndexes._part,
         lambda _NEEDS, which: _NEEDS[which],  # noqa: N803
         lambda _NEEDS: _NEEDS[None],  # noqa: N803
         algorithm="dred-c",

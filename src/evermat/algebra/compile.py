@@ -41,7 +41,7 @@ from evermat.algebra import (
     Views,
 )
 from evermat.lang.syntax import Assignment, Condition, Term, Variable
-from evermat.runtime.garbage import collection_paused
+from evermat.runtime import collection_paused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from evermat.cli.output import problem_document
 from evermat.columns import as_terms, kinds_in
 from evermat.errors import EvermatError, ForgottenVariableWarning
+from evermat.errors.wording import counted
 from evermat.functions import ANY
 from evermat.kb.inputs import read_rule_file, reading
 from evermat.kb.program_files import recognised
@@ -27,7 +28,6 @@ from evermat.lang.checks import check_program
 from evermat.lang.lint import lint
 from evermat.lang.syntax import TRIPLE
 from evermat.values import Kind
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

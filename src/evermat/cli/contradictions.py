@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
-from evermat.wording import counted
+from evermat.errors.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,6 +14,7 @@ from evermat.api import KnowledgeBase
 from evermat.cli.checking import Syntax, read_program, says_what_to_read, warn
 from evermat.cli.facts import FactReader, UnusedFactsWarning
 from evermat.cli.output import ProgressLine, seconds
+from evermat.errors.wording import counted
 from evermat.io.files import require_folder
 from evermat.kb.inputs import read_rules, together
 from evermat.kb.program_files import require_sinks
@@ -21,7 +22,6 @@ from evermat.lang.catalogue import Catalogue
 from evermat.lang.parser import parse_query
 from evermat.lang.syntax import TRIPLE, Declaration, Program, rule_key
 from evermat.maintenance.rules import single_heads
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping

@@ -28,9 +28,9 @@ from evermat.columns import (
     values,
 )
 from evermat.errors import EvermatError, ProgramError
+from evermat.errors.wording import counted
 from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.values import Kind, term_text
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

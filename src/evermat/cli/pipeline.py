@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.cli.output import seconds
+from evermat.errors.wording import counted
 from evermat.pipeline import Pipeline, read_config
 from evermat.pipeline.report import OK, Status, read_reports, read_status
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,13 +13,13 @@ from evermat.cli.changing import apply_updates, tell_version
 from evermat.cli.contradictions import show_contradictions
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
+from evermat.errors.wording import counted
 from evermat.io.files import data_file, require_place
 from evermat.io.writing import require_writable
 from evermat.kb.program_files import write_sinks
 from evermat.kb.requests import RequestError
 from evermat.results.result import Result, require_package
 from evermat.runtime.input_limits import allowing
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

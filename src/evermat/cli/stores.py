@@ -9,9 +9,9 @@ from evermat.cli.changing import apply_updates
 from evermat.cli.contradictions import show_contradictions
 from evermat.cli.jobs import load, warn_of_unused
 from evermat.cli.updates import UpdateFile
+from evermat.errors.wording import counted
 from evermat.lang.printer import Printer
 from evermat.runtime.input_limits import allowing
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

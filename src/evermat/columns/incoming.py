@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from evermat.columns.terms import TERM, single, terms_of_kind
 from evermat.errors import EvermatError
+from evermat.errors.wording import counted
 from evermat.values import (
     IRI,
     XSD,
@@ -22,7 +23,6 @@ from evermat.values import (
     double_constant,
     is_missing,
 )
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -6,7 +6,7 @@
 | `postgresql://user@host/database?query=SELECT+…`    | what a query answers  |
 | `sqlite:///folder/file.db`, `duckdb:///file.duckdb` | the table `PREDICATE` |
 
-What a password is for stays out of messages (`evermat.redaction`).
+What a password is for stays out of messages (`evermat.errors.redaction`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from evermat.errors import EvermatError
-from evermat.redaction import keep_secret, without_secrets
+from evermat.errors.redaction import keep_secret, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,11 +18,11 @@ from evermat.columns import (
     terms_of_kind,
 )
 from evermat.errors import EvermatError
+from evermat.errors.wording import counted
 from evermat.io.lines import ROWS_AT_ONCE, text_block
 from evermat.io.rdf_spelling import misspelt_row
 from evermat.lang.lexer import RDF_TYPE
 from evermat.values import Kind
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow.compute as pc
 
 from evermat.columns import constants
+from evermat.errors.wording import counted
 from evermat.kb.queries import NoCountersError
 from evermat.lang.printer import Printer
 from evermat.lang.syntax import Atom, Term
 from evermat.results.change import row_keys
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

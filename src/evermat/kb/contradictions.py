@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from evermat.algebra import STORED_NUMBERS, Region
 from evermat.columns import constants
 from evermat.errors import EvermatError
+from evermat.errors.wording import counted
 from evermat.kb.equality import EqualityMaterialisation
 from evermat.kb.explanations import explain, explain_rewritten
 from evermat.lang.printer import Printer
 from evermat.lang.syntax import Atom, Term, is_contradiction
 from evermat.maintenance.proof import Fact
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -47,7 +47,7 @@ from evermat.lang.types import COLUMN_TYPES
 from evermat.rdf import Ontology, read_ontology, read_rdf
 from evermat.rdf.owl.documents import SYNTAXES as ONTOLOGIES
 from evermat.results.result import Result
-from evermat.runtime.garbage import collection_paused
+from evermat.runtime import collection_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

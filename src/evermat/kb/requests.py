@@ -21,7 +21,7 @@ from evermat.lang.syntax import (
     Program,
     is_contradiction,
 )
-from evermat.runtime.garbage import collection_paused
+from evermat.runtime import collection_paused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

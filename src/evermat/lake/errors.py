@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, gist
-from evermat.redaction import without_secrets
+from evermat.errors.redaction import without_secrets
 from evermat.results.result import MissingPackageError
 
 if TYPE_CHECKING:

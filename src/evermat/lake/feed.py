@@ -14,6 +14,7 @@ from evermat.algebra import STORED_NUMBERS
 from evermat.columns import term_texts, values
 from evermat.engines import make_engine
 from evermat.engines.spark.dictionary import Dictionary
+from evermat.errors.redaction import without_secrets
 from evermat.lake.errors import DamagedStateError, MissingVersionError, StateError
 from evermat.lake.integrity import with_advice
 from evermat.lake.layout import (
@@ -38,7 +39,6 @@ from evermat.lake.state import StoredProgram, read_program
 from evermat.lake.table import require_version
 from evermat.lake.versions import Version, existing, version_of
 from evermat.lang.syntax import is_auxiliary
-from evermat.redaction import without_secrets
 from evermat.results.change import Gone, Side
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
+from evermat.errors.redaction import without_secrets
 from evermat.io.digested_parquet import DamagedParquetError, DigestedFile
 from evermat.lake.errors import (
     DamagedStateError,
@@ -33,7 +34,6 @@ from evermat.lake.log import (
     entry_path,
     without_digests,
 )
-from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -20,13 +20,13 @@ from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
 from evermat.errors import gist
-from evermat.lake.errors import DamagedStateError, ForeignCommitError, StateError
-from evermat.lake.layout import NARROWEST, DataFile, listed, part_of, width_of
-from evermat.redaction import (
+from evermat.errors.redaction import (
     SecretsInUse,
     keep_secret_options,
     without_secrets,
 )
+from evermat.lake.errors import DamagedStateError, ForeignCommitError, StateError
+from evermat.lake.layout import NARROWEST, DataFile, listed, part_of, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -19,6 +19,7 @@ from evermat.columns import (
     warn,
 )
 from evermat.errors import EvermatError, Label
+from evermat.errors.wording import counted
 from evermat.lang.syntax import (
     ANONYMOUS,
     AUXILIARY_MARK,
@@ -27,7 +28,6 @@ from evermat.lang.syntax import (
     Variable,
     is_auxiliary,
 )
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -23,7 +23,9 @@ from evermat.errors import (
     UnsafeRuleError,
     raise_all,
 )
+from evermat.errors.wording import counted, did_you_mean
 from evermat.functions import FUNCTIONS
+from evermat.functions.python import MissingFunctionError
 from evermat.lang.aggregates import (
     MOST_EMPTY,
     Value,
@@ -52,9 +54,7 @@ from evermat.lang.syntax import (
     expression_variables,
 )
 from evermat.lang.types import TypeCheck
-from evermat.python_functions import MissingFunctionError
-from evermat.runtime.garbage import collection_paused
-from evermat.wording import counted, did_you_mean
+from evermat.runtime import collection_paused
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -18,6 +18,7 @@ from evermat.errors import (
     UndefinedPredicateWarning,
     UnusedPredicateWarning,
 )
+from evermat.errors.wording import did_you_mean
 from evermat.functions import ANY, NUMBER, Type
 from evermat.lang.syntax import (
     ANONYMOUS,
@@ -39,7 +40,6 @@ from evermat.lang.syntax import (
 )
 from evermat.lang.types import call_type, type_name
 from evermat.values import Kind
-from evermat.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import (

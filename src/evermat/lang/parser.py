@@ -22,6 +22,7 @@ from evermat.errors import (
     Source,
     raise_all,
 )
+from evermat.errors.wording import did_you_mean
 from evermat.functions import FUNCTIONS, FunctionError, own_functions
 from evermat.lang.checks import find_errors
 from evermat.lang.lexer import RDF_TYPE, Namespace, Token
@@ -63,7 +64,7 @@ from evermat.lang.syntax import (
     is_contradiction,
 )
 from evermat.lang.types import COLUMN_TYPES, TYPE_ALIASES
-from evermat.runtime.garbage import collection_paused
+from evermat.runtime import collection_paused
 from evermat.runtime.input_limits import (
     PathNotAllowedError,
     ProgramSizeError,
@@ -72,7 +73,6 @@ from evermat.runtime.input_limits import (
     require_unpacked,
 )
 from evermat.values import boolean_constant
-from evermat.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

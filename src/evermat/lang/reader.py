@@ -14,6 +14,7 @@ from evermat.errors import (
     Span,
     UnknownPrefixError,
 )
+from evermat.errors.wording import did_you_mean
 from evermat.functions import ARITHMETIC, COMPARISONS, FUNCTIONS
 from evermat.lang.lexer import (
     KEYWORDS,
@@ -36,7 +37,6 @@ from evermat.lang.syntax import (
 )
 from evermat.runtime.input_limits import ProgramSizeError, input_limits
 from evermat.values import Constant, Kind, language_string, literal
-from evermat.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

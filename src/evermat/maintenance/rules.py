@@ -44,7 +44,7 @@ from evermat.maintenance.aggregates import plain
 from evermat.maintenance.context import Strata, Stratum
 from evermat.maintenance.counting import Kept
 from evermat.maintenance.modules import ClosureModule, Stage
-from evermat.runtime.garbage import collection_paused
+from evermat.runtime import collection_paused
 from evermat.values import Constant
 
 if TYPE_CHECKING:

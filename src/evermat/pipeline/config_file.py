@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from evermat.engines import ENGINES
 from evermat.errors import EvermatError, Label, Span, raise_all
 from evermat.errors import Source as SourceText
+from evermat.errors.redaction import keep_secret_options
 from evermat.io.files import COMPRESSIONS, RDF_SUFFIXES, FileMissingError
 from evermat.io.places import decoded
 from evermat.io.toml_text import read_toml
@@ -47,7 +48,6 @@ from evermat.pipeline.config import (
 from evermat.pipeline.errors import ConfigError
 from evermat.pipeline.intake import needed_columns
 from evermat.pipeline.mapping import HOLE, TYPES, in_utc
-from evermat.redaction import keep_secret_options
 from evermat.values import NOT_IN_IRI, constant
 
 if TYPE_CHECKING:

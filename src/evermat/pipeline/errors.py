@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError, ProgramError
-from evermat.redaction import without_secrets
+from evermat.errors.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

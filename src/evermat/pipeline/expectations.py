@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
+from evermat.errors.wording import counted
 from evermat.pipeline.intake import write_table_to
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,12 +20,12 @@ import pyarrow.fs as arrow_fs
 from pyarrow.fs import FileSelector, FileType
 
 from evermat.errors import gist
+from evermat.errors.redaction import without_secrets
 from evermat.io.files import COMPRESSIONS, data_file
 from evermat.io.ntriples import TripleLines
 from evermat.io.unpacking import UnpackingStream
 from evermat.io.writing import write_table
 from evermat.pipeline.errors import SourceError
-from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

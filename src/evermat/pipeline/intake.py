@@ -17,6 +17,7 @@ import pyoxigraph
 
 from evermat.columns import ColumnNamesError, declared_places, quoted_names
 from evermat.errors import EvermatError, gist
+from evermat.errors.redaction import without_secrets
 from evermat.io.expansion import require_moderate_pages, require_moderate_parquet
 from evermat.pipeline.config import (
     LINE_FORMATS,
@@ -72,7 +73,6 @@ from evermat.rdf.untrusted_input import (
     require_safe_xml,
     require_shallow_triples,
 )
-from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow.fs as arrow_fs
 
+from evermat.errors.redaction import redacted_values
 from evermat.pipeline.errors import naming, plain_output_errors
 from evermat.pipeline.files import file_system
 from evermat.pipeline.program import state_versions
-from evermat.redaction import redacted_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

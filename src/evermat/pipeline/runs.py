@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from evermat.engines import make_engine
 from evermat.engines.spark.limits import OutgrownError
 from evermat.errors import EvermatError
+from evermat.errors.wording import counted
 from evermat.lang.catalogue import ColumnNames
 from evermat.lang.syntax import Program
 from evermat.pipeline.change_files import (
@@ -58,7 +59,6 @@ from evermat.pipeline.program import (
 from evermat.pipeline.report import FAILED, RunReport, Silent, Steps, write_report
 from evermat.pipeline.spark_io import SparkIntake
 from evermat.pipeline.spark_session import plain_spark_errors, spark_session
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

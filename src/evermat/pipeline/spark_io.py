@@ -18,6 +18,7 @@ from evermat.engines.spark.session import moved, written_down
 from evermat.engines.spark.staging import EncodedFrame, spark_terms
 from evermat.engines.spark.task_files import write_parquet
 from evermat.engines.spark.tasks import map_in_tasks
+from evermat.errors.redaction import keep_secret
 from evermat.pipeline.config import DATABASE_FORMATS, RDF_FORMATS
 from evermat.pipeline.errors import SourceError, plain_output_errors
 from evermat.pipeline.files import SPLIT_BYTES, file_system, write_file
@@ -32,7 +33,6 @@ from evermat.pipeline.intake import (
 )
 from evermat.pipeline.mapping import REJECTED, Mapped, Mapper, Rows
 from evermat.pipeline.spark_session import plain_spark_errors
-from evermat.redaction import keep_secret
 from evermat.values import Kind
 
 if TYPE_CHECKING:

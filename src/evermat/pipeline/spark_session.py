@@ -28,9 +28,9 @@ from evermat.engines.spark.session import (
     missing_part,
 )
 from evermat.errors import EvermatError, gist
+from evermat.errors.redaction import without_secrets
 from evermat.pipeline.errors import OutputError, SourceError
 from evermat.rdf import RdfSyntaxError
-from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

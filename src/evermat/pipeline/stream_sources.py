@@ -13,10 +13,10 @@ from pyarrow.fs import FileSelector, FileType
 
 from evermat.engines.spark.session import find_session
 from evermat.errors import gist
+from evermat.errors.redaction import without_secrets
 from evermat.pipeline.files import file_system
 from evermat.pipeline.spark_session import GIVE_CLIENT, lacks_client
 from evermat.pipeline.stream import StreamError
-from evermat.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from evermat import columns as term_columns
 from evermat.algebra import Snapshot
 from evermat.errors import EvermatError
+from evermat.errors.wording import counted
 from evermat.values import ValueConversionError, constant
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from evermat.errors import EvermatError
+from evermat.errors.wording import counted
 from evermat.lang.printer import Printer
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

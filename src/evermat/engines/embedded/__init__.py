@@ -14,21 +14,19 @@ Where to look, from the outside inwards:
 | small rounds in one call       | `small_batch`, `bytecode`                           |
 | small fixpoints in one call    | `saturation`, `backward`, `triggers`                |
 | aggregates of groups           | `aggregates`                                        |
-| closures as graphs             | `closure_graphs`, `closure_pairs`,                  |
-|                                | `closure_comparison`, `closure_snapshots`           |
-| graphs that stay, searches     | `closure_indexes`, `closure_index`,                 |
-| that few changes bound         | `closure_search`, `external`, `fitting`             |
+| closures as graphs, compared   | `closure_graphs`, `closure_snapshots`               |
+| graphs that stay, searches     |                                                     |
+| that few changes bound         | `closure_index`, `closure_search`                   |
 | equal constants                | `union_find`                                        |
 | threads, memory, arrays        | `cores`, `memory`, `arrays`                         |
-| how kernels get machine code   | `runtime`, `machine_code`, `kernel_cache`, `image`, |
+| how kernels get machine code   | `runtime`, `machine_code`, `kernel_cache`,          |
 |                                | `kernel_sources`                                    |
 | how they are compiled          | `compilation`, `compiler`, `compiler_wrappers`,     |
-|                                | `compiler_memory`, `warm_up`                        |
+|                                | `warm_up`                                           |
 
 The loops in `kernels` are compiled: each file belongs to the module of the same name,
 or is named by it. `kernels.keys` says what all of them have in common, and what keys
-and rows are; `kernels.layout` and `kernels.raw` are how they read arrays of which they
-know the address.
+and rows are; `kernels.layout` says how they read arrays of which they know the address.
 """
 
 from __future__ import annotations

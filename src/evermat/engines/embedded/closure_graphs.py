@@ -1,4 +1,4 @@
-"""Closures as graphs: components, and what each of them leads to as a row of bits.
+"""Closures as pairs of ids, and as graphs: what each component leads to, as bits.
 
 The strongly connected components of the edges are found first; each component then gets
 a row of bits, one for each node that somebody asks about, filled in an order in which
@@ -13,18 +13,102 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from evermat.algebra import ClosureKind
+from evermat.engines.embedded.index import make_keys
 from evermat.engines.embedded.kernels import closures as kernels_closures
 from evermat.engines.embedded.kernels import keys as kernels
-from evermat.engines.embedded.kernels import reachability as kernels_reachability
+from evermat.engines.embedded.kernels import rows as kernels_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
+    from evermat.algebra import Closure
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
-    from evermat.engines.embedded.closure_pairs import Paths
-    from evermat.engines.embedded.kernels.reachability import Reach, Side
+    from evermat.engines.embedded.kernels.closures import Reach, Side
+
+# -------------------------------------------------------------------------------- pairs
+
+
+class Pairs(NamedTuple):
+    """Pairs of ids, by column."""
+
+    sources: Ids
+    targets: Ids
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.sources.size
+
+    def flipped(self) -> Pairs:
+        """The pairs the other way round."""
+        return Pairs(self.targets, self.sources)
+
+    def keys(self) -> Keys:
+        """The pairs as sorted keys."""
+        keys = make_keys(np.stack(self)) if self.size else np.empty(0, np.uint64)
+        return kernels.sort_keys(keys, np.empty_like(keys))
+
+
+NO_PAIRS = Pairs(np.empty(0, np.uint32), np.empty(0, np.uint32))
+
+
+class Paths(NamedTuple):
+    """What a closure is made of: its pairs are a seed and any number of edges."""
+
+    seeds: Pairs
+    edges: Pairs
+
+
+NO_PATHS = Paths(NO_PAIRS, NO_PAIRS)
+
+
+def joined(*parts: Pairs) -> Pairs:
+    """All pairs of several lists."""
+    return Pairs(
+        np.concatenate([part.sources for part in parts]),
+        np.concatenate([part.targets for part in parts]),
+    )
+
+
+def paths_of(closure: Closure, external: Pairs, edges: Pairs) -> Paths:
+    """What a closure is made of; if it walks backwards, all pairs are flipped."""
+    match closure.kind:
+        case ClosureKind.PLAIN:
+            return Paths(external, NO_PAIRS)
+        case ClosureKind.TRANSITIVE:
+            loops = [Pairs(external[at], external[at]) for at in closure.loops]
+            seeds = joined(external, *loops) if loops else external
+            return Paths(seeds, seeds)
+        case ClosureKind.SYMMETRIC:
+            both = joined(external, external.flipped())
+            return Paths(both, both)
+        case ClosureKind.LEFT_LINEAR:
+            return Paths(external, edges)
+        case ClosureKind.RIGHT_LINEAR:
+            return Paths(external.flipped(), edges.flipped())
+
+
+def pairs_of(keys: Keys) -> Pairs:
+    """Keys as pairs."""
+    pairs = Pairs(np.empty(keys.size, np.uint32), np.empty(keys.size, np.uint32))
+    kernels_rows.split_keys(keys, *pairs)
+    return pairs
+
+
+def only_in(left: Pairs, right: Pairs) -> Pairs:
+    """The pairs of the left side that the right side does not have."""
+    if left is right:
+        return NO_PAIRS
+    keys, others = left.keys(), right.keys()
+    found = np.full(keys.size, -1, np.int32)
+    kernels.find_sorted(keys, others, np.arange(others.size, dtype=np.int32), found)
+    return pairs_of(keys[found < 0])
+
+
+# ------------------------------------------------------------------------------- graphs
 
 MOST_WORDS = 1 << 24
 """Words in the rows of one turn: 128 MB, and half as much for where they are."""
@@ -207,7 +291,7 @@ class Graph:
             np.empty(self.count, np.int32),
         )
         nodes = (self._heads, self._members, places)
-        used = kernels_reachability.fill_rows(
+        used = kernels_closures.fill_rows(
             *self._links, needed, *nodes, first, width, reach
         )
         return reach if used >= 0 else None

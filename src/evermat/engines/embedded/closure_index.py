@@ -12,20 +12,112 @@ Where rows are renumbered, or the store is replaced, the graph is built anew.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.algebra import ClosureKind, Column
+from evermat.algebra import (
+    ClosureKind,
+    Column,
+    Difference,
+    Facts,
+    Intersection,
+    SettledFacts,
+    Union,
+    Within,
+)
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.kernels import bounded as kernels_bounded
+from evermat.engines.embedded.fact_sets import Growing, Stored
+from evermat.engines.embedded.kernels import closure_search as kernels
 
 if TYPE_CHECKING:
-    from evermat.algebra import Closure, Pattern
+    from evermat.algebra import Closure, Pattern, Region
     from evermat.engines.embedded.arrays import Flags, Ids, Places, Rows
-    from evermat.engines.embedded.fitting import Fitting
-    from evermat.engines.embedded.kernels.bounded import Entries, Lists, Marks
-    from evermat.engines.embedded.relation import Relation
+    from evermat.engines.embedded.kernels.closure_search import Entries, Lists, Marks
+    from evermat.engines.embedded.relation import Fitting, Relation
+
+# ----------------------------------------------------------------------- external facts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class External(Facts):
+    """The facts of a pattern in a view that have a count, worked out when read.
+
+    Attributes:
+        is_certain: whether only nonrecursive counts are looked at.
+    """
+
+    pattern: Pattern
+    facts: Facts
+    is_certain: bool
+
+
+Term = tuple[Facts, bool | None]
+"""A view, and which of its facts are meant: those with a nonrecursive count (True),
+with any count (False), or all."""
+
+
+def terms_of(facts: Facts, pattern: Pattern) -> list[Term] | None:
+    """A view of the facts of a pattern, as a union; None if it is too complicated."""
+    match facts:
+        case Union(left=left, right=right):
+            first, second = terms_of(left, pattern), terms_of(right, pattern)
+            return None if first is None or second is None else first + second
+        case External():
+            if facts.pattern.relation != pattern.relation:
+                return []
+            is_same = facts.pattern == pattern
+            return [(facts.facts, facts.is_certain)] if is_same else None
+        case Within(facts=inner, region=region):
+            lies_within = _lies_within(pattern, region)
+            if lies_within is None or not lies_within:
+                return None if lies_within is None else []
+            return terms_of(inner, pattern)
+        case SettledFacts():
+            is_there = pattern.relation in facts.relations()
+            return [(facts, None)] if is_there else []
+        case _:
+            return [(facts, None)] if _is_simple(facts) else None
+
+
+def _is_simple(facts: Facts) -> bool:
+    """Whether status bits tell what is in a view."""
+    match facts:
+        case Growing() | Stored() | SettledFacts():
+            return True
+        case Union() | Intersection() | Difference():
+            return _is_simple(facts.left) and _is_simple(facts.right)
+        case _:
+            return False
+
+
+def _lies_within(pattern: Pattern, region: Region) -> bool | None:
+    """Whether all facts of a pattern lie in a region, or none; None if some may."""
+    if pattern.relation in region.relations:
+        return True
+    shapes = [shape for shape in region.shapes if shape.relation == pattern.relation]
+    if any(
+        _constants(shape).items() <= _constants(pattern).items() for shape in shapes
+    ):
+        return True
+    own = _constants(pattern)
+    is_outside = all(
+        any(own.get(at, value) != value for at, value in _constants(shape).items())
+        for shape in shapes
+    )
+    return False if is_outside else None
+
+
+def _constants(pattern: Pattern) -> dict[int, object]:
+    return {
+        at: operand
+        for at, operand in enumerate(pattern.operands)
+        if not isinstance(operand, Column)
+    }
+
+
+# ---------------------------------------------------------------------------- the graph
 
 STALE = 1 << 16
 """A graph is built anew when it has twice as many entries as then, and so many more."""
@@ -122,7 +214,7 @@ class EntrySet:
         """Give entries to rows; there is room for them."""
         table = self.relation.table
         sources, targets = (table[at, rows] for at in self.columns)
-        self.count = kernels_bounded.add_entries(
+        self.count = kernels.add_entries(
             rows,
             sources,
             targets,
@@ -146,7 +238,7 @@ class ClosureIndex:
 
     Attributes:
         seeds, edges: the entries; the same where a closure is transitive.
-        side: the ways that paths go along, see `kernels.bounded`.
+        side: the ways that paths go along, see `kernels.closure_search`.
         loops: which ends of a pair are linked to themselves: 1 and 2.
         ids: the constants of the nodes.
     """
@@ -155,7 +247,7 @@ class ClosureIndex:
         self.seeds = seeds
         self.edges = edges
         is_symmetric = closure.kind is ClosureKind.SYMMETRIC
-        self.side = kernels_bounded.BOTH_WAYS if is_symmetric else 0
+        self.side = kernels.BOTH_WAYS if is_symmetric else 0
         self.loops = 0
         if closure.kind is ClosureKind.TRANSITIVE:
             self.loops = sum(1 << at for at in closure.loops)
@@ -230,7 +322,7 @@ class ClosureIndex:
         size += size // 2
         self.ids = _longer(self.ids, size)
         self._slots = np.full(1 << (2 * size).bit_length(), -1, np.int32)
-        kernels_bounded.fill_slots(self.ids, nodes, self._slots)
+        kernels.fill_slots(self.ids, nodes, self._slots)
         self._marks = []
 
     def nodes(self, ids: Ids) -> Rows:
@@ -238,7 +330,7 @@ class ClosureIndex:
         nodes: Rows = np.empty(ids.size, np.int32)
         if self.ids.size:
             ids = np.require(ids, requirements=["C", "W"])
-            kernels_bounded.find_nodes(ids, self.ids, self._slots, nodes)
+            kernels.find_nodes(ids, self.ids, self._slots, nodes)
         else:
             nodes[:] = -1
         return nodes

@@ -16,8 +16,7 @@ from evermat.algebra import (
     is_bounded,
 )
 from evermat.engines.embedded.arrays import NO_FACTS, NO_ROWS
-from evermat.engines.embedded.closure_comparison import Comparison, has_pairs
-from evermat.engines.embedded.closure_pairs import (
+from evermat.engines.embedded.closure_graphs import (
     NO_PAIRS,
     NO_PATHS,
     Pairs,
@@ -25,15 +24,18 @@ from evermat.engines.embedded.closure_pairs import (
     pairs_of,
     paths_of,
 )
+from evermat.engines.embedded.closure_index import External
 from evermat.engines.embedded.closure_search import FEW_CHANGES, Changes
-from evermat.engines.embedded.closure_snapshots import PathsSnapshot
+from evermat.engines.embedded.closure_snapshots import (
+    Comparison,
+    PathsSnapshot,
+    has_pairs,
+)
 from evermat.engines.embedded.dedup import Counted, distinct, find_or_append
-from evermat.engines.embedded.external import External
 from evermat.engines.embedded.fact_sets import Settled
-from evermat.engines.embedded.fitting import Fitting
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.kernels import keys as kernels
-from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE
+from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE, Fitting
 from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:

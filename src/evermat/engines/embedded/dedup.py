@@ -38,7 +38,6 @@ from evermat.engines.embedded.cores import (
     within,
 )
 from evermat.engines.embedded.index import HALF, WIDEST_EXACT_KEY, make_keys
-from evermat.engines.embedded.kernels import heads as kernels_heads
 from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.kernels import rows as kernels_rows
 from evermat.engines.embedded.kernels import wide as kernels_wide
@@ -111,7 +110,7 @@ class HeadsInOrder:
         """Count the heads of which no more are to come."""
         keys = self._room[: self._pending]
         least = self.counted[-1].keys[-1] >> _HALF if self.counted else np.uint64(0)
-        complete = kernels_heads.complete_groups(keys, least)
+        complete = kernels_rows.complete_groups(keys, least)
         if complete < 0:
             return False
         if is_end:
@@ -510,7 +509,7 @@ def _count_ids(keys: Keys) -> Counted:
     if span > min(MOST_TALLIED, 8 * keys.size):
         return count_keys(keys)
     tally = np.zeros(span, np.int32)
-    kernels_heads.tally_ids(keys, least, tally)
+    kernels_rows.tally_ids(keys, least, tally)
     offsets = np.flatnonzero(tally)
     found = (offsets + least).astype(np.uint64) << half
     return Counted(found, tally[offsets], NO_FACTS)
@@ -518,7 +517,7 @@ def _count_ids(keys: Keys) -> Counted:
 
 def count_keys(keys: Keys) -> Counted:
     """Keys in order, each once, and how often each was there; they are given away."""
-    if kernels_heads.is_ascending(keys):
+    if kernels_rows.is_ascending(keys):
         # As after a rule that copies a relation.
         return Counted(keys, np.ones(keys.size, np.int32), NO_FACTS)
     spare = np.empty_like(keys)
@@ -620,7 +619,7 @@ def give_rows(
     relations, arities = numbered
     ends: Numbers = np.zeros(len(relations) + 1, np.int64)
     keys: Keys = np.empty(records.size, np.uint64)
-    kernels_heads.group_records(records, arities, ends, keys)
+    kernels_rows.group_records(records, arities, ends, keys)
     given = []
     start = 0
     for number, end in enumerate(ends[:-1].tolist()):

@@ -1,8 +1,8 @@
 """The embedded engine: everything in this process, in columns.
 
 See `evermat.algebra.Engine` for the methods. Facts are rows of relations (`relation`),
-sets are rows and status bits (`sets`), rules are run by plans (`rules`), and what they
-derive is sorted, counted and given rows (`heads`).
+sets are rows and status bits (`fact_sets`), rules are run by plans (`rules`), and what
+they derive is sorted, counted and given rows (`dedup`).
 """
 
 from __future__ import annotations

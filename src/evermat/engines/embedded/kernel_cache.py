@@ -22,8 +22,13 @@ from typing import TYPE_CHECKING, ClassVar
 import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
-from evermat.engines.embedded.image import Image, read_image, write_image
-from evermat.engines.embedded.kernel_sources import HERE, key_of_sources
+from evermat.engines.embedded.kernel_sources import (
+    HERE,
+    Image,
+    key_of_sources,
+    read_image,
+    write_image,
+)
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import llvmlite.binding as llvm
 import numpy as np
 
-from evermat.engines.embedded.image import C_SYMBOLS, PYTHON_SYMBOLS
 from evermat.engines.embedded.kernel_cache import objects_of_kernels
+from evermat.engines.embedded.kernel_sources import C_SYMBOLS, PYTHON_SYMBOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,6 +8,7 @@ deleted" is a mask. Rows that hold in no way are cleared out when they are too m
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import takewhile
 from operator import is_
 from typing import TYPE_CHECKING, TypeVar
@@ -27,7 +28,7 @@ from evermat.engines.embedded.planner import Statistics
 from evermat.engines.embedded.sorting import sort_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -640,3 +641,21 @@ def _append_to_all(lists: dict[_Listener, list[Rows]], rows: Rows) -> None:
             unread.append(listener)
     for listener in unread:
         del lists[listener]
+
+
+# ------------------------------------------------------------------ rows with constants
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitting:
+    """Chooses rows of a relation by their ids at some positions."""
+
+    relation: Relation
+    constants: Mapping[int, int]
+
+    def __call__(self, rows: Rows) -> Rows:
+        """Those of some rows that have the ids."""
+        table = self.relation.table
+        for at, wanted in self.constants.items():
+            rows = rows[table[at, rows] == wanted]
+        return rows

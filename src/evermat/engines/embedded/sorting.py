@@ -24,7 +24,6 @@ from evermat.engines.embedded import cores
 from evermat.engines.embedded.arrays import NO_ROWS, empty
 from evermat.engines.embedded.cores import core_count, slices_of, together
 from evermat.engines.embedded.kernels import keys as kernels
-from evermat.engines.embedded.kernels import merging as kernels_merging
 from evermat.engines.embedded.memory import make_room
 
 if TYPE_CHECKING:
@@ -89,10 +88,8 @@ def _merge_few(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows, int]:
     """Merge what is no work for several cores."""
     size = left.keys.size + right.keys.size
     keys, rows = empty_pairs(size)
-    kernels_merging.merge_rows(
-        left.keys, left.rows, right.keys, right.rows, rows[:size]
-    )
-    kernels_merging.merge_keys(left.keys, right.keys, keys[:size])
+    kernels.merge_rows(left.keys, left.rows, right.keys, right.rows, rows[:size])
+    kernels.merge_keys(left.keys, right.keys, keys[:size])
     return keys, rows, size
 
 
@@ -121,14 +118,14 @@ def _merge_apart(
     keys, rows = empty_pairs(size)
 
     def merge_rows(share: _Share) -> None:
-        kernels_merging.merge_rows(
+        kernels.merge_rows(
             *(left.keys[share.mine], left.rows[share.mine]),
             *(right.keys[share.theirs], right.rows[share.theirs]),
             rows[share.both],
         )
 
     def merge_keys(share: _Share) -> None:
-        kernels_merging.merge_keys(
+        kernels.merge_keys(
             left.keys[share.mine], right.keys[share.theirs], keys[share.both]
         )
 
@@ -157,13 +154,13 @@ def _merge_in_place(
     def merge_rows(number: int) -> None:
         mine, theirs, both = shares[number]
         end, (first_keys, first_rows) = ends[number], aside[number]
-        rest = kernels_merging.merge_rows_back(
+        rest = kernels.merge_rows_back(
             *(keys[end : mine.stop], rows[end : mine.stop]),
             *(right.keys[theirs], right.rows[theirs]),
             rows[: both.stop],
         )
         others = slice(theirs.start, theirs.start + rest)
-        rest = kernels_merging.merge_rows_back(
+        rest = kernels.merge_rows_back(
             *(first_keys, first_rows),
             *(right.keys[others], right.rows[others]),
             rows[: end + others.stop],
@@ -173,11 +170,11 @@ def _merge_in_place(
     def merge_keys(number: int) -> None:
         mine, theirs, both = shares[number]
         end, (first_keys, _) = ends[number], aside[number]
-        rest = kernels_merging.merge_keys_back(
+        rest = kernels.merge_keys_back(
             keys[end : mine.stop], right.keys[theirs], keys[: both.stop]
         )
         others = slice(theirs.start, theirs.start + rest)
-        rest = kernels_merging.merge_keys_back(
+        rest = kernels.merge_keys_back(
             first_keys, right.keys[others], keys[: end + others.stop]
         )
         keys[both.start : both.start + rest] = right.keys[others][:rest]

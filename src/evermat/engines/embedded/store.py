@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from evermat.algebra import STORED_NUMBERS, EngineUseError
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.closure_indexes import ClosureIndexes
+from evermat.engines.embedded.closure_search import ClosureIndexes
 from evermat.engines.embedded.cores import chosen_rows, together
 from evermat.engines.embedded.dedup import distinct, intern_rows
 from evermat.engines.embedded.equality import Rewriting

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evermat.algebra import ClosureKind, Column
-from evermat.engines.reference.sets import rows_of
-from evermat.engines.reference.store import Copy
+from evermat.engines.reference.store import Copy, rows_of
 from evermat.values import Constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evermat.algebra import Closure, ClosureSnapshot, Facts, Pattern, Snapshot
-    from evermat.engines.reference.sets import Row
+    from evermat.engines.reference.store import Row
 
 Pair = tuple[Constant, Constant]
 

@@ -20,15 +20,16 @@ from evermat.columns import ArityMismatchError, as_terms, constants, table_of_ro
 from evermat.engines.reference.closures import RowsSnapshot, closed_rows, fits
 from evermat.engines.reference.equality import EqualityOperators
 from evermat.engines.reference.evaluation import Matcher, Reader, instance
-from evermat.engines.reference.sets import (
+from evermat.engines.reference.store import (
+    Copy,
     Counted,
     Growing,
     Settled,
+    Store,
     contents_of,
     facts_of,
     rows_of,
 )
-from evermat.engines.reference.store import Copy, Store
 from evermat.runtime.interrupts import check, seal
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
         StoredFacts,
         Views,
     )
-    from evermat.engines.reference.sets import Fact, Row
+    from evermat.engines.reference.store import Fact, Row
 
 
 class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):

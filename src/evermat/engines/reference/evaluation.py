@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from evermat.algebra import Apply, Column, Compute, Require, Role
 from evermat.algebra.queries import evaluation_error
-from evermat.engines.reference.sets import NO_ROWS, Row, rows_of
+from evermat.engines.reference.store import NO_ROWS, Row, rows_of
 from evermat.functions import FUNCTIONS, FunctionError
 from evermat.values import Constant, boolean_constant
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from evermat.algebra import Expression, Operand, Pattern, Query, Views
-    from evermat.engines.reference.sets import Rows
+    from evermat.engines.reference.store import Rows
 
 Binding = dict[int, Constant]
 """The values of columns, by the index of the column."""

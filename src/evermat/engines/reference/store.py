@@ -2,27 +2,166 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from evermat.algebra import STORED_NUMBERS, EngineUseError, require_bounded
-from evermat.columns import as_terms, table_of_rows
-from evermat.engines.reference.sets import (
-    Settled,
-    Stored,
-    by_relation,
-    contents_of,
-    facts_of,
-    rows_of,
+from evermat.algebra import (
+    STORED_NUMBERS,
+    Counts,
+    Difference,
+    EngineUseError,
+    GrowingFacts,
+    Intersection,
+    SettledFacts,
+    StoredFacts,
+    Union,
+    Within,
+    require_bounded,
 )
+from evermat.columns import as_terms, table_of_rows
+from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from evermat.algebra import Counts, Facts, SettledFacts
-    from evermat.engines.reference.sets import Counted, Fact, Row, Rows
+    from evermat.algebra import Facts, Region
+
+# ------------------------------------------------------------------------ sets of facts
+
+Row = tuple[Constant, ...]
+Fact = tuple[str, Row]
+Rows = AbstractSet[Row]
+
+NO_ROWS: frozenset[Row] = frozenset()
+
+
+class Stored(StoredFacts):
+    """A set that an engine keeps. The engine replaces the contents."""
+
+    __slots__ = ("contents",)
+
+    def __init__(self) -> None:
+        self.contents: dict[str, set[Row]] = {}
+
+
+class Growing(GrowingFacts):
+    """A set of an update, changed in place."""
+
+    __slots__ = ("contents",)
+
+    def __init__(self) -> None:
+        self.contents: dict[str, set[Row]] = {}
+
+    def add(self, facts: Facts) -> None:
+        """Add facts; what is already there is no error."""
+        require_bounded(facts)
+        for relation, rows in contents_of(facts).items():
+            self.contents.setdefault(relation, set()).update(rows)
+
+    def discard(self, facts: Facts) -> None:
+        """Take facts out; what is not there is no error."""
+        # All differences are worked out first: `facts` may be a view of this very set.
+        self.contents = contents_of(self - facts)
+
+
+class Settled(SettledFacts):
+    """A fixed set."""
+
+    __slots__ = ("contents",)
+
+    def __init__(self, contents: Mapping[str, Rows]) -> None:
+        self.contents = {
+            relation: frozenset(rows) for relation, rows in contents.items() if rows
+        }
+
+    def is_empty(self) -> bool:
+        """Whether the set has no facts."""
+        return not self.contents
+
+    def size(self) -> int:
+        """The number of facts."""
+        return sum(map(len, self.contents.values()))
+
+    def relations(self) -> frozenset[str]:
+        """The relations that have facts in the set."""
+        return frozenset(self.contents)
+
+
+class Counted(Counts):
+    """A multiset of facts."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: Mapping[Fact, int]) -> None:
+        self.numbers = dict(numbers)
+
+    @property
+    def facts(self) -> SettledFacts:
+        """The facts, each once."""
+        return Settled(by_relation(self.numbers))
+
+
+def by_relation(facts: Iterable[Fact]) -> dict[str, set[Row]]:
+    """Facts, sorted into relations."""
+    contents: defaultdict[str, set[Row]] = defaultdict(set)
+    for relation, row in facts:
+        contents[relation].add(row)
+    return contents
+
+
+def rows_of(facts: Facts, relation: str) -> Rows:
+    """The rows of a relation in a view, as of now. Not to be changed."""
+    match facts:
+        case Stored() | Growing() | Settled():
+            return facts.contents.get(relation, NO_ROWS)
+        case Union(left=left, right=right):
+            return rows_of(left, relation) | rows_of(right, relation)
+        case Difference(left=left, right=right):
+            return rows_of(left, relation) - rows_of(right, relation)
+        case Intersection(left=left, right=right):
+            return rows_of(left, relation) & rows_of(right, relation)
+        case Within(facts=inner, region=region):
+            return _rows_within(inner, region, relation)
+    raise _foreign(facts)
+
+
+def _rows_within(facts: Facts, region: Region, relation: str) -> Rows:
+    if not region.touches(relation):
+        return NO_ROWS
+    return {row for row in rows_of(facts, relation) if region.contains(relation, row)}
+
+
+def contents_of(facts: Facts) -> dict[str, set[Row]]:
+    """All rows of a view, copied."""
+    return {relation: set(rows_of(facts, relation)) for relation in _relations(facts)}
+
+
+def facts_of(facts: Facts) -> list[Fact]:
+    """All facts of a view."""
+    return [(name, row) for name, rows in contents_of(facts).items() for row in rows]
+
+
+def _relations(facts: Facts) -> set[str]:
+    """The relations that may have facts in a view."""
+    match facts:
+        case Stored() | Growing() | Settled():
+            return set(facts.contents)
+        case Union(left=left, right=right):
+            return _relations(left) | _relations(right)
+        case Difference(left=inner) | Intersection(left=inner) | Within(facts=inner):
+            return _relations(inner)
+    raise _foreign(facts)
+
+
+def _foreign(facts: Facts) -> EngineUseError:
+    return EngineUseError(f"`{type(facts).__name__}` is no set of this engine")
+
+
+# -------------------------------------------------------------------------------- store
 
 Stored4 = tuple[int, int, int, int]
 """The numbers that are stored about a fact."""
@@ -86,7 +225,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Difference:
+class StoreDelta:
     """By how much the stored numbers of facts change."""
 
     contents: Mapping[str, Mapping[Row, Stored4]]
@@ -152,7 +291,7 @@ class Store:
             for name, row in facts
         }
 
-    def difference(self, old: Mapping[Fact, Stored4]) -> Difference:
+    def difference(self, old: Mapping[Fact, Stored4]) -> StoreDelta:
         """What changed since something else was stored."""
         new = self.numbers()
         nothing = (0, 0, 0, 0)
@@ -162,7 +301,7 @@ class Store:
             if before != after:
                 a, b, c, d = (y - x for x, y in zip(before, after, strict=True))
                 contents.setdefault(fact[0], {})[fact[1]] = (a, b, c, d)
-        return Difference(contents, dict(self.arities))
+        return StoreDelta(contents, dict(self.arities))
 
     def forget(self) -> None:
         """Drop the numbers of facts that neither hold nor are given."""

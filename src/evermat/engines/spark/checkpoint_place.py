@@ -25,7 +25,7 @@ from pyarrow.fs import FileSystem
 from evermat.engines.spark.failures import plain_failures
 from evermat.engines.spark.tasks import map_in_tasks
 from evermat.errors import EvermatError, gist
-from evermat.redaction import without_secrets
+from evermat.errors.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

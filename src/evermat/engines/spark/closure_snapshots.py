@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.algebra import ClosureKind, Column, Region
-from evermat.engines.embedded.closure_pairs import NO_PAIRS, Pairs, paths_of
+from evermat.engines.embedded.closure_graphs import NO_PAIRS, Pairs, paths_of
 from evermat.engines.spark.blocks import local_block
 from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.rows import no_rows, settled_block, within, work_out
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evermat.algebra import Closure, Facts, Pattern
-    from evermat.engines.embedded.closure_pairs import Paths
+    from evermat.engines.embedded.closure_graphs import Paths
     from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.dictionary import Ids
     from evermat.engines.spark.rows import Rows

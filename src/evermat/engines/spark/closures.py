@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.algebra import Column, Region
-from evermat.engines.embedded.closure_comparison import Comparison, has_pairs
-from evermat.engines.embedded.closure_pairs import (
+from evermat.engines.embedded.closure_graphs import (
     NO_PAIRS,
     NO_PATHS,
     Pairs,
     Paths,
     pairs_of,
 )
+from evermat.engines.embedded.closure_snapshots import Comparison, has_pairs
 from evermat.engines.spark.blocks import local_block
 from evermat.engines.spark.closure_snapshots import (
     Nodes,

@@ -25,7 +25,7 @@ from evermat.engines.spark.reading import Reader
 from evermat.engines.spark.row_tables import key_columns, padded_keys, summed
 from evermat.engines.spark.rows import brought_home, no_rows
 from evermat.engines.spark.sets import Growing, Stored
-from evermat.redaction import without_secrets
+from evermat.errors.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

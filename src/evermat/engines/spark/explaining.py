@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.engines.spark.decomposition import decompose
-from evermat.wording import counted
+from evermat.errors.wording import counted
 
 if TYPE_CHECKING:
     from evermat.algebra import Query, QuerySet

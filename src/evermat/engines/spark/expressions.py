@@ -22,7 +22,7 @@ from evermat.engines.spark.ids import (
     small_constant,
 )
 from evermat.functions import FunctionError, evaluate
-from evermat.python_functions import shipped, take_over
+from evermat.functions.python import shipped, take_over
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:

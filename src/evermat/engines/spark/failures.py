@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from evermat.errors import EvermatError, gist
-from evermat.redaction import without_secrets
+from evermat.errors.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from evermat.engines.spark.checkpoint_place import require_place
 from evermat.errors import EvermatError
-from evermat.redaction import without_secrets
+from evermat.errors.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evermat.errors import Label, ProgramError, Source, UnsafeRuleError, raise_all
+from evermat.errors.wording import counted
 from evermat.lang.dialects.desugar import (
     AllOf,
     AnyOf,
@@ -74,7 +75,6 @@ from evermat.values import (
     language_string,
     literal,
 )
-from evermat.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

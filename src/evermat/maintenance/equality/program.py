@@ -67,7 +67,7 @@ from evermat.lang.strata import rules_needed_for, shape_of, share_facts, stratif
 from evermat.lang.syntax import TRIPLE, Atom, Call, Condition, Variable, substitute_rule
 from evermat.maintenance.modules import find_closure_modules
 from evermat.maintenance.rules import compile_plans, strata_of
-from evermat.runtime.garbage import collection_paused
+from evermat.runtime import collection_paused
 from evermat.values import Kind
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from __future__ import annotations
 from itertools import chain, product
 from typing import TYPE_CHECKING
 
-from evermat.datatypes import is_known, is_literal
 from evermat.lang.syntax import (
     TRIPLE,
     Atom,
@@ -41,7 +40,7 @@ from evermat.lang.syntax import (
 from evermat.rdf.namespaces import OWL, RDFS
 from evermat.rdf.owl.bounds import some_value
 from evermat.rdf.owl.graph import SAME, TYPE, Names, owl, triple
-from evermat.values import Constant, Kind, boolean_constant
+from evermat.values import Constant, Kind, boolean_constant, is_known, is_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

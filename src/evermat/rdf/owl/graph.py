@@ -6,13 +6,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evermat.datatypes import is_known
 from evermat.lang.printer import Printer
 from evermat.lang.strata import strong_components
 from evermat.lang.syntax import TRIPLE, Atom, BodyElement, Term, Variable
 from evermat.rdf.namespaces import OWL, PREFIXES, RDF, RDFS
 from evermat.runtime.input_limits import AxiomSizeError, NestingError, input_limits
-from evermat.values import Constant, Kind
+from evermat.values import Constant, Kind, is_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

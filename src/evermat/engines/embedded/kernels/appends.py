@@ -37,8 +37,6 @@ from evermat.engines.embedded.kernels.layout import (
     SIZE,
     STATUS,
     TABLE,
-)
-from evermat.engines.embedded.kernels.raw import (
     read_key,
     read_number,
     read_row,

@@ -62,17 +62,15 @@ from evermat.engines.embedded.kernels.layout import (
     ROWS,
     RUNS,
     STATUS,
-)
-from evermat.engines.embedded.kernels.layout import KEYS as KEYS_OF_RUN
-from evermat.engines.embedded.kernels.layout import TABLE as TABLE_OF_RELATION
-from evermat.engines.embedded.kernels.lookups import find_row, key_of, part_of_run
-from evermat.engines.embedded.kernels.raw import (
     read_id,
     read_key,
     read_number,
     read_row,
     read_status,
 )
+from evermat.engines.embedded.kernels.layout import KEYS as KEYS_OF_RUN
+from evermat.engines.embedded.kernels.layout import TABLE as TABLE_OF_RELATION
+from evermat.engines.embedded.kernels.lookups import find_row, key_of, part_of_run
 from evermat.engines.embedded.runtime import part, structure_of, tuple_of
 
 if TYPE_CHECKING:

@@ -28,8 +28,12 @@ from evermat.engines.embedded.kernels.keys import (
     uint32,
     uint64,
 )
-from evermat.engines.embedded.kernels.layout import STATUS
-from evermat.engines.embedded.kernels.raw import read_number, read_status, write_status
+from evermat.engines.embedded.kernels.layout import (
+    STATUS,
+    read_number,
+    read_status,
+    write_status,
+)
 from evermat.engines.embedded.runtime import part, structure_of, tuple_of, void
 
 if TYPE_CHECKING:

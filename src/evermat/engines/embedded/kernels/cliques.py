@@ -29,7 +29,7 @@ from evermat.engines.embedded.kernels.keys import (
     kernel,
     uint8,
 )
-from evermat.engines.embedded.kernels.raw import read_byte, read_number
+from evermat.engines.embedded.kernels.layout import read_byte, read_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt

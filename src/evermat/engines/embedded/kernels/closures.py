@@ -7,6 +7,16 @@ a row of bits, -1 for nodes that nobody asks about.
 
 The pairs of a closure are `(s, t)` where a seed leads from `s` to some `y`, and edges
 lead from `y` to `t` in any number of steps, none included.
+
+Reachability: each component has a row with the places of its own nodes and of all that
+it leads to. Of a row only words that are not zero are kept: those of component `c` are
+numbered `words[starts[c]:starts[c + 1]]`, in order, and have the `bits` at the same
+positions. A row is put together in a *pad*: all its words side by side, with marks at
+those that are not zero, and marks at the marks, so that it costs as much as it has
+words. So `(s, t)` is a pair where the row of `s` has the place of `t`. That is the row
+of a component or, where several seeds begin with `s`, one of its own, which is filled
+after those of all components. Every source may have one place that does not count, its
+own.
 """
 
 from __future__ import annotations
@@ -15,10 +25,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.engines.embedded.kernels.keys import kernel
+from evermat.engines.embedded.kernels.keys import kernel, uint64
 
 if TYPE_CHECKING:
-    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
+    import numpy.typing as npt
+
+    from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places, Rows
+
+    Bits = npt.NDArray[np.uint64]
+    Reach = tuple[Places, Rows, Bits, Rows]
+    """The starts, words and bits of all rows, and `own`, see `fill_rows`."""
+    Side = tuple[Rows, Rows]
+    """For each node its row, -1 if it leads nowhere, and its place if that is dropped,
+    -1 if it is not."""
+    Pad = tuple[Bits, Bits, Bits]
+    """The words of a row, marks at those that are not zero, and marks at the marks."""
+    Row = tuple[Rows, Bits]
+    """Room for the numbers of words, and for their bits."""
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -200,3 +223,243 @@ def copy_texts(numbers: Ids, ends: Rows, texts: Flags, out: Flags) -> None:
         for at in range(ends[number], ends[number + 1]):
             out[place] = texts[at]
             place += 1
+
+
+# ------------------------------------------------------------------------- reachability
+
+_ONE = np.uint64(1)
+_SIX = np.uint64(6)
+_TWELVE = np.uint64(12)
+_SIXTY_THREE = np.uint64(63)
+_ODD_BITS = np.uint64(0x5555555555555555)
+_PAIRS = np.uint64(0x3333333333333333)
+_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_BYTES = np.uint64(0x0101010101010101)
+
+_REACH = "Tuple((int64[::1], int32[::1], uint64[::1], int32[::1]))"
+_SIDE = "UniTuple(int32[::1], 2)"
+_PAD = "UniTuple(uint64[::1], 3)"
+_ROW = "Tuple((int32[::1], uint64[::1]))"
+
+
+@kernel("int64(uint64)")
+def _count_bits(word: np.uint64) -> int:
+    word = word - ((word >> _ONE) & _ODD_BITS)
+    word = (word & _PAIRS) + ((word >> np.uint64(2)) & _PAIRS)
+    word = (word + (word >> np.uint64(4))) & _NIBBLES
+    return np.int64((word * _BYTES) >> np.uint64(56))  # type: ignore[return-value]
+
+
+@kernel("int64(uint64)")
+def _lowest_bit(word: np.uint64) -> int:
+    """Which bit is the lowest that is not zero."""
+    return _count_bits((word & (~word + _ONE)) - _ONE)
+
+
+# ------------------------------------------------------------------------ one row
+
+
+@kernel(f"{_PAD}(int64)")
+def _empty_pad(width: int) -> Pad:
+    return (
+        np.zeros(width, np.uint64),
+        np.zeros((width >> 6) + 1, np.uint64),
+        np.zeros((width >> 12) + 1, np.uint64),
+    )
+
+
+@kernel(f"void(int32, {_REACH}, {_PAD})")
+def _unite(component: int, reach: Reach, pad: Pad) -> None:
+    """Add the row of a component, unless the component is there: then its row is."""
+    starts, words, bits, own = reach
+    row, marks, tops = pad
+    place = own[component]
+    if place >= 0 and row[place >> 6] & (_ONE << uint64(place & 63)):
+        return
+    for at in range(starts[component], starts[component + 1]):
+        word = uint64(words[at])
+        if row[word] == 0:
+            marks[word >> _SIX] |= _ONE << (word & _SIXTY_THREE)
+            tops[word >> _TWELVE] |= _ONE << ((word >> _SIX) & _SIXTY_THREE)
+        row[word] |= bits[at]
+
+
+@kernel(f"int64({_PAD}, {_ROW}, int64)")
+def _take(pad: Pad, room: Row, n: int) -> int:
+    """Move a row from its pad to some room, from `n` on; where it ends.
+
+    The result is -1 if it does not fit.
+    """
+    row, marks, tops = pad
+    words, bits = room
+    for top in range(tops.size):
+        blocks = tops[top]
+        tops[top] = 0
+        while blocks != 0:
+            block = 64 * top + _lowest_bit(blocks)
+            blocks &= blocks - _ONE
+            some = marks[block]
+            marks[block] = 0
+            if n + 64 > words.size and n + _count_bits(some) > words.size:
+                return np.int64(-1)  # type: ignore[return-value]
+            while some != 0:
+                word = 64 * block + _lowest_bit(some)
+                some &= some - _ONE
+                words[n] = word
+                bits[n] = row[word]
+                row[word] = 0
+                n += 1
+    return n
+
+
+# ----------------------------------------------------------------------- all rows
+
+
+@kernel(
+    "int64(int32[::1], int32[::1], uint8[::1], int32[::1], int32[::1], int32[::1],"
+    f"int64, int64, {_REACH})"
+)
+def fill_rows(
+    heads: Rows,
+    targets: Rows,
+    needed: Flags,
+    member_heads: Rows,
+    members: Rows,
+    places: Rows,
+    first: int,
+    width: int,
+    reach: Reach,
+) -> int:
+    """Fill the rows that are needed, for places from `first` on.
+
+    The targets of a row are rows that it comes after, and its members are nodes; `own`
+    gets the place of one of these, if it fits. Returns how many words there are, -1 if
+    there is no room for them.
+    """
+    starts, words, bits, own = reach
+    pad = _empty_pad(width)
+    row, marks, tops = pad
+    n = 0
+    for mine in range(heads.size - 1):
+        starts[mine] = n
+        own[mine] = -1
+        if not needed[mine]:
+            continue
+        for at in range(heads[mine], heads[mine + 1]):
+            _unite(targets[at], reach, pad)
+        for at in range(member_heads[mine], member_heads[mine + 1]):
+            place = places[members[at]] - first
+            if 0 <= place < 64 * width:
+                own[mine] = place
+                row[place >> 6] |= _ONE << uint64(place & 63)
+                marks[place >> 12] |= _ONE << uint64((place >> 6) & 63)
+                tops[place >> 18] |= _ONE << uint64((place >> 12) & 63)
+        n = _take(pad, (words, bits), n)
+        if n < 0:
+            return n
+    starts[heads.size - 1] = n
+    return n
+
+
+# -------------------------------------------------------------------------- pairs
+
+
+@kernel(
+    f"int64(int32[::1], int64, {_SIDE}, {_REACH}, {_SIDE}, {_REACH},"
+    "uint32[::1], uint32[::1], int64[::1], uint64[::1])"
+)
+def list_pairs(
+    sources: Rows,
+    first: int,
+    side: Side,
+    reach: Reach,
+    less_side: Side,
+    less_reach: Reach,
+    ids: Ids,
+    ids_of_places: Ids,
+    counts: Places,
+    keys: Keys,
+) -> int:
+    """For each source count the pairs that one closure has and the other has not.
+
+    If there is room for them, the pairs are written, too, as keys in order.
+    """
+    rows, dropped = side
+    starts, words, bits, _ = reach
+    less_rows, less_dropped = less_side
+    less_starts, less_words, less_bits, _ = less_reach
+    total = np.int64(0)
+    for at in range(sources.size):
+        source = sources[at]
+        if rows[source] < 0:
+            counts[at] = 0
+            continue
+        mine, end = starts[rows[source]], starts[rows[source] + 1]
+        theirs, less_end = np.int64(0), np.int64(0)
+        if less_rows[source] >= 0:
+            theirs = less_starts[less_rows[source]]
+            less_end = less_starts[less_rows[source] + 1]
+        # A place that is not in these rows is in no word of theirs.
+        own, less_own = dropped[source] - first, less_dropped[source] - first
+        half = uint64(ids[source]) << _HALF
+        before = total
+        while mine < end:
+            word = words[mine]
+            rest = bits[mine]
+            mine += 1
+            if word == own >> 6:
+                rest &= ~(_ONE << uint64(own & 63))
+            while theirs < less_end and less_words[theirs] < word:
+                theirs += 1
+            if theirs < less_end and less_words[theirs] == word:
+                known = less_bits[theirs]
+                if word == less_own >> 6:
+                    known &= ~(_ONE << uint64(less_own & 63))
+                rest &= ~known
+            if keys.size == 0:
+                total += _count_bits(rest)
+                continue
+            base = first + 64 * np.int64(word)
+            while rest != 0:
+                keys[total] = half | uint64(ids_of_places[base + _lowest_bit(rest)])
+                rest &= rest - _ONE
+                total += 1
+        counts[at] = total - before
+    return total  # type: ignore[return-value]
+
+
+@kernel(
+    f"void(int32[::1], int32[::1], int64, int64, int32[::1], {_SIDE}, {_REACH},"
+    "uint8[::1])"
+)
+def test_pairs(
+    firsts: Rows,
+    seconds: Rows,
+    first: int,
+    width: int,
+    places: Rows,
+    side: Side,
+    reach: Reach,
+    marks: Flags,
+) -> None:
+    """Mark the pairs that the closure has; those whose place does not fit are left."""
+    rows, dropped = side
+    starts, words, bits, _ = reach
+    for at in range(firsts.size):
+        source = firsts[at]
+        place = places[seconds[at]] - first
+        if place < 0 or place >= 64 * width or dropped[source] - first == place:
+            continue
+        row = rows[source]
+        if row < 0:
+            continue
+        wanted = place >> 6
+        low, high = starts[row], starts[row + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if words[middle] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if low < starts[row + 1] and words[low] == wanted:
+            marks[at] = (bits[low] >> uint64(place & 63)) & _ONE

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evermat.engines.embedded.kernels.keys import int32, int64, kernel, uint16
-from evermat.engines.embedded.kernels.layout import COUNTERS, STATUS
-from evermat.engines.embedded.kernels.raw import (
+from evermat.engines.embedded.kernels.layout import (
+    COUNTERS,
+    STATUS,
     prefetch,
     read_number,
     read_row,

@@ -32,10 +32,15 @@ from evermat.engines.embedded.kernels.changes import (
     set_status,
     status_of,
 )
-from evermat.engines.embedded.kernels.heads import group_records
 from evermat.engines.embedded.kernels.keys import int64, kernel, uint8, uint64
-from evermat.engines.embedded.kernels.layout import ARITY, COUNTERS
-from evermat.engines.embedded.kernels.raw import read_number, read_row, write_row
+from evermat.engines.embedded.kernels.layout import (
+    ARITY,
+    COUNTERS,
+    read_number,
+    read_row,
+    write_row,
+)
+from evermat.engines.embedded.kernels.rows import group_records
 from evermat.engines.embedded.runtime import pair_of, part, structure_of, tuple_of
 
 if TYPE_CHECKING:

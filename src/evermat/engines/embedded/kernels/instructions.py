@@ -31,14 +31,6 @@ from evermat.engines.embedded.kernels.layout import (
     RUNS,
     STATUS,
     TABLE,
-)
-from evermat.engines.embedded.kernels.lookups import (
-    find_places,
-    half_of_fact,
-    key_of,
-    row_in_run,
-)
-from evermat.engines.embedded.kernels.raw import (
     ids_at,
     keys_at,
     numbers_at,
@@ -49,6 +41,12 @@ from evermat.engines.embedded.kernels.raw import (
     read_row,
     read_status,
     write_number,
+)
+from evermat.engines.embedded.kernels.lookups import (
+    find_places,
+    half_of_fact,
+    key_of,
+    row_in_run,
 )
 
 if TYPE_CHECKING:

@@ -48,9 +48,8 @@ from evermat.engines.embedded.kernels.keys import (
     uint32,
     uint64,
 )
-from evermat.engines.embedded.kernels.layout import STATUS
-from evermat.engines.embedded.kernels.lookups import find_rows
-from evermat.engines.embedded.kernels.raw import (
+from evermat.engines.embedded.kernels.layout import (
+    STATUS,
     flags_at,
     ids_at,
     keys_at,
@@ -58,6 +57,7 @@ from evermat.engines.embedded.kernels.raw import (
     prefetch,
     read_number,
 )
+from evermat.engines.embedded.kernels.lookups import find_rows
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places, Rows

@@ -1,4 +1,4 @@
-"""Where the arrays of relations and indexes are, as numbers for compiled code.
+"""Arrays of relations and indexes for compiled code, which knows their addresses only.
 
 A relation and an index each have a short array of numbers, made once, whose own address
 never changes. What the numbers say is brought up to date when it is next needed.
@@ -9,8 +9,26 @@ compiled again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+
+from evermat.engines.embedded.runtime import (
+    carray,
+    int32,
+    int64,
+    intrinsic,
+    part,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    void,
+    voidptr,
+)
+
+# ------------------------------------------------------------------------------- layout
 
 Numbers = npt.NDArray[np.int64]
 
@@ -48,3 +66,138 @@ def index_layout() -> Numbers:
 def address(array: npt.NDArray[np.generic]) -> int:
     """Where an array begins in memory."""
     return int(array.__array_interface__["data"][0])
+
+
+# ------------------------------------------------------------------------------- access
+
+
+def _reader(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Reads an element: by the address of the array, and its place."""
+
+    @intrinsic
+    def read(_context: Any, _address: Any, _at: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            pointer = context.get_value_type(kind).as_pointer()
+            start = builder.inttoptr(given[0], pointer)
+            return builder.load(builder.gep(start, [given[1]]))
+
+        return kind(int64, int64), generate
+
+    return read
+
+
+def _reader_anywhere(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Reads what begins at an address, which need not be aligned."""
+
+    @intrinsic
+    def read(_context: Any, _address: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            pointer = context.get_value_type(kind).as_pointer()
+            loaded = builder.load(builder.inttoptr(given[0], pointer))
+            loaded.align = 1
+            return loaded
+
+        return kind(int64), generate
+
+    return read
+
+
+def _writer(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Writes an element: by the address of the array, and its place."""
+
+    @intrinsic
+    def write(_context: Any, _address: Any, _at: Any, _value: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            pointer = context.get_value_type(kind).as_pointer()
+            start = builder.inttoptr(given[0], pointer)
+            builder.store(given[2], builder.gep(start, [given[1]]))
+            return context.get_dummy_value()
+
+        return void(int64, int64, kind), generate
+
+    return write
+
+
+def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
+    """Has the processor fetch what begins at an address, and does not wait for it."""
+
+    @intrinsic
+    def fetch(_context: Any, _address: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            from llvmlite.ir import (  # noqa: PLC0415  only where code is generated
+                Constant,
+                FunctionType,
+                VoidType,
+            )
+
+            pointer = context.get_value_type(uint8).as_pointer()
+            number = context.get_value_type(int32)
+            function = builder.module.declare_intrinsic(
+                "llvm.prefetch",
+                [pointer],
+                FunctionType(VoidType(), [pointer, number, number, number]),
+            )
+            to_read, keep, data = (Constant(number, each) for each in (0, 3, 1))
+            start = builder.inttoptr(given[0], pointer)
+            builder.call(function, [start, to_read, keep, data])
+            return context.get_dummy_value()
+
+        return void(int64), generate
+
+    return fetch
+
+
+def _pointer_maker() -> Any:  # noqa: ANN401  Numba's types have none
+    """Takes a number for what it is."""
+
+    @intrinsic
+    def point(_context: Any, _address: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            return builder.inttoptr(given[0], context.get_value_type(voidptr))
+
+        return voidptr(int64), generate
+
+    return point
+
+
+_pointer = _pointer_maker()
+
+
+def _array_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Makes an array of what begins at an address: so many elements."""
+
+    @part
+    def array(address: int, size: int) -> Any:  # noqa: ANN401
+        return carray(_pointer(address), (size,), kind)
+
+    return array
+
+
+def _table_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """The same for lines of as many elements."""
+
+    @part
+    def table(address: int, lines: int, size: int) -> Any:  # noqa: ANN401
+        return carray(_pointer(address), (lines, size), kind)
+
+    return table
+
+
+prefetch = _fetcher()
+read_number = _reader(int64)
+read_key = _reader(uint64)
+read_id = _reader(uint32)
+read_row = _reader(int32)
+read_status = _reader(uint16)
+read_byte = _reader_anywhere(uint8)
+read_word = _reader_anywhere(uint64)
+write_number = _writer(int64)
+write_key = _writer(uint64)
+write_id = _writer(uint32)
+write_row = _writer(int32)
+write_status = _writer(uint16)
+numbers_at = _array_at(np.int64)
+keys_at = _array_at(np.uint64)
+ids_at = _array_at(np.uint32)
+flags_at = _array_at(np.uint8)
+number_lines_at = _table_at(np.int64)

@@ -33,8 +33,6 @@ from evermat.engines.embedded.kernels.layout import (
     SHIFT,
     SIZE,
     TABLE,
-)
-from evermat.engines.embedded.kernels.raw import (
     prefetch,
     read_id,
     read_key,

@@ -39,9 +39,6 @@ from evermat.engines.embedded.kernels.layout import (
     SIZE,
     STATUS,
     TABLE,
-)
-from evermat.engines.embedded.kernels.lookups import find_places, find_row, key_of
-from evermat.engines.embedded.kernels.raw import (
     read_id,
     read_key,
     read_number,
@@ -49,6 +46,7 @@ from evermat.engines.embedded.kernels.raw import (
     read_status,
     write_status,
 )
+from evermat.engines.embedded.kernels.lookups import find_places, find_row, key_of
 from evermat.engines.embedded.relation import EXPLICIT
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from evermat.engines.embedded.kernels.keys import (
     uint32,
     uint64,
 )
-from evermat.engines.embedded.kernels.raw import prefetch, read_byte, read_word
+from evermat.engines.embedded.kernels.layout import prefetch, read_byte, read_word
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from evermat.redaction import redacted
+from evermat.errors.redaction import redacted
 
 
 @dataclass(frozen=True)

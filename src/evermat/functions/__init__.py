@@ -29,17 +29,19 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from evermat.datatypes import are_different, is_literal, is_outside
 from evermat.errors import EvermatError
 from evermat.values import (
     NUMERIC_KINDS,
     XSD,
     Constant,
     Kind,
+    are_different,
     boolean_constant,
     decimal_constant,
     double_constant,
     integer_constant,
+    is_literal,
+    is_outside,
     literal,
 )
 
