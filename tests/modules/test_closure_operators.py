@@ -13,8 +13,13 @@ from engine_facts import facts_in, facts_of, interned, make_facts
 from evermat.algebra import Closure, ClosureKind, Column, Pattern
 from evermat.engines import make_engine
 from evermat.engines.embedded import closure_graphs
-from evermat.engines.embedded.closure_graphs import Pairs, Paths, pairs_of
-from evermat.engines.embedded.closure_snapshots import Comparison, has_pairs
+from evermat.engines.embedded.closure_graphs import (
+    Comparison,
+    Pairs,
+    Paths,
+    has_pairs,
+    pairs_of,
+)
 from evermat.values import constant
 
 if TYPE_CHECKING:

@@ -28,7 +28,13 @@ import numpy as np
 
 from evermat.algebra import ClosureKind
 from evermat.engines.embedded.arrays import NO_ROWS
-from evermat.engines.embedded.closure_graphs import NO_PAIRS, Pairs, joined, paths_of
+from evermat.engines.embedded.closure_graphs import (
+    NO_PAIRS,
+    Comparison,
+    Pairs,
+    joined,
+    paths_of,
+)
 from evermat.engines.embedded.closure_index import (
     BACKWARDS,
     FORWARDS,
@@ -42,7 +48,6 @@ from evermat.engines.embedded.closure_index import (
     entry_columns,
     terms_of,
 )
-from evermat.engines.embedded.closure_snapshots import Comparison
 from evermat.engines.embedded.fact_sets import Marker, Settled
 from evermat.engines.embedded.kernels import closure_search as kernels
 from evermat.engines.embedded.kernels import keys as kernels_keys

@@ -19,18 +19,16 @@ from evermat.engines.embedded.arrays import NO_FACTS, NO_ROWS
 from evermat.engines.embedded.closure_graphs import (
     NO_PAIRS,
     NO_PATHS,
+    Comparison,
     Pairs,
     Paths,
+    has_pairs,
     pairs_of,
     paths_of,
 )
 from evermat.engines.embedded.closure_index import External
 from evermat.engines.embedded.closure_search import FEW_CHANGES, Changes
-from evermat.engines.embedded.closure_snapshots import (
-    Comparison,
-    PathsSnapshot,
-    has_pairs,
-)
+from evermat.engines.embedded.closure_snapshots import PathsSnapshot
 from evermat.engines.embedded.dedup import Counted, distinct, find_or_append
 from evermat.engines.embedded.fact_sets import Settled
 from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys

@@ -17,11 +17,12 @@ from evermat.algebra import Column, Region
 from evermat.engines.embedded.closure_graphs import (
     NO_PAIRS,
     NO_PATHS,
+    Comparison,
     Pairs,
     Paths,
+    has_pairs,
     pairs_of,
 )
-from evermat.engines.embedded.closure_snapshots import Comparison, has_pairs
 from evermat.engines.spark.blocks import local_block
 from evermat.engines.spark.closure_snapshots import (
     Nodes,
