@@ -151,7 +151,7 @@ def test_what_others_can_write_is_not_run(
 def test_a_unit_is_compiled_once_and_again_when_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    unit = f"{PACKAGE}.kernels.heads"
+    unit = f"{PACKAGE}.kernels.rows"
     monkeypatch.setattr(compilation, "units", lambda: {unit: units()[unit]})
     first = compile_units(tmp_path, "x86-64", "")
     said = capfd.readouterr().err
