@@ -520,7 +520,7 @@ _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _OWL = "http://www.w3.org/2002/07/owl#"
 
 DECIMAL, STRING, TAGGED, TIME = "decimal", "string", "langString", "dateTime"
-"""Names of families: sets of values that no other family shares."""
+"""Names of families: disjoint sets of values."""
 
 _NAME = r"[^\W\d][\w.\-]*"
 _TEXTS = {
@@ -532,7 +532,7 @@ _TEXTS = {
     "Name": r"[^\W\d:]?[\w.\-:]*|:[\w.\-:]*",
     "NCName": _NAME,
 }
-"""Datatypes of strings, with the strings that are theirs."""
+"""Datatypes of strings, with tests for their values."""
 
 _DATE = r"-?([1-9]\d{3,}|0\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _CLOCK = r"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?|24:00:00(\.0+)?)"
@@ -555,7 +555,7 @@ _LEXICAL = {
         r"-?P(?=.)(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
     ),
 }
-"""Datatypes of literals that are kept as they are written, with their forms."""
+"""Datatypes of literals that are stored as written, with their lexical forms."""
 
 _FORMS = {name: re.compile(form) for name, form in {**_TEXTS, **_LEXICAL}.items()}
 
@@ -585,21 +585,21 @@ _UNIONS = {
     _RDF + "langString": {TAGGED},
     _RDF + "dirLangString": {TAGGED},
 }
-"""Other datatypes, with the families that they consist of; None for all."""
+"""Other datatypes, as unions of families; None for all."""
 
 
 def is_known(datatype: str) -> bool:
-    """Whether it is known which literals are those of a datatype."""
+    """Return whether the values of a datatype are known."""
     return datatype in _UNIONS or datatype.removeprefix(XSD) in _FAMILIES
 
 
 def is_literal(value: Constant) -> bool:
-    """Whether a constant is a literal, and not an IRI or a blank node."""
+    """Return whether a constant is a literal, and not an IRI or a blank node."""
     return value.kind not in {Kind.IRI, Kind.BLANK}
 
 
 def is_outside(value: Constant, datatype: str) -> bool:
-    """Whether a literal is no value of a datatype.
+    """Return whether a literal is certainly not a value of a datatype.
 
     >>> is_outside(Constant(Kind.INTEGER, "300"), XSD + "byte")
     True
@@ -610,7 +610,7 @@ def is_outside(value: Constant, datatype: str) -> bool:
         return True
     family = _family(value)
     if family is None:
-        return False  # a datatype of which we know nothing
+        return False  # an unknown datatype
     if datatype in _UNIONS:
         families = _UNIONS[datatype]
         return families is not None and family not in families
@@ -624,7 +624,7 @@ def is_outside(value: Constant, datatype: str) -> bool:
 
 
 def is_ill_typed(value: Constant) -> bool:
-    """Whether a literal has a form that its datatype does not have."""
+    """Return whether the lexical form of a literal does not fit its datatype."""
     if value.kind is not Kind.TYPED:
         return False  # others were recognised when they were read
     datatype, _, lexical = value.text.partition("\0")
@@ -638,7 +638,7 @@ def is_ill_typed(value: Constant) -> bool:
 
 
 def are_different(left: Constant, right: Constant) -> bool:
-    """Whether two literals are known to stand for different values.
+    """Return whether two literals certainly denote different values.
 
     >>> are_different(Constant(Kind.INTEGER, "1"), Constant(Kind.DECIMAL, "1.0"))
     False
@@ -678,12 +678,12 @@ def _lexical(value: Constant) -> str:
 
 
 def _collapsed(lexical: str, name: str) -> str:
-    """The form without the white space that the datatype does not count."""
+    """Return the form without white space that is insignificant in the datatype."""
     return lexical if name in {"string", "normalizedString"} else lexical.strip()
 
 
 def _value(value: Constant) -> Hashable:
-    """What a literal stands for, among the values of its family."""
+    """Return the value of a literal, unique within its family."""
     if value.kind in {Kind.INTEGER, Kind.DECIMAL}:
         return Decimal(value.text)
     if value.kind is not Kind.TYPED:
@@ -695,12 +695,12 @@ def _value(value: Constant) -> Hashable:
     if name == "base64Binary":
         return "".join(lexical.split())
     if name == "float":
-        return repr(float(lexical.replace("INF", "inf")))  # tells 0 from -0
-    return _moment(lexical) if _FAMILIES[name] == TIME else lexical
+        return repr(float(lexical.replace("INF", "inf")))  # distinguishes 0 from -0
+    return _moment_of(lexical) if _FAMILIES[name] == TIME else lexical
 
 
-def _moment(lexical: str) -> Hashable:
-    """A moment; with a time zone, the same in all of them."""
+def _moment_of(lexical: str) -> Hashable:
+    """Return a moment; with a time zone, normalised to be the same in all zones."""
     try:
         moment = datetime.datetime.fromisoformat(lexical)
     except ValueError:

@@ -35,11 +35,11 @@ class Cliques:
         """Constants that do not stand for themselves, and what stands for them."""
 
     def copy(self) -> Cliques:
-        """The same cliques, to be changed on their own."""
+        """Return the same cliques, to be changed on their own."""
         return Cliques(self.known)
 
     def is_identity(self) -> bool:
-        """Whether no two constants are equal."""
+        """Return whether no two constants are equal."""
         return not self.known
 
     def one(self, constant: Constant) -> Constant:
@@ -51,11 +51,11 @@ class Cliques:
         return {each: self.known[each] for each in constants if each in self.known}
 
     def row(self, row: Row) -> Row:
-        """A row with every constant replaced."""
+        """Return a row with every constant replaced."""
         return tuple(self.one(constant) for constant in row)
 
     def clique(self, representative: Constant) -> list[Constant]:
-        """The constants that a representative stands for."""
+        """Return the constants that a representative stands for."""
         return [
             representative,
             *(member for member, one in self.known.items() if one == representative),
@@ -90,12 +90,12 @@ class Cliques:
         self.known = dict(cast("list[tuple[Constant, Constant]]", rows_in(table)))
 
     def normalised(self, table: pa.Table) -> pa.Table:
-        """A table with every constant replaced by its representative."""
+        """Return a table with every constant replaced by its representative."""
         rows = [self.row(row) for row in rows_in(table)]
         return table_of_rows(rows, table.num_columns)
 
     def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
-        """All rows that the rows of a table of term columns stand for."""
+        """Return all rows that the rows of a table of term columns stand for."""
         rows = [
             each
             for row in rows_in(table)
@@ -118,7 +118,7 @@ class Cliques:
 
 
 def rows_in(table: pa.Table) -> list[Row]:
-    """The rows of a table, as constants."""
+    """Return the rows of a table, as constants."""
     if not table.num_columns:
         return [()] * table.num_rows
     columns = [constants(as_terms(column)) for column in table.columns]

@@ -79,15 +79,15 @@ class Settled(SettledFacts):
         }
 
     def is_empty(self) -> bool:
-        """Whether the set has no facts."""
+        """Return whether the set has no facts."""
         return not self.contents
 
     def size(self) -> int:
-        """The number of facts."""
+        """Return the number of facts."""
         return sum(map(len, self.contents.values()))
 
     def relations(self) -> frozenset[str]:
-        """The relations that have facts in the set."""
+        """Return the relations that have facts in the set."""
         return frozenset(self.contents)
 
 
@@ -114,7 +114,7 @@ def by_relation(facts: Iterable[Fact]) -> dict[str, set[Row]]:
 
 
 def rows_of(facts: Facts, relation: str) -> Rows:
-    """The rows of a relation in a view, as of now. Not to be changed."""
+    """Return the rows of a relation in a view, as of now. Not to be changed."""
     match facts:
         case Stored() | Growing() | Settled():
             return facts.contents.get(relation, NO_ROWS)
@@ -136,17 +136,17 @@ def _rows_within(facts: Facts, region: Region, relation: str) -> Rows:
 
 
 def contents_of(facts: Facts) -> dict[str, set[Row]]:
-    """All rows of a view, copied."""
+    """Return all rows of a view, copied."""
     return {relation: set(rows_of(facts, relation)) for relation in _relations(facts)}
 
 
 def facts_of(facts: Facts) -> list[Fact]:
-    """All facts of a view."""
+    """Return all facts of a view."""
     return [(name, row) for name, rows in contents_of(facts).items() for row in rows]
 
 
 def _relations(facts: Facts) -> set[str]:
-    """The relations that may have facts in a view."""
+    """Return the relations that may have facts in a view."""
     match facts:
         case Stored() | Growing() | Settled():
             return set(facts.contents)
