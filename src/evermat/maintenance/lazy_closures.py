@@ -1,16 +1,16 @@
-"""Lazy closures: stored as the facts they start from, written out when they are read.
+"""Lazy closures: stored as their external facts, and expanded when they are read.
 
-A closure that no other rule reads need not be written out: a clique of a thousand
-constants is a million facts, and follows from a thousand. Such a closure is *lazy*. Its
-rules are then in no stratum, the engine stores the external facts only, and maintenance
-works on a program that does not need the rest. What users read goes through this
-file, where the rest is put back.
+A closure that no other rule reads need not be stored in full: a clique of a thousand
+constants is a million facts, and follows from a thousand. Such a closure is *lazy*: its
+rules are in no stratum, the engine stores its external facts only, and maintenance
+works
+on a program without the other facts. This module adds these when users read them.
 
-The facts of a closure are a relation, or those facts of a wider one that have certain
-constants: then other facts of the same relation are stored beside them.
+The facts of a closure are a relation, or the facts of a wider relation with certain
+constants; then other facts of the same relation are stored as well.
 
-A closure stays lazy as long as no other rule reads it. When such a rule is added, it is
-written out (`write_out`), and stays so until everything is materialised anew.
+A closure stays lazy as long as no other rule reads it. When such a rule is added, the
+closure is written out (`write_out`), and stays so until everything is rematerialised.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ if TYPE_CHECKING:
     from evermat.maintenance.modules import ClosureModule, Module
 
 
-# ------------------------------------------------------------------ what changed
+# ------------------------------------------------------------------ changes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyView:
-    """Facts, and the closures of them that are lazy."""
+    """Facts, and their lazy closures."""
 
     engine: Engine
     facts: Facts
     lazy: Sequence[ClosureModule]
 
     def closures(self) -> dict[Pattern, Closure]:
-        """Return the lazy closures by the facts that they are about."""
+        """Return the lazy closures by the patterns of their facts."""
         return {m.closure.pattern: m.closure for m in self.lazy}
 
     def snapshot_closure(self, closure: Closure) -> ClosureSnapshot:
-        """Return a closure of these facts."""
+        """Capture a closure of these facts."""
         return self.engine.snapshot_closure(closure, self.facts)
 
 
 class Layered:
-    """A snapshot and others beside it, without what the others say better.
+    """A snapshot with some of its patterns replaced by other snapshots.
 
     Args:
         base: stored facts.
-        others: the facts of some patterns, all of them.
-        stored: those facts of patterns with constants that the base has.
+        others: for some patterns, all of their facts.
+        stored: the facts of patterns with constants that the base contains.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Layered:
         self._whole = {each.relation for each in others if not _constants(each)}
 
     def relations(self) -> Mapping[str, int]:
-        """Return the number of facts of each relation that has any."""
+        """Return the number of facts of each nonempty relation."""
         sizes = Counter(self._base.relations())
         for name in self._whole:
             sizes.pop(name, None)
@@ -110,7 +110,8 @@ class LazyChange:
     """A closure before and after an update.
 
     Attributes:
-        stored: what was and is stored of it, if other facts are stored beside it.
+        stored: the stored facts of the closure before and after, if the relation has
+            other facts as well.
     """
 
     old: ClosureSnapshot
@@ -119,7 +120,7 @@ class LazyChange:
 
 
 LazyChanges = dict["Pattern", LazyChange]
-"""For each pattern that is lazy before or after an update."""
+"""The changes of each pattern that is lazy before or after an update."""
 
 
 def compare_lazy(
@@ -127,12 +128,12 @@ def compare_lazy(
     after: LazyView,
     changes: tuple[SettledFacts, SettledFacts] | None = None,
 ) -> LazyChanges:
-    """Snapshots of the lazy closures before and after an update.
+    """Capture the lazy closures before and after an update.
 
     Args:
         before: the old state.
         after: the new one.
-        changes: what was removed and what was added; None if that is not known.
+        changes: the facts removed and added; None if they are not known.
     """
     old, new = before.closures(), after.closures()
     lazy_changes: LazyChanges = {}
@@ -158,7 +159,7 @@ def compare_lazy(
 def with_lazy_changes(
     changes: tuple[Snapshot, Snapshot], lazy_changes: LazyChanges
 ) -> tuple[Snapshot, Snapshot]:
-    """What was removed and added, with lazy closures as their readers see them."""
+    """Return removed and added facts, with lazy closures expanded for readers."""
     if not lazy_changes:
         return changes
     removed, added = changes
@@ -188,12 +189,12 @@ def _reads(closure: Closure, changes: tuple[SettledFacts, SettledFacts]) -> bool
 
 
 class LazyClosureReader:
-    """Reads facts of an engine as if all closures were written out.
+    """Reads facts of an engine as if all closures were stored in full.
 
     Args:
-        engine: where the facts are.
-        lazy: closures that are not written out.
-        modules: modules whose facts are written out but not counted.
+        engine: the engine.
+        lazy: the lazy closures.
+        modules: modules whose facts are stored but not counted.
     """
 
     def __init__(
@@ -226,7 +227,7 @@ class LazyClosureReader:
         return found
 
     def size(self, relation: str) -> int:
-        """How many facts a relation has."""
+        """Return the number of facts of a relation."""
         stored = self._engine.size(self._engine.materialised, relation)
         rest = self.rest(relation)
         return stored + sum(each.relations().get(relation, 0) for each in rest)
@@ -256,12 +257,13 @@ class LazyClosureReader:
     def facts(
         self, patterns: Sequence[Pattern], *, is_scratching: bool = False
     ) -> Iterator[Facts]:
-        """All facts that some patterns can match; good as long as the block lasts.
+        """Provide all facts that some patterns can match, while the block lasts.
 
         Args:
-            patterns: what will be read.
+            patterns: the patterns to read.
             is_scratching: whether the block needs a transaction of its own, in which
-                case it always gets one.
+                case
+                it always gets one.
         """
         if not is_scratching and not any(self._wanted(patterns)):
             yield self._engine.materialised
@@ -279,7 +281,7 @@ class LazyClosureReader:
         rest = engine.no_facts()
         for closure, pattern in self._wanted(patterns):
             closed = engine.close(closure, engine.materialised, only=pattern)
-            # Settled at once, because an engine sees through a few sets only.
+            # Settled now, because engines can only nest views to a limited depth.
             rest = engine.settle(rest | closed) if not rest.is_empty() else closed
         return engine.materialised if rest.is_empty() else engine.materialised | rest
 
@@ -295,7 +297,7 @@ class LazyClosureReader:
                     yield module.closure, pattern
 
     def counts(self, relation: str) -> pa.Table:
-        """The facts of a relation with both counts, instances of modules included."""
+        """Return the facts of a relation with both counts, including modules."""
         engine = self._engine
         lazy = self._about(relation)
         written = [m for m in self._modules if m.region.touches(relation)]
@@ -320,13 +322,13 @@ class LazyClosureReader:
 
 
 def _can_match(one: Pattern, other: Pattern) -> bool:
-    """Return whether a fact can have the constants of both patterns."""
+    """Return whether a fact can match both patterns."""
     theirs = _constants(other)
     return all(theirs.get(at, value) == value for at, value in _constants(one).items())
 
 
 def write_out(engine: Engine, lazy: Iterable[ClosureModule]) -> None:
-    """Have the engine store all facts of closures that were lazy."""
+    """Store all facts of closures that were lazy."""
     engine.begin()
     try:
         nothing = engine.no_facts()

@@ -1,8 +1,9 @@
-"""Limits on a run, and news from it while it works.
+"""Budgets, cost limits and progress reports of a run.
 
-Rules with built-ins can derive for ever, so a fixpoint has a budget. Limits are looked
-at after every round and, through `Engine.monitor`, while a round is being computed.
-Passing one raises an error that names the rule; the transaction is then rolled back.
+Rules with built-ins can derive facts forever, so a fixpoint has a budget. Limits are
+checked after every round and, through `Engine.monitor`, while a round is being
+computed.
+Exceeding one raises an error that names the rule; the transaction is then rolled back.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from evermat.algebra import Monitor
 
 _MEMORY_INTERVAL = 0.05
-"""Seconds between two looks at the memory, which cost a system call each."""
+"""The seconds between two checks of memory, which cost a system call each."""
 
 
 class BudgetLimitError(EvermatError, ValueError):
-    """A limit of a budget that is not a number, or is negative."""
+    """A limit of a budget is not a number, or is negative."""
 
     code: ClassVar[str] = "EM610"
 
@@ -42,14 +43,14 @@ class BudgetLimitError(EvermatError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one run may use; `None` is no limit.
+    """The resources that one run may use; `None` means unlimited.
 
     Attributes:
-        rounds: rounds within one stratum.
-        facts: facts that the run may add.
-        seconds: time.
-        memory_bytes: memory of the whole process.
-        instances: rule instances that the run may match.
+        rounds: the rounds within one stratum.
+        facts: the facts that the run may add.
+        seconds: the time.
+        memory_bytes: the memory of the whole process.
+        instances: the rule instances that the run may match.
     """
 
     rounds: int | None = None
@@ -71,12 +72,12 @@ _NO_LIMITS = Budget()
 
 
 class BudgetExceededError(EvermatError, RuntimeError):
-    """A run passed one of its limits; everything is as it was before.
+    """A run exceeded one of its limits; it has changed nothing.
 
     Attributes:
         resource: the limit, by its name in `Budget`.
-        rule: the rule that matched most in the last round, or the closure at work, if
-            there is one.
+        rule: the rule with the most matches in the last round, or the closure being
+            computed, if there is one.
     """
 
     code: ClassVar[str] = "EM602"
@@ -93,11 +94,11 @@ class BudgetExceededError(EvermatError, RuntimeError):
         )
 
 
-class CostLimitReached(Exception):  # noqa: N818  a signal between our own parts
-    """An attempt has cost more than it was worth trying; something else is done.
+class CostLimitReached(Exception):  # noqa: N818  an internal signal
+    """An attempt exceeded its cost limit and is abandoned for another algorithm.
 
     Attributes:
-        expected: rule instances that the whole deletion would have reached.
+        expected: the rule instances that the whole deletion would have reached.
     """
 
     def __init__(self, expected: float) -> None:
@@ -110,33 +111,34 @@ ADDING = frozenset({"insert", "continue"})
 
 
 _UNFINISHED = 2
-"""The factor by which an abandoned deletion would have reached more instances."""
+"""The assumed ratio of the reach of an abandoned deletion to its matches so far."""
 
 _TRUST = 1.3
-"""A deletion that was worth going on with by its first part may reach so many times as
-many instances as it was expected to."""
+"""The factor by which a deletion that was worth continuing after its first part may
+exceed its expected number of instances."""
 
 _PARTS = 16
-"""The most parts that a deletion is divided into to try one of them."""
+"""The most parts that a deletion is divided into to test one of them."""
 
 _TELLING = 64
 """The least number of facts of a part."""
 
 _OVERLAP = 0.6
-"""All of k parts reach as much as k to this power that have nothing in common. Measured
-between 0.2, where a few facts matter to nearly everything, and 0.9."""
+"""The exponent of overlap: k parts together reach as much as k to this power disjoint
+parts. Measured between 0.2, where a few facts matter to nearly everything, and 0.9."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How far a deletion may reach, judged by a part of the facts to delete.
+    """Limits for the reach of a deletion, estimated from a part of the facts to delete.
 
     Attributes:
-        instances, facts: all there are; only facts that were derived.
-        limit: instances that the whole deletion may reach.
-        until: instances after which it is too late: too much would be lost.
-        seconds: time after which it is too late. An update may have to build indexes
-            before it matches anything, and they would be lost, too.
+        instances, facts: the totals of the materialisation; derived facts only.
+        limit: the instances that the whole deletion may reach.
+        until: the instances after which it is too late, as too much work would be lost.
+        seconds: the time after which it is too late. An update may have to build
+            indexes
+            before it matches anything, and these would be lost, too.
     """
 
     instances: float
@@ -146,34 +148,36 @@ class Forecast:
     seconds: float
 
     def parts(self, facts: int) -> int:
-        """How many parts to divide the facts into; 1 if it is not worth it."""
+        """Return the number of parts to divide facts into; 1 if it is not worth it."""
         return max(1, min(_PARTS, facts // _TELLING))
 
     def is_worth_it(self, expected: float, matched: int) -> bool:
-        """Whether to continue a deletion that has matched some instances already.
+        """Return whether to continue a deletion that has matched some instances.
 
-        They would have to be matched again when starting again.
+        A rematerialisation would have to match them again.
         """
         return expected <= self.limit + matched / 2
 
     def expected(self, parts: int, facts: int) -> float:
-        """Instances that the whole reaches if one of some parts deletes some facts."""
+        """Estimate the reach of the whole from that of one of its parts."""
         share = min(facts / max(self.facts, 1), 1.0)
         return float(self.instances * (1 - (1 - share) ** parts**_OVERLAP))
 
 
 @dataclass(frozen=True, slots=True)
 class CostLimit:
-    """How much deleting may cost before an attempt is abandoned.
+    """The cost of deletion at which an attempt is abandoned.
 
-    It is abandoned when both limits are passed, and not in phases that only add facts:
-    what comes back was deleted before, and what is new must be derived in any case.
+    It is abandoned when both limits are exceeded, but not in phases that only add
+    facts:
+    facts that are rederived were deleted before, and new facts must be derived in any
+    case.
 
     Attributes:
-        instances: rule instances that may be matched.
-        seconds: time that it may take.
-        is_for_adding: whether it holds in phases that add facts nevertheless.
-        forecast: how to judge by a part of the facts, before the limits are reached.
+        instances: the rule instances that may be matched.
+        seconds: the time that may be used.
+        is_for_adding: whether it also applies in phases that add facts.
+        forecast: limits for a part of the facts, checked before these are reached.
     """
 
     instances: float
@@ -200,9 +204,9 @@ class Step:
     Attributes:
         stratum: the number of the stratum, from 1.
         round: the number of the round in the stratum, from 1.
-        phase: what the algorithm was doing.
-        new_facts: facts of this round.
-        total_facts: facts of all rounds so far.
+        phase: the phase of the algorithm.
+        new_facts: the number of facts of this round.
+        total_facts: the number of facts of all rounds so far.
     """
 
     stratum: int
@@ -213,20 +217,20 @@ class Step:
 
 
 class Progress(Protocol):
-    """Is called after every round."""
+    """A callback for every round."""
 
     def __call__(self, step: Step, /) -> None:
-        """Show the step; raising stops the run, which then changes nothing."""
+        """Show the step; an exception stops the run, which then changes nothing."""
 
 
 class Watch:
-    """Follows one run: counts rounds, facts and time, and enforces the budget.
+    """Observes one run: counts rounds, facts and time, and enforces the budget.
 
-    It is the `Monitor` of the engine while the run lasts.
+    It is the `Monitor` of the engine during the run.
 
     Attributes:
-        phase: the phase at work.
-        instances: rule instances matched so far.
+        phase: the current phase.
+        instances: the rule instances matched so far.
     """
 
     def __init__(
@@ -252,7 +256,7 @@ class Watch:
 
     @property
     def stratum(self) -> int:
-        """The stratum at work; naming one begins with its rounds."""
+        """The current stratum; setting it restarts the count of rounds."""
         return self._stratum
 
     @stratum.setter
@@ -267,22 +271,22 @@ class Watch:
 
     @property
     def monitor(self) -> Monitor | None:
-        """Itself, where there is something to watch: every call costs time."""
+        """The object itself if there is anything to observe: every call costs time."""
         watchful = self.cost_limit is not None or self.budget != _NO_LIMITS
         return self if watchful else None
 
     @contextmanager
     def judging(self, parts: int) -> Iterator[None]:
-        """While one of some parts is deleted, watch how far it reaches."""
+        """Judge the reach of a deletion by one of its parts, deleted in the block."""
         self._parts, self._facts_of_part, self._last_facts = parts, 0, 0
         yield
         self._be_patient()
         self._parts = 1
 
     def _be_patient(self) -> None:
-        """Give a deletion as long as it is expected to take, now that a part is done.
+        """Extend the cost limit of a deletion to its cost expected after a part.
 
-        What was allowed before is for those of which nothing is known.
+        The original limit is for deletions of unknown reach.
         """
         cost_limit = self.cost_limit
         if cost_limit is None or cost_limit.forecast is None:
@@ -293,14 +297,14 @@ class Watch:
             self.cost_limit = replace(cost_limit, instances=allowed)
 
     def working(self, label: str, matches: int) -> None:
-        """Take note of matches, and stop if a limit is passed."""
+        """Record matches, and stop if a limit is exceeded."""
         self.instances += matches
         self._matched[label] += matches
         self._check("instances", self.instances)
         self._check_clock()
 
     def writing(self, label: str, facts: int) -> None:
-        """Stop before a closure writes facts that would pass a limit."""
+        """Stop before a closure writes facts that would exceed a limit."""
         self._matched = Counter({label: 0})
         if facts > 0:
             self._check("rounds", self._round + 1)
@@ -308,7 +312,7 @@ class Watch:
         self._check_clock()
 
     def round(self, number: int, new_facts: int) -> None:
-        """Take note of a round, and stop if a limit is passed."""
+        """Record a round, and stop if a limit is exceeded."""
         self._round = number
         self.facts += new_facts
         if self.progress is not None:
@@ -326,7 +330,7 @@ class Watch:
         if forecast is None:
             return
         self._facts_of_part += new_facts
-        # As long as rounds grow, there is more to come.
+        # As long as rounds grow, further ones are expected.
         ahead = 3 * new_facts // 4 if new_facts > self._last_facts else 0
         self._last_facts = new_facts
         expected = forecast.expected(self._parts, self._facts_of_part + ahead)
@@ -362,7 +366,7 @@ class Watch:
 
 
 def resident_memory() -> int:
-    """Bytes of memory that the process holds now, or at its peak outside Linux."""
+    """Return the memory of the process in bytes: on Linux now, elsewhere the peak."""
     statm = Path("/proc/self/statm")
     try:
         return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

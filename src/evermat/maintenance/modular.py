@@ -1,42 +1,41 @@
 """MAT-MOD, DRed^c-MOD and B/F^c-MOD: modules together with ordinary rules.
 
-MAT-MOD: materialisation with modules, with counters and without.
+MAT-MOD is materialisation with modules, with counters and without.
 
-Source: [hu2019], Algorithm 2. Strata without modules are left
-to seminaïve evaluation.
+Source: [hu2019], Algorithm 2. Strata without modules are evaluated seminaïvely.
 
-With counters, those of a closure's facts that have a count are external, and it is they
-that are closed. Without counters, closures serve to materialise only: what follows from
-a closure's rules is the closure of all its facts, derived ones included, so that it
-need not be known which of them are external. Other modules are not used then.
+With counters, the facts of a closure with a positive count are external, and the
+closure is computed from them. Without counters, closures serve to materialise only: a
+closure's rules derive the closure of all its facts, derived ones included, so it is not
+necessary to know which of them are external. Other modules are not used then.
 
-A module is one way to run its rules. Where other recursive rules feed a closure, its
-module compares the closures of all rounds, while the rules only match what is new:
-`_cost_less_by_rules` weighs them, and `_by_rules` does without modules.
+A module is one way to evaluate its rules. If other recursive rules feed a closure, its
+module compares the closures of all rounds, while the rules only match new facts:
+`_cost_less_by_rules` estimates the costs, and `_by_rules` works without modules.
 
-DRed^c-MOD and B/F^c-MOD: updates by modules together with ordinary rules.
+DRed^c-MOD and B/F^c-MOD are updates by modules together with ordinary rules.
 
-Source: [hu2019], Algorithm 3; B/F^c-MOD is what its conclusion leaves for later.
+Source: [hu2019], Algorithm 3; B/F^c-MOD is mentioned as future work in its conclusion.
 
 Notation (left: the paper; right: this file)
 
-    Δ; Δᵢ            `delta`; `own[i]`, what module i derived in the last round
+    Δ; Δᵢ            `delta`; `own[i]`, the facts that module i derived last
     Add, Diff, …     see `evermat.maintenance.modules`
     Π_nr; Π_r without Πᵢ  `stratum.nonrecursive`; `stratum.recursive`
 
-The ordinary recursive rules are the module that the paper calls seminaïve. It counts
-its derivations, so that an overdeleted fact with a recursive count comes back, and so
-that a fact of a module's region with a count is known to have support from outside.
+The ordinary recursive rules are the module that the paper calls seminaïve. Its
+derivations are counted, so an overdeleted fact with a recursive count is rederived, and
+a fact of a module's region with a count is known to have support from outside.
 
-Where this differs from the paper:
+Differences from the paper:
 
-- Lines 23 and 25 keep only facts whose nonrecursive count has fallen to zero. A fact
-  that lost one of two nonrecursive derivations would be deleted for ever otherwise.
+- Lines 23 and 25 keep only facts whose nonrecursive count has fallen to zero. Otherwise
+  a fact that lost one of two nonrecursive derivations would be deleted permanently.
 - `Del` runs before the recursive counts of the round are lowered. A path that loses
-  two facts in two rounds is then met in the first of them.
-- Facts that surely hold are not overdeleted (`Module.prove`).
-- B/F^c-MOD looks for proofs before anything is deleted; the searches go through the
-  bodies of ordinary rules and through what modules name as bodies.
+  two facts in two rounds is then found in the first of them.
+- Facts that certainly hold are not overdeleted (`Module.prove`).
+- B/F^c-MOD searches for proofs before anything is deleted; the searches use the
+  bodies of ordinary rules and the bodies named by modules.
 """
 
 from __future__ import annotations
@@ -71,21 +70,21 @@ if TYPE_CHECKING:
 
     Apply = Callable[[QuerySet, Counters, SettledFacts | None], SettledFacts]
 
-    "What queries derive, with the help of new facts if they are given."
+    "The facts that queries derive, with the help of new facts if these are passed."
 
     Follow = Callable[[ModularPlan, list[SettledFacts] | None], list[SettledFacts]]
 
-    "What each module derives, with facts new to it, or from all there are."
+    "The facts that each module derives from facts new to it, or from all facts."
 
 
 LEAST_FACTS = 10_000
-"""Closures of fewer facts are closed in no time, however often."""
+"""Closures of fewer facts are computed in no time, however often."""
 
 SAMPLE = 256
-"""Facts for which instances are matched to estimate how many there are."""
+"""The number of facts from which the number of instances is estimated."""
 
 MOST_INSTANCES = 128
-"""With more instances for each new fact, closures are not left to their rules."""
+"""The most instances per new fact for which closures are left to their rules."""
 
 
 def materialise_modular(
@@ -94,16 +93,16 @@ def materialise_modular(
     watch: Watch,
     unfit: set[Closure] | None = None,
 ) -> list[StratumReport]:
-    """Derive all facts on a fresh engine, and count what no module derives.
+    """Materialise on a fresh engine, and count derivations by ordinary rules.
 
-    The given facts are loaded, each with C_nr = 1.
+    The explicit facts are loaded, each with C_nr = 1.
 
     Args:
-        engine: where the facts are.
+        engine: the engine.
         strata: the program.
-        watch: is told of progress.
-        unfit: is given the closures whose rules were matched one by one, and counted,
-            because that is less work; without it, modules keep their rules.
+        watch: receives progress.
+        unfit: collects the closures that were evaluated by their rules, with counts,
+            because that is less work; if it is None, modules keep their rules.
     """
     facts = engine.materialised
     stage = Stage(engine, facts, facts, facts)
@@ -122,7 +121,7 @@ def materialise_modular(
     ) -> list[SettledFacts]:
         modules = stratum.modules
         if inputs is None:
-            # What was given or derived from below is new to every module.
+            # Explicit facts and facts from lower strata are new to every module.
             return [module.derive(stage) for module in modules]
         return [m.add(stage, each) for m, each in zip(modules, inputs, strict=True)]
 
@@ -138,7 +137,7 @@ def materialise_modular(
 def materialise_closing(
     engine: Engine, strata: Iterable[ModularPlan], watch: Watch
 ) -> list[StratumReport]:
-    """Derive all facts on a fresh engine whose given facts are loaded."""
+    """Materialise on a fresh engine whose explicit facts are loaded."""
     facts = engine.materialised
 
     def apply(
@@ -170,7 +169,7 @@ def materialise_closing(
     return reports
 
 
-def _take_turns(  # noqa: PLR0913  what differs between with and without counters
+def _take_turns(  # noqa: PLR0913  the differences with and without counters
     engine: Engine,
     stratum: ModularPlan,
     watch: Watch,
@@ -180,7 +179,7 @@ def _take_turns(  # noqa: PLR0913  what differs between with and without counter
     *,
     kept: Kept = Kept.BOTH,
 ) -> StratumReport:
-    """One stratum with modules (l. 9 to 15)."""
+    """Evaluate one stratum with modules (l. 9 to 15)."""
     growth = Growth(engine, stratum, watch, "remat + modules")
     facts = engine.materialised
     once, again = engine.nonrecursive_counts, engine.recursive_counts
@@ -197,7 +196,7 @@ def _take_turns(  # noqa: PLR0913  what differs between with and without counter
         if delta.is_empty():
             return growth.finish()
         growth.extend(delta)
-        # Facts that a module derived itself lead it nowhere new.
+        # A module derives nothing new from the facts that it derived itself.
         inputs = from_others(engine, others, own)
         own = [engine.settle(new - facts) for new in follow(stratum, inputs)]
         others = engine.no_facts()
@@ -207,7 +206,7 @@ def _take_turns(  # noqa: PLR0913  what differs between with and without counter
 
 
 def _fed_closures(stratum: ModularPlan) -> list[ClosureModule]:
-    """The modules of a stratum if all are closures that other rules feed, else none."""
+    """Return the modules of a stratum if all are closures fed by rules, or none."""
     closures = [
         module
         for module in stratum.modules
@@ -222,9 +221,9 @@ def _fed_closures(stratum: ModularPlan) -> list[ClosureModule]:
 def _cost_less_by_rules(
     engine: Engine, stratum: ModularPlan, own: list[SettledFacts]
 ) -> bool:
-    """Whether matching the rules of closures is less work than closing again and again.
+    """Return whether matching the rules of closures is less work than repeated closing.
 
-    Instances are estimated from a sample of what the closures derive at first.
+    Instances are estimated from a sample of the facts that the closures derive first.
     """
     closures = _fed_closures(stratum)
     known = sum(new.size() for new in own)
@@ -246,7 +245,7 @@ def _cost_less_by_rules(
 def _by_rules(
     engine: Engine, stratum: ModularPlan, growth: Growth, apply: Apply
 ) -> None:
-    """Materialise without modules, when the nonrecursive rules have been applied."""
+    """Materialise without modules, after the nonrecursive rules have been applied."""
     facts, again = engine.materialised, engine.recursive_counts
     taken = _rules_of(_fed_closures(stratum))
     rules = compile_rules(
@@ -285,7 +284,7 @@ def _union(engine: Engine, parts: list[SettledFacts]) -> SettledFacts:
 
 
 def maintain(run: Run, stratum: Stratum) -> None:
-    """Bring a stratum with modules up to date by DRed^c-MOD (l. 17 to 19)."""
+    """Maintain a stratum with modules by DRed^c-MOD (l. 17 to 19)."""
     if stratum.is_monotone:
         maintain_monotone(run, stratum)
         return
@@ -302,9 +301,10 @@ def maintain(run: Run, stratum: Stratum) -> None:
 def losses(
     run: Run, stratum: Stratum, changes: Changes, *, is_final: bool = True
 ) -> SettledFacts:
-    """Return facts that lost support from below, counted down (l. 23 to 25).
+    """Return facts that lost support from below, with counts lowered (l. 23 to 25).
 
-    Unless it is final, recursive counts stay, and external facts are the old ones.
+    Unless `is_final`, recursive counts are not changed, and external facts are the old
+    ones.
     """
     engine = run.engine
     losers = [run.deletions_in(stratum)]
@@ -325,7 +325,7 @@ def losses(
 
 
 def overdelete(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
-    """Delete what may have lost its support (l. 26 to 30).
+    """Delete facts that may have lost their support (l. 26 to 30).
 
     Afterwards the recursive counts are the numbers of instances of ordinary rules over
     I ∖ (D ∖ A) and I ∪ A, and no deleted fact has a nonrecursive derivation.
@@ -343,7 +343,7 @@ def overdelete(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
         if delta.is_empty():
             return
         run.round(delta)
-        # Modules with new rules speak of facts, too, that have never been there.
+        # Modules with new rules may return facts that never held.
         own = [
             engine.nonrecursive_counts.zero(
                 (module.delete(stage, each) & run.remaining) - delta
@@ -361,8 +361,8 @@ def overdelete(run: Run, stratum: Stratum, candidates: SettledFacts) -> None:
 
 
 def _affected(run: Run, stratum: Stratum, delta: SettledFacts) -> Counts:
-    # `deleted` must not contain `delta` yet: an instance may use two facts that fall
-    # in the same round.
+    # `deleted` must not contain `delta` yet: an instance may use two facts of the same
+    # round.
     return derive_counts(
         run.engine,
         stratum.recursive.delta,
@@ -373,7 +373,7 @@ def _affected(run: Run, stratum: Stratum, delta: SettledFacts) -> Counts:
 
 
 def rederive(run: Run, stratum: Stratum) -> list[SettledFacts]:
-    """Overdeleted facts that still follow: by ordinary rules, by each module."""
+    """Return overdeleted facts that still follow: by ordinary rules, by each module."""
     engine = run.engine
     deleted = engine.settle(run.deleted.within(stratum.region))
     if deleted.is_empty():
@@ -386,10 +386,10 @@ def rederive(run: Run, stratum: Stratum) -> list[SettledFacts]:
 
 
 def gains(run: Run, stratum: Stratum, changes: Changes) -> list[SettledFacts]:
-    """What the update gives, newly derives from below, or derives by new rules.
+    """Return facts that are inserted, gained from below, or derived by new rules.
 
-    First what ordinary rules have to do with, then what each module derives (l. 32 to
-    35).
+    The first set is for ordinary rules, the others are the derivations of each module
+    (l. 32 to 35).
     """
     engine = run.engine
     candidates = [run.insertions_in(stratum)]
@@ -418,8 +418,9 @@ def insert(
 ) -> None:
     """Add facts and all that follows from them (l. 36 to 40).
 
-    Both sequences begin with what ordinary rules derive; then comes each module's part,
-    which the module itself need not look at again.
+    Both sequences begin with facts derived by ordinary rules; each module's facts
+    follow,
+    which the module itself does not need to process again.
     """
     engine = run.engine
     stage = _updated(run, stratum)
@@ -457,7 +458,7 @@ def insert(
 
 
 def maintain_searching(run: Run, stratum: Stratum) -> None:
-    """Bring a stratum with modules up to date by B/F^c-MOD."""
+    """Maintain a stratum with modules by B/F^c-MOD."""
     if stratum.is_monotone:
         maintain_monotone(run, stratum)
         return
@@ -466,7 +467,7 @@ def maintain_searching(run: Run, stratum: Stratum) -> None:
         candidates = losses(run, stratum, changes, is_final=False)
     delete_unproved(run, stratum, candidates)
     with run.forwards("delete"):
-        # What was deleted is known now, and with it the instances that are gone.
+        # The deletions are final now, and so are the instances that they destroy.
         for counts in lost_counts(run, stratum.recursive, run.changes()):
             run.engine.recursive_counts.subtract(counts)
     with run.forwards("insert"):

@@ -1,12 +1,10 @@
 """Modules: recursive rules with algorithms of their own; the closure modules.
 
-Modules: recursive rules that are handled by an algorithm of their own.
-
 Source: [hu2019], Definitions 3 and 5 to 7.
 
-A module takes some of the recursive rules of a stratum, and works out what follows from
-them without matching every instance. It knows nothing of the other rules, and these
-know nothing of it: `modular` passes facts back and forth until nothing is new.
+A module takes some of the recursive rules of a stratum, and derives facts by them
+without matching every instance. Modules and other rules are independent of each other:
+`modular` passes facts between them until no new facts are derived.
 
 Notation (left: the paper; right: this file)
 
@@ -16,35 +14,36 @@ Notation (left: the paper; right: this file)
     Red[Iᵖ, Iⁿ, Δ]           `module.rederive(stage, deleted)`
     Iᵖ, Iⁿ                   `stage.positive`, `stage.negative`
 
-Beyond the paper there are `derive`, which is Add from nothing; `prove`, with which a
-module tells that facts surely hold, so that they need not be deleted in the first place
-(B/F^c needs it, and DRed^c gains from it); and `bodies`, the backward step of B/F^c.
+Beyond the paper there are `derive`, which is Add from nothing; `prove`, by which a
+module states that facts certainly hold, so that they need not be deleted in the first
+place (B/F^c needs it, and DRed^c benefits from it); and `bodies`, the backward step of
+B/F^c.
 
 Facts that a module derives are not counted. A fact of a module's region with a count
-above zero therefore has support from outside: it is given, or another rule derives it.
-This is what the paper keeps in the sets X_R, and it needs no upkeep here: counts are
-exact, and a transaction takes them back. In return, no two modules may derive the
-same facts.
+above zero therefore has support from outside: it is explicit, or another rule derives
+it. The paper stores these facts in the sets X_R, which are not needed here: counts are
+exact, and restored when a transaction is rolled back. In return, no two modules may
+derive the same facts.
 
-The closure modules: transitive, symmetric–transitive, and along edges.
+The closure modules are transitive, symmetric–transitive, and linear along edges.
 
-Source: [hu2019], Sections 5 and 6, with the corrections of this project: no deletion
-returns a fact with a positive nonrecursive count, and every overdeleted fact leaves the
-external ones.
+Source: [hu2019], Sections 5 and 6, with corrections: no deletion returns a fact with a
+positive nonrecursive count, and every overdeleted fact is removed from the external
+ones.
 
 Notation (left: the paper; right: this file)
 
-    X_R      `external`   facts with a count: given, or derived by other rules
+    X_R      `external`   facts with a count: explicit, or derived by other rules
     Y_R      `certain`    external facts with a positive nonrecursive count
     C_R      the components that `engine.close` finds
 
 All facts are paths of external ones (for the linear rules: an external fact, then edges
-of a lower stratum), so every method comes down to comparing two closures. An engine
-does this without matching rules, and without enumerating what both have in common.
+of a lower stratum), so every method is a comparison of two closures. An engine does
+this without matching rules, and without enumerating the facts in both closures.
 
 Unlike in the paper, a fact that follows from certain facts alone is never overdeleted.
-If no other rule of the component is recursive, all external facts are certain, and what
-is deleted is exactly what has to go.
+If no other rule of the component is recursive, all external facts are certain, and
+exactly the facts that no longer hold are deleted.
 """
 
 from __future__ import annotations
@@ -66,22 +65,23 @@ if TYPE_CHECKING:
 
 
 class NotAFinderError(EvermatError, TypeError):
-    """Something that cannot be asked for modules."""
+    """A registered object is not a module finder."""
 
     code: ClassVar[str] = "EM564"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """What a module can see while it works.
+    """The facts that a module reads.
 
     Attributes:
-        engine: does the work; see `evermat.algebra`.
+        engine: the engine; see `evermat.algebra`.
         positive: the facts that rules may use.
         negative: the facts at which negated atoms fail.
         before: the facts when the update began.
-        is_certain: whether no ordinary rule of the stratum is recursive: a fact with a
-            count then has a nonrecursive one.
+        is_certain: whether no ordinary rule of the stratum is recursive: every fact
+            with
+            a count then has a nonrecursive one.
     """
 
     engine: Engine
@@ -94,28 +94,29 @@ class Stage:
 class Module(Protocol):
     """Some recursive rules of a stratum, with an algorithm of their own.
 
-    Sets that are returned may hold facts that are known already. Each method may be
-    called any number of times, on any stage; a module keeps no state of its own between
-    calls, or an update that fails would have to take it back.
+    Returned sets may contain known facts. Each method may be called any number of
+    times,
+    on any stage. A module keeps no state between calls, which would have to be restored
+    when an update fails.
     """
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """The name, for reports."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules it takes care of."""
+        """The rules that the module evaluates."""
 
     @property
     def region(self) -> Region:
         """The facts that these rules derive."""
 
     def derive(self, stage: Stage) -> SettledFacts:
-        """All that follows from the positive facts by the rules, in any steps."""
+        """Return facts that follow from the positive facts by any number of steps."""
 
     def add(self, stage: Stage, delta: SettledFacts) -> SettledFacts:
-        """What follows from the positive facts, in any steps, with the help of `delta`.
+        """Return facts that follow by any number of steps with the help of `delta`.
 
         `delta` is part of the positive facts, which are closed under the rules without
         it.
@@ -124,32 +125,34 @@ class Module(Protocol):
     def diff(
         self, stage: Stage, changed: SettledFacts, changed_absent: SettledFacts
     ) -> SettledFacts:
-        """Heads of the instances that touch a change of lower strata.
+        """Return the heads of instances that touch a change of lower strata.
 
         `changed` are facts of `stage.positive` that positive atoms of lower strata can
         match, `changed_absent` are facts outside `stage.negative` for negated atoms.
-        Further steps may be taken at once.
+        The result may include facts derived by further steps.
         """
 
     def delete(self, stage: Stage, delta: SettledFacts) -> SettledFacts:
-        """What may no longer follow when `delta` goes, in any steps.
+        """Return facts that may not follow without `delta`, by any number of steps.
 
-        At least all facts outside `delta` with a derivation through it or through other
-        facts returned, except those that surely hold (`prove`); never a fact outside
-        `delta` with a positive nonrecursive count. `delta` is still part of the
+        The result contains at least all facts outside `delta` with a derivation through
+        it or
+        through other returned facts, except those that certainly hold (`prove`); never
+        a fact
+        outside `delta` with a positive nonrecursive count. `delta` is still part of the
         positive facts.
         """
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
-        """Return those of the deleted facts that follow, in any steps, from the others.
+        """Return the deleted facts that follow from the others, by any number of steps.
 
-        The positive facts are without the deleted ones.
+        The positive facts do not contain the deleted ones.
         """
 
     def prove(
         self, stage: Stage, facts: SettledFacts, proved: Facts | None
     ) -> SettledFacts:
-        """Return those of the facts that surely hold: nothing is always a right answer.
+        """Return facts that certainly hold; the empty set is always correct.
 
         They follow by the rules from facts of lower strata, facts with a positive
         nonrecursive count, and `proved` ones.
@@ -158,13 +161,14 @@ class Module(Protocol):
     def bodies(self, stage: Stage, facts: SettledFacts) -> SettledFacts:
         """Return facts of the stratum from which the facts follow by the rules.
 
-        Enough of them that, if all that hold among them were proved, `prove` would find
-        each of the facts that hold.
+        They must suffice: if all of them that hold were proved, `prove` would find each
+        of
+        the facts that hold.
         """
 
 
 class ModuleFinder(Protocol):
-    """Looks for rules that a sort of module can take care of."""
+    """Finds the rules that a kind of module can evaluate."""
 
     def __call__(
         self, rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
@@ -174,19 +178,19 @@ class ModuleFinder(Protocol):
         Args:
             rules: recursive rules in normal form.
             is_local: whether a positive atom of a rule may match facts of the rule's
-                own component, which change while the stratum is worked out.
+                own component, which change while the stratum is evaluated.
         """
 
 
 def from_others(
     engine: Engine, others: SettledFacts, own: Sequence[SettledFacts]
 ) -> list[SettledFacts]:
-    """Δ ∖ Δᵢ for each module i: what it has not derived itself.
+    """Return Δ ∖ Δᵢ for each module i: the facts that it has not derived itself.
 
     Args:
-        engine: does the work.
-        others: what ordinary rules derived.
-        own: what each module derived.
+        engine: the engine.
+        others: the facts that ordinary rules derived.
+        own: the facts that each module derived.
     """
     inputs = []
     for at, mine in enumerate(own):
@@ -203,13 +207,13 @@ _finders: list[ModuleFinder] = []
 
 
 def register_module(finder: ModuleFinder) -> None:
-    """Have programs that are compiled from now on use further modules.
+    """Register a finder of modules for programs that are compiled from now on.
 
-    Finders are asked in the order in which they were registered, and before the
-    closures that Evermat knows; each is asked about the rules that are still free.
+    Finders are called in the order of registration, before those for closures; each
+    receives the rules that are still unassigned.
 
     Raises:
-        NotAFinderError: it cannot be asked.
+        NotAFinderError: the object cannot be called.
     """
     if not callable(finder):
         raise NotAFinderError(
@@ -223,7 +227,7 @@ def register_module(finder: ModuleFinder) -> None:
 
 
 def unregister_module(finder: ModuleFinder) -> None:
-    """Forget a finder; programs that are compiled already keep their modules."""
+    """Unregister a finder; programs that are compiled already keep their modules."""
     if finder in _finders:
         _finders.remove(finder)
 
@@ -279,7 +283,7 @@ def find_closure_modules(
 
 
 def closure_of(found: ClosureRules) -> Closure:
-    """Return the closure that some rules describe, in terms of the algebra."""
+    """Convert the rules of a closure to a closure of the algebra."""
     edges = None if found.edges is None else _pattern(found.edges)
     return Closure(_KINDS[found.sort], _pattern(found.form), edges, found.loops)
 
@@ -312,7 +316,7 @@ class ClosureModule:
         return engine.close(self.closure, external | self._edges(stage.positive))
 
     def add(self, stage: Stage, delta: SettledFacts) -> SettledFacts:
-        """New paths: those of all external facts that the others do not have."""
+        """Return the paths of all external facts that do not exist without `delta`."""
         engine = stage.engine
         if not self._touches(delta):
             return engine.no_facts()
@@ -327,7 +331,7 @@ class ClosureModule:
     def diff(
         self, stage: Stage, changed: SettledFacts, changed_absent: SettledFacts
     ) -> SettledFacts:
-        """Paths along changed edges; the other kinds read nothing of lower strata."""
+        """Return paths along changed edges; other kinds do not read lower strata."""
         del changed_absent
         engine = stage.engine
         pattern = self.closure.edges
@@ -342,13 +346,14 @@ class ClosureModule:
         )
 
     def delete(self, stage: Stage, delta: SettledFacts) -> SettledFacts:
-        """Paths through deleted facts, unless certain facts lead there too.
+        """Return paths through deleted facts that are not paths of certain facts.
 
-        Edges that are lost below are still walked along: a path may lose a deleted
-        fact here and an edge there, and must not be missed on both occasions.
+        Edges that are lost below are included: a path may lose a deleted fact here and
+        an
+        edge there, and must not be missed in both places.
 
-        An external fact may be among what is returned. Paths along it then lead through
-        the deleted facts as well, but its loops do not: they are looked for in turn.
+        The result may contain external facts. Paths along these also lead through the
+        deleted facts, but their loops do not, and are searched for in turn.
         """
         engine = stage.engine
         if not self._touches(delta):
@@ -370,9 +375,9 @@ class ClosureModule:
         return engine.settle(found - gone)
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
-        """Deleted facts to which the external facts that are left lead.
+        """Return deleted facts that are paths of the remaining external facts.
 
-        What follows from certain facts alone was never deleted.
+        Facts that follow from certain facts alone were never deleted.
         """
         engine = stage.engine
         if stage.is_certain or not self._touches(deleted):
@@ -388,7 +393,7 @@ class ClosureModule:
     def prove(
         self, stage: Stage, facts: SettledFacts, proved: Facts | None
     ) -> SettledFacts:
-        """Return facts to which certain and proved facts lead."""
+        """Return facts that are paths of certain and proved facts."""
         engine = stage.engine
         if not self._touches(facts):
             return engine.no_facts()
@@ -402,20 +407,20 @@ class ClosureModule:
         )
 
     def bodies(self, stage: Stage, facts: SettledFacts) -> SettledFacts:
-        """External facts that are not certain: all others need no proof."""
+        """Return external facts that are not certain: others need no proof."""
         engine = stage.engine
         if stage.is_certain or not self._touches(facts):
             return engine.no_facts()
         external = engine.counted(self.closure.pattern) & stage.positive
         return engine.nonrecursive_counts.zero(external)
 
-    # -- what it reads
+    # -- reading
 
     def _touches(self, facts: SettledFacts) -> bool:
         return self.closure.pattern.relation in facts.relations()
 
     def _external(self, stage: Stage, without: SettledFacts | None = None) -> Facts:
-        """Return the facts with a count, apart from some."""
+        """Return the facts with a count, except some."""
         facts = stage.positive if without is None else stage.positive - without
         return stage.engine.external(self.closure.pattern, facts)
 
@@ -425,5 +430,5 @@ class ClosureModule:
         return stage.engine.external(self.closure.pattern, facts, certain=True)
 
     def _edges(self, facts: Facts) -> Facts:
-        """Return the edges, apart from facts of the closure itself; nothing if none."""
+        """Return the edges that are not facts of the closure itself; empty if none."""
         return facts.within(self._edge_region)

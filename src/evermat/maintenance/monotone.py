@@ -1,19 +1,20 @@
-"""Recursion through aggregates, where it is monotone: deletion exact, by two phases.
+"""Recursion through aggregates, where it is monotone: exact deletion in two phases.
 
-`evermat.lang.monotone` says which cycles are monotone, `docs/algorithms/aggregates.md`
-why what is done here ends at the best fixpoint. All facts of the stratum are counted,
+`evermat.lang.monotone` defines which cycles are monotone;
+`docs/algorithms/aggregates.md`
+explains why the phases end at the best fixpoint. All facts of the stratum are counted,
 as by DRed^c, and so are the results of aggregates, each as derived once.
 
-*Overdeletion.* Facts that have a derivation through a deleted fact are deleted, unless
-they have a nonrecursive derivation left. The result of an aggregate is deleted if a
-member that it rests on is: for `min` and `max` one that has its value, otherwise any.
-What remains has a derivation from what remains, so that no value is better than it can
-be: a stale minimum does not keep itself alive.
+*Overdeletion.* Facts with a derivation through a deleted fact are deleted, unless they
+have a nonrecursive derivation left. The result of an aggregate is deleted if a member
+that it depends on is: for `min` and `max` one with its value, otherwise any. All
+remaining facts are derived from remaining facts, so no value is better than it should
+be: a stale minimum does not support itself.
 
-*Insertion.* Facts with a count left come back, groups without a result are given one
-from the members that remain, and new facts are derived in rounds. A better result takes
-the place of a worse one: this deletes what was derived from the latter, and its counts,
-in the same round in which what follows from the former is added.
+*Insertion.* Facts with a count left are added again, groups without a result get one
+from the remaining members, and new facts are derived in rounds. A better result
+replaces a worse one: this deletes the facts derived from the latter, and their counts,
+in the same round in which the consequences of the former are added.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def maintain_monotone(run: Run, stratum: Stratum) -> None:
-    """Bring a stratum with recursion through aggregates up to date."""
+    """Maintain a stratum with recursion through aggregates."""
     run.report.algorithm = "monotone aggregates"
     work = _Work(run, stratum)
     with run.forwards("overdelete"):
@@ -58,12 +59,12 @@ class _Work:
         self._aggregates = [each.aggregate for each in stratum.monotone]
         self._new = [each.aggregate for each in stratum.new_monotone]
         self._gone = run.engine.no_facts()
-        """Results that were deleted."""
+        """Deleted results."""
 
     # -- overdeletion
 
     def overdelete(self) -> None:
-        """Delete what may have lost its support."""
+        """Delete facts that may have lost their support."""
         run, engine = self._run, self._run.engine
         candidates = self._losers()
         results = engine.no_facts()
@@ -94,7 +95,7 @@ class _Work:
             self._gone = engine.settle(self._gone | results)
 
     def _losers(self) -> SettledFacts:
-        """Return facts that lower strata, or the update itself, take support from."""
+        """Return facts that lose support from lower strata, or by the update itself."""
         run, changes = self._run, self._changes
         losers = [run.deletions_in(self._stratum)]
         for rules, counters in (
@@ -109,7 +110,7 @@ class _Work:
     # -- insertion
 
     def insert(self) -> None:
-        """Add what follows, until no group has a better result."""
+        """Add consequences until no group has a better result."""
         run, engine = self._run, self._run.engine
         minus = engine.no_facts()
         plus = run.union([self._winners(), *self._results_anew()])
@@ -118,7 +119,7 @@ class _Work:
             minus, plus = self._round(minus, plus)
 
     def _winners(self) -> SettledFacts:
-        """Facts that come back, are given, or follow from what lower strata gained."""
+        """Return facts that are added again, inserted, or gained from lower strata."""
         run, stratum = self._run, self._stratum
         deleted = run.engine.settle(run.deleted.within(stratum.region))
         back = self._again.positive(deleted)
@@ -134,7 +135,7 @@ class _Work:
         return run.engine.settle(run.union(winners) - run.updated)
 
     def _results_anew(self) -> list[SettledFacts]:
-        """Results for groups that lost theirs, and of aggregates that are new."""
+        """Return results for groups that lost theirs, and of new aggregates."""
         run, engine = self._run, self._run.engine
         lost = self._gone.relations()
         found = [
@@ -150,7 +151,7 @@ class _Work:
     def _round(
         self, minus: SettledFacts, plus: SettledFacts
     ) -> tuple[SettledFacts, SettledFacts]:
-        """Take facts away and add others; returns what this leads to."""
+        """Delete facts and add others; return the next ones to delete and to add."""
         run, engine = self._run, self._run.engine
         losers = winners = engine.no_facts()
         rules = self._stratum.all_recursive.delta
@@ -176,7 +177,7 @@ class _Work:
     def _regrouped(
         self, minus: SettledFacts, plus: SettledFacts
     ) -> tuple[SettledFacts, SettledFacts]:
-        """What a change of members means for results."""
+        """Return the results that a change of members removes and adds."""
         run, engine = self._run, self._run.engine
         changed = minus.relations() | plus.relations()
         all_removed: list[SettledFacts] = []
@@ -198,7 +199,7 @@ class _Work:
         return run.union(all_removed), run.union(all_added)
 
     def _require_no_negative(self, aggregate: Aggregate, came: SettledFacts) -> None:
-        """Refuse to sum up what would make a sum smaller."""
+        """Refuse negative members of a sum, which would make it smaller."""
         if aggregate.function != "sum" or came.is_empty():
             return
         views = Views(self._run.updated, self._run.updated, came)

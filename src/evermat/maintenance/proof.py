@@ -1,15 +1,16 @@
-"""Proofs: how a fact follows from explicit facts, step by step.
+"""Proofs: derivations of a fact from explicit facts, step by step.
 
 The *height* of an explicit fact is 0. A rule instance derives its head at a height one
 above that of its highest premise, and the height of any other fact is the least at
-which an instance derives it. So premises are always lower than what they prove, and no
-fact is ever used to prove itself.
+which an instance derives it. So premises are always lower than the facts they prove,
+and no fact is ever used to prove itself.
 
 Each fact has one *canonical* step: of the instances that derive it at its height, the
-first by the order of the rules, then by the values of the variables, in the order in
-which the rule mentions them. Heights and steps depend on nothing but the explicit facts
-and the rules. So a proof is the same on every engine, with modules and without them,
-and after an update what it would be had everything been loaded at once.
+first by the order of the rules, then by the values of the variables, in the order of
+their occurrence in the rule. Heights and steps depend only on the explicit facts and
+the
+rules. So a proof is the same on every engine, with modules and without them, and after
+an update it is the same as if everything had been loaded at once.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Instance:
 
     @cached_property
     def premises(self) -> tuple[Fact, ...]:
-        """The facts that the rule needs, in order, each once."""
+        """The facts of the body, in order, each once."""
         facts = (self._fact(atom) for atom in self.rule.positive_atoms())
         return tuple(dict.fromkeys(facts))
 
@@ -76,11 +77,11 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Why an aggregate has its value.
+    """The derivation of an aggregate's value.
 
     Attributes:
         rule: the aggregate rule.
-        size: how many members the group has.
+        size: the number of members of the group.
         members: some of them, or the one that has the value.
     """
 
@@ -91,14 +92,14 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Why a fact holds.
+    """The proof of a fact.
 
     Attributes:
-        fact: what is proved.
-        steps: for all facts of the proof the instance that derives it; None for those
-            that are given.
-        heights: of all facts of the proof.
-        results: for results of aggregates, which have no step, what they come from.
+        fact: the fact.
+        steps: for all facts of the proof, the instance that derives it; None for
+            explicit facts.
+        heights: the heights of all facts of the proof.
+        results: the derivations of results of aggregates, which have no step.
     """
 
     fact: Fact
@@ -108,14 +109,14 @@ class Proof:
 
 
 def constant_order(constant: Constant) -> tuple[int, Decimal, str]:
-    """The order of constants: by kind, integers by value, all others by their text."""
-    # Not `int`, which refuses long ones.
+    """Return the sort key of a constant: kind, value of integers, text of others."""
+    # Not `int`, which refuses long integers.
     number = Decimal(constant.text if constant.kind is Kind.INTEGER else 0)
     return constant.kind, number, constant.text
 
 
 class Exchange:
-    """Facts of Python into and out of an engine; inside of a transaction."""
+    """Converts facts between Python and an engine; inside of a transaction."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,24 +1,18 @@
-"""The rules of a program: in normal form, compiled into strata, and how they change.
-
-The rules of a program, as given and in normal form, and how they change.
+"""The rules of a program: in normal form, compiled into strata, and their changes.
 
 A program is a set of rules. Two rules are the same if they differ only in the names of
-their variables; a rule with several heads stands for one rule per head.
+their variables; a rule with several heads represents one rule per head.
 
-The rules of a program, compiled into strata and taken apart for updates.
+A change of rules may change the strata, and which rules are recursive. It consists of
+four kinds of normal rules:
 
-Rules that come and go.
-
-A change of rules may change the strata, and which rules are recursive. It comes down to
-four sorts of normal rules:
-
-- rules that go: all their instances over the old facts are lost. This is settled first
-  (`undermine`), against the old division into recursive and nonrecursive rules;
-- rules that stay but change sides: their instances over the old facts move from one
-  counter to the other (`reclassify`);
-- rules that stay: as in any update, but in the strata of the new program;
-- rules that come: all their instances over the new facts are gained, each in its
-  stratum's insertion phase (`Stratum.new_nonrecursive`, `Stratum.new_recursive`).
+- removed rules: all their instances over the old facts are lost. They are handled first
+  (`undermine`), by the old division into recursive and nonrecursive rules;
+- kept rules that become recursive or nonrecursive: the counts of their instances over
+  the old facts move from one counter to the other (`reclassify`);
+- other kept rules: as in any update, but in the strata of the new program;
+- new rules: all their instances over the new facts are gained, each in its stratum's
+  insertion phase (`Stratum.new_nonrecursive`, `Stratum.new_recursive`).
 """
 
 from __future__ import annotations
@@ -72,11 +66,11 @@ if TYPE_CHECKING:
 
 
 class UnknownRuleError(EvermatError, LookupError):
-    """A rule was to be removed that the program does not have.
+    """A rule to be removed is not in the program.
 
     Attributes:
         rule: the rule.
-        nearest: rules of the program that look like it.
+        nearest: similar rules of the program.
     """
 
     code: ClassVar[str] = "EM513"
@@ -95,14 +89,14 @@ class UnknownRuleError(EvermatError, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """Normal rules that a change removes and adds, and requests that had no effect."""
+    """The normal rules that a change removes and adds, and its ineffective requests."""
 
     removed: tuple[Rule, ...] = ()
     added: tuple[Rule, ...] = ()
     ignored: int = 0
 
     def is_empty(self) -> bool:
-        """Return whether the program stays what it is."""
+        """Return whether the program does not change."""
         return not self.removed and not self.added
 
 
@@ -114,9 +108,9 @@ class RuleBook:
     """The rules of a program, by keys that do not depend on names of variables.
 
     Attributes:
-        written: the rules as they were written, each with one head.
+        written: the rules as written, each with one head.
         normal: the normal rules.
-        uses: how many of the written rules need each normal rule.
+        uses: for each normal rule, the number of written rules that need it.
     """
 
     written: Mapping[Hashable, Rule] = field(default_factory=dict)
@@ -126,10 +120,10 @@ class RuleBook:
     def change(
         self, *, remove: Iterable[Rule], add: Iterable[Rule]
     ) -> tuple[RuleBook, RuleChange]:
-        """Return the rules after a change, and what changed in normal form.
+        """Return the rules after a change, and the change of normal rules.
 
         Raises:
-            UnknownRuleError: a rule to remove is not there.
+            UnknownRuleError: a rule to remove is not in the program.
         """
         remove, add = tuple(remove), tuple(add)
         if not remove and not add:  # the usual case, and programs can be large
@@ -165,11 +159,13 @@ class RuleBook:
         return RuleBook(written, normal, uses), change
 
     def in_normal_order(self) -> tuple[Rule, ...]:
-        """The written rules, in the order of the normal rules that they stand for.
+        """Return the written rules, in the order of their normal rules.
 
-        A book that is made of them has its normal rules in the same order, on which it
-        depends what modules take. A rule that was removed and added again has its old
-        place among the normal rules, and a new one among the written.
+        A book created from them has its normal rules in the same order, on which the
+        choice
+        of modules depends. A rule that was removed and added again has its old place
+        among
+        the normal rules, and a new one among the written rules.
         """
         places = {key: place for place, key in enumerate(self.normal)}
 
@@ -193,7 +189,7 @@ def _drop_unused(normal: dict[Hashable, Rule], uses: dict[Hashable, int]) -> Non
 
 
 def single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Yield the rules, those with several heads as one rule for each."""
+    """Yield the rules, with a rule for each head of those with several."""
     for rule in rules:
         if len(rule.heads) == 1:
             yield rule
@@ -206,7 +202,7 @@ def single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 @dataclass(frozen=True, eq=False)
 class ModularPlan(StratumPlan):
-    """The plan of a stratum some of whose recursive rules are taken by modules.
+    """The plan of a stratum some of whose recursive rules are evaluated by modules.
 
     `recursive` are the others, `rules` are all of them.
     """
@@ -232,13 +228,13 @@ class CompiledRules:
 
     Attributes:
         plans: its strata, for materialisation.
-        strata: its strata, for updates that leave the rules alone.
-        recursive: the normal rules that are recursive and taken by no module.
+        strata: its strata, for updates that do not change the rules.
+        recursive: the recursive normal rules not evaluated by modules.
         modules: the modules of all strata.
-        lazy: closures that are not written out: their rules are in no stratum, and
-            their facts are worked out when they are read (see `lazy_closures`).
+        lazy: the lazy closures: their rules are in no stratum, and their facts are
+            computed when they are read (see `lazy_closures`).
         all_plans: the strata of the whole program, lazy closures included.
-        unfit: closures that could have modules, and whose rules are less work.
+        unfit: closures that could have modules, but whose rules are less work.
     """
 
     book: RuleBook
@@ -252,7 +248,7 @@ class CompiledRules:
 
     @property
     def claimed(self) -> frozenset[Rule]:
-        """The rules that modules take care of; their instances are not counted."""
+        """The rules that modules evaluate; their instances are not counted."""
         modules = (*self.modules, *self.lazy)
         return frozenset(rule for module in modules for rule in module.rules)
 
@@ -263,7 +259,7 @@ class CompiledRules:
 
 
 class FindModules(Protocol):
-    """How the modules of a stratum are found; `no_modules` finds none."""
+    """Finds the modules of a stratum; `no_modules` finds none."""
 
     def __call__(
         self, rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
@@ -274,7 +270,7 @@ class FindModules(Protocol):
 def no_modules(
     rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
 ) -> tuple[Module, ...]:
-    """Leave all rules to be matched instance by instance."""
+    """Return no modules, so that all rules are matched instance by instance."""
     del rules, is_local
     return ()
 
@@ -290,9 +286,9 @@ def compile_book(
 
     Args:
         book: the program.
-        find: how modules are found.
+        find: finds modules.
         may_be_lazy: whether a closure that no other rule reads may be lazy.
-        unfit: closures that are left to their rules.
+        unfit: closures that are evaluated by their rules.
 
     Raises:
         StratificationError: the program has recursion through negation.
@@ -326,7 +322,7 @@ def compile_book(
 
 
 def _apart_from(unfit: frozenset[Closure], find: FindModules) -> FindModules:
-    """Find modules, but none for some closures."""
+    """Wrap a finder so that it ignores some closures."""
     if not unfit:
         return find
 
@@ -343,7 +339,7 @@ def _apart_from(unfit: frozenset[Closure], find: FindModules) -> FindModules:
 
 
 def unclaimed(compiled: CompiledRules, claimed: frozenset[str]) -> frozenset[Closure]:
-    """The closures of which no rule is claimed, be it as written or canonical."""
+    """Return the closures none of whose rules, as written or canonical, is claimed."""
     return frozenset(
         module.closure
         for module in compiled.modules
@@ -376,7 +372,7 @@ def compile_plans(
 
 def _with_modules(plan: StratumPlan, find: FindModules) -> ModularPlan:
     recursive = plan.recursive
-    # Aggregates in recursion are worked out rule by rule.
+    # Recursive aggregates are evaluated rule by rule.
     modules = () if plan.monotone else find(recursive.rules, recursive.is_local)
     if modules:
         taken = {rule for module in modules for rule in module.rules}
@@ -396,7 +392,7 @@ def _with_modules(plan: StratumPlan, find: FindModules) -> ModularPlan:
 
 @collection_paused()
 def strata_of(plans: Sequence[ModularPlan], new_rules: frozenset[Rule]) -> Strata:
-    """The strata for an update that adds `new_rules`, which are among the rules."""
+    """Return the strata for an update that adds `new_rules` to the others."""
     strata = tuple(
         _stratum(number, plan, new_rules) for number, plan in enumerate(plans, start=1)
     )
@@ -461,7 +457,7 @@ def _stratum(number: int, plan: ModularPlan, new_rules: frozenset[Rule]) -> Stra
 
 
 def _divide(rules: RuleSet, new_rules: frozenset[Rule]) -> tuple[RuleSet, RuleSet]:
-    """Rules that stay and rules that come; what can be shared is not compiled anew."""
+    """Divide rules into kept and new ones, reusing compiled queries where possible."""
     new = tuple(rule for rule in rules.rules if rule in new_rules)
     if not new:
         return rules, compile_rules((), rules.is_local)
@@ -497,7 +493,7 @@ def _is_closed(plan: StratumPlan) -> bool:
             for choice in places
         )
 
-    # Most atoms lie within, and finding out is quicker than whether they are local.
+    # Most atoms lie within, and this test is faster than that for locality.
     return all(
         lies_within(atom) or not is_local(rule, atom)
         for rule in plan.recursive.rules
@@ -517,7 +513,7 @@ def _fixed(operands: Sequence[Operand]) -> tuple[tuple[int, Constant], ...]:
 
 
 def undermine(engine: Engine, removed: Iterable[Rule]) -> SettledFacts:
-    """Return facts that rules to be removed derive; some of them may go."""
+    """Return the facts that removed rules derive; some of them may be deleted."""
     rules = compile_rules(map(plain, removed), _never_local)
     if not rules.rules:
         return engine.no_facts()
@@ -528,7 +524,7 @@ def undermine(engine: Engine, removed: Iterable[Rule]) -> SettledFacts:
 def undermine_counting(
     engine: Engine, old: CompiledRules, change: RuleChange, kept: Kept
 ) -> SettledFacts:
-    """Like `undermine`, and take the derivations out of the counters that are kept."""
+    """Like `undermine`, and subtract the derivations from the counters kept."""
     facts = engine.materialised
     heads: Facts = engine.no_facts()
     for module in old.modules:
@@ -555,9 +551,9 @@ def undermine_counting(
 def reclassify(
     engine: Engine, old: CompiledRules, new: CompiledRules, kept: Kept
 ) -> None:
-    """Move the counts of rules that became recursive, or cease to be.
+    """Move the counts of rules that became recursive, or nonrecursive.
 
-    Rules that modules take are not counted at all.
+    Rules evaluated by modules are not counted.
     """
     if kept is Kept.NONE:
         return
@@ -586,7 +582,7 @@ def reclassify(
 def _counters_of(
     engine: Engine, rule: Rule, compiled: CompiledRules, kept: Kept
 ) -> Counters | None:
-    """Where the instances of a rule are counted."""
+    """Return the counters for the instances of a rule."""
     if rule in compiled.claimed:
         return None
     nonrecursive, recursive = kept.counters(engine)

@@ -1,21 +1,21 @@
-"""Seminaïve evaluation: materialisation from scratch, and starting again.
+"""Seminaïve evaluation: materialisation from scratch, and rematerialisation.
 
 Source: the algorithm is folklore; its counting form is in [hu2018]. Updates end with
-the same loop, which begins with what changed: `Run.insert`.
+the same loop, which then begins with the changes: `Run.insert`.
 
 Notation (left: the paper; right: this file)
 
     I            `facts`, the materialised facts of a fresh engine
-    Δ, Δ_A       `delta`        facts found in the last round for the first time
+    Δ, Δ_A       `delta`        facts first derived in the last round
     C_nr, C_r    `engine.nonrecursive_counts`, `engine.recursive_counts`
 
 Every rule instance is matched exactly once: in the round in which the last of its body
 facts arrived. This is why counts need no extra work.
 
-Rematerialisation: forget what was derived and start again from the explicit facts.
-
-The baseline that every other algorithm must beat, and the best choice when a large part
-of the facts changes. It works on a fresh engine, so that a failure costs nothing.
+Rematerialisation discards the derived facts and starts again from the explicit facts.
+It
+is the baseline that every other algorithm must beat, and the best choice when a large
+part of the facts changes. It works on a fresh engine, so a failure costs nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def materialise(
     engine: Engine, strata: Iterable[StratumPlan], watch: Watch, kept: Kept
 ) -> list[StratumReport]:
-    """Derive all facts on a fresh engine, with exact counts in what is kept.
+    """Derive all facts on a fresh engine, with exact values of the counters kept.
 
     The explicit facts are loaded, each with C_nr = 1.
     """
@@ -97,14 +97,14 @@ def materialise(
 def _at_once(
     engine: Engine, stratum: StratumPlan
 ) -> tuple[Counts, SettledFacts] | None:
-    """All instances of the recursive rules, where the engine finds them in one go."""
+    """Find all instances of the recursive rules, if the engine can do it at once."""
     if not stratum.recursive.rules:
         return None
     return engine.fixpoint(stratum.recursive.full)
 
 
 class Growth:
-    """The growth of one stratum: adds facts to the engine and keeps the report."""
+    """The growth of one stratum: adds facts to the engine and writes the report."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Growth:
         watch.phase = "materialise"
 
     def extend(self, delta: SettledFacts) -> SettledFacts:
-        """Add the facts of a round; returns them."""
+        """Add the facts of a round, and return them."""
         if not delta.is_empty():
             self.engine.extend(delta)
             self.report.inserted += delta.size()
@@ -139,7 +139,7 @@ class Growth:
     def extend_by_recursion(self, kept: Kept) -> None:
         """Add all facts of a stratum with recursion through aggregates.
 
-        Some are derived on the way and given up again, which needs a transaction.
+        Some facts are derived temporarily and deleted again, which needs a transaction.
         """
         engine = self.engine
         stratum, nothing = as_new(self.stratum), engine.no_facts()
@@ -158,7 +158,7 @@ class Growth:
         unseal()
 
     def finish(self) -> StratumReport:
-        """Return the report, when nothing more will come."""
+        """Return the final report."""
         self.report.forward_instances = self.engine.matches - self.matches
         self.report.seconds["materialise"] = perf_counter() - self.start
         return self.report

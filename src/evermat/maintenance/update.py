@@ -1,9 +1,4 @@
-"""What goes into an update, what it really changes, and what comes out of it.
-
-What goes into an update, what comes out of it, and what it did on the way.
-
-Requests for updates, as they come in, and what they really change.
-"""
+"""Updates: requests, their effective changes, reports and outcomes."""
 
 from __future__ import annotations
 
@@ -27,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """How many requests were no-ops.
+    """Numbers of requested changes without effect.
 
     Attributes:
-        deletions: rows to delete that were not explicit, or are inserted as well.
+        deletions: rows to delete that were not explicit, or are also inserted.
         insertions: rows to insert that were explicit already.
-        rules: rules to add that the program had already.
+        rules: rules to add that the program already had.
     """
 
     deletions: int = 0
@@ -42,14 +37,14 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Update:
-    """One request, brought down to what it really changes.
+    """The effective changes of one request.
 
     Attributes:
-        deletions: E⁻, explicit facts that are explicit no longer.
-        insertions: E⁺, facts that are explicit from now on and were not before.
+        deletions: E⁻, facts that are no longer explicit.
+        insertions: E⁺, facts that become explicit.
         removed_rules: normal rules that the program loses.
         added_rules: normal rules that the program gains.
-        ignored: requests that change nothing, by kind.
+        ignored: the numbers of requested changes without effect.
     """
 
     deletions: SettledFacts
@@ -70,25 +65,25 @@ class Update:
 
 @dataclass(slots=True)
 class StratumReport:
-    """What an update did in one stratum.
+    """The work of an update in one stratum.
 
     Attributes:
-        index: the number of the stratum, from 1; 0 stands for facts of no stratum.
-        algorithm: what brought it up to date, by name; `dred-c + modules` and the like
-            where modules took part, whatever was asked for. Facts of no stratum need
-            none.
-        rounds: how many times rules were applied to new facts.
+        index: the number of the stratum, from 1; 0 for facts of no stratum.
+        algorithm: the name of the algorithm that maintained it; `dred-c + modules` and
+            the like if modules were used, whatever was requested. Facts of no stratum
+            need none.
+        rounds: the number of times rules were applied to new facts.
         forward_instances: rule instances matched from body to head.
-        backward_instances: rule instances matched from head to body. Where facts are
-            only asked whether rules derive them, small batches stop at the first
-            instance for each, and large ones match all instances of a rule at once.
-        overdeleted: facts that were deleted, some of them perhaps for a time only.
-        rederived: overdeleted facts that one step brings back.
+        backward_instances: rule instances matched from head to body. When facts are
+            only tested for derivations, small batches stop at the first instance of
+            each fact, and large ones match all instances of a rule at once.
+        overdeleted: facts that were deleted, perhaps only temporarily.
+        rederived: overdeleted facts that one step derives again.
         proved: facts for which a surviving derivation was found before deleting.
         inserted: facts that were added, rederived ones included.
-        compiled_rounds: how many of the rounds compiled code ran from one to the next.
-        compiled_searches: how many searches for proofs compiled code made.
-        seconds: time by phase.
+        compiled_rounds: the rounds that compiled code ran without returning in between.
+        compiled_searches: the searches for proofs that compiled code made.
+        seconds: the time by phase.
     """
 
     index: int
@@ -119,18 +114,19 @@ class StratumReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an update did, and what it cost.
+    """The work of an update, and its cost.
 
     Attributes:
-        algorithm: the algorithm that brought the result.
-        reason: why this one was taken.
+        algorithm: the algorithm that produced the result.
+        reason: the reason for choosing it.
         strata: one report for each stratum that the update touched.
-        deleted, inserted: facts that ceased to be explicit, and that became so.
-        removed, added: net changes of facts as they are stored: of auxiliary
-            predicates too, and one for all that differ in equal constants.
-        ignored: requests that changed nothing.
-        removed_rules, added_rules: how many rules the program lost and gained.
-        seconds: time for the whole update.
+        deleted, inserted: the numbers of facts that ceased to be explicit, and that
+            became so.
+        removed, added: the net changes of stored facts, including those of auxiliary
+            predicates; facts that differ only in equal constants count once.
+        ignored: requested changes without effect.
+        removed_rules, added_rules: the numbers of rules the program lost and gained.
+        seconds: the time for the whole update.
     """
 
     algorithm: str
@@ -147,30 +143,29 @@ class Report:
 
     @property
     def forward_instances(self) -> int:
-        """Rule instances matched forwards, in all strata."""
+        """The number of rule instances matched forwards, in all strata."""
         return sum(stratum.forward_instances for stratum in self.strata)
 
     @property
     def backward_instances(self) -> int:
-        """Rule instances matched backwards, in all strata."""
+        """The number of rule instances matched backwards, in all strata."""
         return sum(stratum.backward_instances for stratum in self.strata)
 
     @property
     def rounds(self) -> int:
-        """Rounds, in all strata."""
+        """The number of rounds, in all strata."""
         return sum(stratum.rounds for stratum in self.strata)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CliqueChange:
-    """What an update changed where facts hold representatives of equal constants.
+    """The change of an update in terms of representatives.
 
     Attributes:
-        before, after: which constants were equal, and which are.
+        before, after: the cliques before and after the update.
         lost: facts that were removed.
         gained: facts that were added.
-        stayed: other facts that stood for other facts than they do now, if there are
-            any.
+        stayed: other facts, if any, that represent different facts than before.
     """
 
     before: Representatives
@@ -182,15 +177,15 @@ class CliqueChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """The exact net change of an update, and the report on it.
+    """The exact net change of an update, with its report.
 
     Attributes:
         removed: facts that held before and do not hold now.
         added: facts that hold now and did not before.
         explicit_removed: facts that were explicit before and are not now.
         explicit_added: facts that are explicit now and were not before.
-        summary: the report, with the numbers of facts that are stored.
-        cliques: where equality is kept by rewriting, what the facts stand for.
+        summary: the report, with the numbers of stored facts.
+        cliques: the change of representatives, if equality is rewritten.
     """
 
     removed: Snapshot
@@ -202,7 +197,7 @@ class Outcome:
 
     @property
     def report(self) -> Report:
-        """The report; facts that are not stored are counted when it is asked for."""
+        """The report; facts that are not stored are counted on access."""
         return replace(
             self.summary,
             removed=sum(self.removed.relations().values()),
@@ -214,7 +209,7 @@ class Outcome:
 
 
 class UnknownRelationError(EvermatError, LookupError):
-    """Rows were to be deleted from a relation that is not known.
+    """Rows were to be deleted from an unknown relation.
 
     Attributes:
         relation: its name.
@@ -232,12 +227,12 @@ class UnknownRelationError(EvermatError, LookupError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One update as it was asked for.
+    """One update as it was requested.
 
     Attributes:
         delete, insert: rows by relation.
-        remove_rules, add_rules: what changes in the program.
-        replace: relations in which nothing is to be explicit but the inserted rows.
+        remove_rules, add_rules: the changes of the program.
+        replace: relations whose explicit facts are replaced by the inserted rows.
     """
 
     delete: Mapping[str, pa.Table]
@@ -248,7 +243,7 @@ class Request:
 
 
 def declare(engine: Engine, request: Request, rules: Iterable[Rule]) -> None:
-    """Make relations of rules and rows known, and refuse what does not fit.
+    """Declare the relations of rules and rows, and check their arities.
 
     Raises:
         UnknownRelationError: rows to delete from an unknown relation.
@@ -266,7 +261,7 @@ def declare(engine: Engine, request: Request, rules: Iterable[Rule]) -> None:
 
 
 def declare_rules(engine: Engine, rules: Iterable[Rule]) -> None:
-    """Make the relations of rules known."""
+    """Declare the relations of rules."""
     for rule in rules:
         for atom in rule.atoms():
             engine.declare(atom.predicate, atom.arity)
@@ -278,13 +273,13 @@ def read_request(
     change: RuleChange,
     explicit_among: Callable[[Facts], SettledFacts],
 ) -> Update:
-    """What a request really changes: E⁻ := (E⁻ ∩ E) ∖ E⁺ and E⁺ := E⁺ ∖ E.
+    """Return the effective changes: E⁻ := (E⁻ ∩ E) ∖ E⁺ and E⁺ := E⁺ ∖ E.
 
     Args:
-        engine: knows the facts.
+        engine: the engine.
         request: rows to delete and to insert.
-        change: what the request does to the rules.
-        explicit_among: picks those of some facts that are explicit.
+        change: the change of the rules.
+        explicit_among: returns those of some facts that are explicit.
     """
     wanted = _read(engine, request.insert, known=False)
     unwanted = _read(engine, request.delete, known=True)
@@ -313,16 +308,17 @@ def read_request(
 def _read(
     engine: Engine, tables: Mapping[str, pa.Table], *, known: bool
 ) -> SettledFacts:
-    """The rows of tables as facts; only those that have been seen, if `known`."""
+    """Return the rows of tables as facts; with `known`, only those seen before."""
     filled = {name: table for name, table in tables.items() if table.num_rows}
     return engine.find_all(filled) if known else engine.intern_all(filled)
 
 
 def _all_explicit(engine: Engine, names: Iterable[str]) -> SettledFacts:
-    """All explicit facts of relations, which a rule for each copies: `p(?x) :- p(?x)`.
+    """Return all explicit facts of relations, by rules that copy: `p(?x) :- p(?x)`.
 
-    Views of stored sets are never settled as such, as the work would not follow the
-    change. Here it may follow the facts: all of them were handed over anew.
+    Views of stored sets are never settled as such, as the work must be proportional to
+    the change. Here it may be proportional to the facts, all of which were passed
+    again.
     """
     known = engine.relations()
     rules = []
