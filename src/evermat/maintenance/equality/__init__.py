@@ -1,1 +1,1 @@
-"""Maintenance where equal constants are replaced by representatives."""
+"""Maintenance with equal constants replaced by their representatives."""

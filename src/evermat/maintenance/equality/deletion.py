@@ -1,13 +1,13 @@
 """B/F^≈: deletion when equal constants are replaced by representatives.
 
-Deletion with equality, and base facts: those that no rule derives.
+Base facts are those that no rule derives. One rewritten fact represents several
+explicit
+facts, under different names. When one of them is deleted, no search for proofs is
+necessary: it is known which ones are still explicit. This is the first step of a
+deletion, and often the last one.
 
-One fact of representatives stands for several explicit facts, under different names.
-When
-one of them goes, there is no need to look for proofs: it is known what is still
-explicit. This is the first step of a deletion, and often the last one.
-
-Source: [motik2015equality], Algorithms 1 to 7. They take one fact at a time; here each
+Source: [motik2015equality], Algorithms 1 to 7. They handle one fact at a time; here
+each
 step works on a set of facts.
 
 Notation (left: the paper; right: this file)
@@ -16,19 +16,19 @@ Notation (left: the paper; right: this file)
     π'            `new`                           equalities that are proved
     D; O         `doubtful`; `run.deleted`       the latter are those not all proved
     C; P ∖ P̂     `checked`; `proved`
-    Y            `delayed`, `delayed_images`     proved, but not asked about so far
+    Y            `delayed`, `delayed_images`     proved, but not checked so far
     S            `run.deleted - images`          disproved: no preimage is proved
-    F^π ∩ E      `engine.preimages`              looked up, never multiplied out
-    c ≈ c        `~same(c, c)`                   for cliques of two and more
+    F^π ∩ E      `engine.preimages`              looked up, never enumerated
+    c ≈ c        `~same(c, c)`                   for cliques of at least two
 
-Facts of I stand for all facts that differ only in equal constants. A fact of I is
+Facts of I represent all facts that differ only in equal constants. A fact of I is
 proved here if its cliques are proved *whole* and its one image under π' is; the paper
-would also call it proved if each of its several images is. The difference is some facts
-that are looked at once more, and saves walking through products of cliques.
+also considers it proved if each of its several images is. As a result, some facts are
+checked once more, but products of cliques need not be enumerated.
 
-Differences to B/F: everything is derived anew from the explicit facts with constants
-that are equal only if that is proved, too; what is lost may therefore split a clique,
-and facts take the place of the one that stood for them.
+Differences from B/F: everything is derived anew from the explicit facts, with constants
+that are equal only if that is proved, too; lost facts may therefore split a clique, and
+several facts replace the one that represented them.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
 
 
 class BaseFacts:
-    """Facts of the component of equality before an update, base facts above all.
+    """Facts of the component of equality before an update, base facts in particular.
 
     Attributes:
-        chosen: the rules that stay.
-        rules: their form for facts of representatives.
-        region: the facts that matter to them.
+        chosen: the rules that are kept.
+        rules: their rewritten form.
+        region: the facts that they read.
         derivable: the facts that they derive.
     """
 
@@ -94,16 +94,18 @@ class BaseFacts:
     def delete(
         self, facts: SettledFacts, still: SettledFacts, alone: SettledFacts
     ) -> SettledFacts:
-        """Deal with base facts that lose preimages; returns facts to be checked.
+        """Handle base facts that lose preimages; return facts to be checked.
 
-        Those without a preimage do not hold any more. Those of which one
-        is still explicit hold if their cliques do, so what is in doubt is what followed
-        from them. If that may be more than these cliques, they are checked before.
+        Those without a preimage no longer hold. Those with an explicit preimage left
+        hold if
+        their cliques do, so only the facts that followed from them are in doubt. If
+        these
+        may be more than the facts of the cliques, the cliques are checked before.
 
         Args:
             facts: facts that may have lost a preimage.
             still: facts that still have a preimage.
-            alone: explicit facts that are deleted and stand for themselves only.
+            alone: deleted explicit facts whose constants are equal to no others.
         """
         engine = self.engine
         base, lone = self.among(facts), self.among(alone)
@@ -116,12 +118,12 @@ class BaseFacts:
         return engine.settle(doubtful | found | self.lose(lost, gone))
 
     def lose(self, facts: SettledFacts, preimages: SettledFacts) -> SettledFacts:
-        """Delete base facts; returns what may depend on them.
+        """Delete base facts; return the facts that may depend on them.
 
         Args:
             facts: facts that do not hold, at least not for all names.
-            preimages: all preimages of those of them that stand for
-                several, and maybe others.
+            preimages: a superset of the preimages of those facts that represent
+                several.
         """
         engine, run = self.engine, self.run
         if facts.is_empty():
@@ -134,7 +136,7 @@ class BaseFacts:
         return engine.settle(by_two | by_one)
 
     def _crowded(self, preimages: SettledFacts) -> SettledFacts:
-        """Return all facts with two preimages, and maybe more."""
+        """Return a superset of the facts with at least two preimages."""
         engine = self.engine
         others = engine.settle(
             preimages - engine.rewrite(preimages, self.representatives)
@@ -148,7 +150,7 @@ class BaseFacts:
 
 
 def following(run: Run, rules: RuleSet, facts: Facts) -> SettledFacts:
-    """What rules derive from some facts, and others that are not deleted."""
+    """Return the facts that rules derive from some facts, and remaining ones."""
     read = rules.delta.changes.get(Role.CHANGED, frozenset())
     changed = run.engine.settle(facts)
     if read.isdisjoint(changed.relations()):
@@ -195,7 +197,7 @@ _OTHER_NAMES = QuerySet(
 
 
 class Deletion:
-    """Finds out which facts no longer hold, and which cliques fall apart."""
+    """Determines the facts that no longer hold, and the cliques that are split."""
 
     def __init__(self, setting: Setting, base: BaseFacts) -> None:
         self.setting = setting
@@ -221,13 +223,13 @@ class Deletion:
         self.delayed_images = self.engine.no_facts()
         self.nodes = self.engine.no_facts()
         self.gains = 0
-        """How often something was proved."""
+        """The number of times something was proved."""
 
     def delete(self, candidates: SettledFacts) -> Representatives:
-        """Delete what no longer holds; returns the representatives (Algorithm 1).
+        """Delete facts that no longer hold; return the representatives (Algorithm 1).
 
         Args:
-            candidates: normal facts that lost a reason to hold.
+            candidates: normal facts that lost a derivation or a preimage.
         """
         engine, run = self.engine, self.run
         while True:
@@ -246,7 +248,7 @@ class Deletion:
         return self._propagate()
 
     def _split(self, nodes: SettledFacts) -> SettledFacts:
-        """Break up facts about cliques that fall apart; returns facts to be checked.
+        """Split facts about cliques that fall apart; return facts to be checked.
 
         Base facts with a preimage continue to hold.
         """
@@ -263,7 +265,7 @@ class Deletion:
         return engine.settle((mentioned - base) | self.base.lose(base, preimages))
 
     def _propagate(self) -> Representatives:
-        """Put what is proved in the place of what was deleted (Algorithm 2)."""
+        """Replace deleted facts by proved ones (Algorithm 2)."""
         engine, run = self.engine, self.run
         nodes = engine.settle(run.deleted.within(EQUALITIES))
         after = self.old
@@ -271,7 +273,7 @@ class Deletion:
             after = self.old.copy()
             members = engine.members(nodes, self.old)
             engine.restore(after, members, self.new)
-            # Cliques of two and more that are left of a clique have a node again.
+            # A remaining part of a clique with at least two members has a node again.
             kept = engine.rewrite(self.nodes, self.new)
             kept = engine.rewritten_into(kept, self.old, nodes)
             run.add(engine.settle(kept - run.updated))
@@ -282,10 +284,11 @@ class Deletion:
     # ------------------------------------------------------------ backward chaining
 
     def _check(self, batch: SettledFacts) -> SettledFacts:
-        """Look for proofs of facts, one level of the search at a time (Algorithm 4).
+        """Search for proofs of facts, one level of the search at a time (Algorithm 4).
 
-        Afterwards every fact of the batch is proved, or explored: all facts that it
-        could follow from are explored or proved, too. Returns those without a proof.
+        Afterwards every fact of the batch is proved, or explored: all facts from which
+        it
+        could be derived are explored or proved, too. Returns the facts without a proof.
         """
         engine, run = self.engine, self.run
         waiting = self._open(batch)
@@ -306,7 +309,7 @@ class Deletion:
         return waiting
 
     def _ask(self, facts: SettledFacts, waiting: SettledFacts) -> SettledFacts:
-        """Check facts; returns those that wait for a proof and still have none."""
+        """Check facts; return the waiting ones that still have no proof."""
         return self._open(waiting) if self._prove(facts) else waiting
 
     def _open(self, facts: SettledFacts) -> SettledFacts:
@@ -314,7 +317,7 @@ class Deletion:
         return self.engine.settle(facts - self._proved(facts))
 
     def _prove(self, facts: SettledFacts) -> bool:
-        """Prove what can be proved of facts by way of checked facts; is there any?"""
+        """Prove facts that follow via checked ones; return whether there are any."""
         fresh = self.engine.settle(facts - self.checked)
         if fresh.is_empty():
             return False
@@ -324,9 +327,10 @@ class Deletion:
     def _hints(self, facts: SettledFacts) -> SettledFacts:
         """Return facts that are likely to prove cliques among the facts.
 
-        Something must say that another name is equal to the one that represents it,
-        and often that is an explicit fact about the other name. There are few of these
-        where the clique has a well-known name that thousands of facts mention.
+        Another name must be derived to equal the representative, often from an explicit
+        fact about the other name. There are few of these if the clique has a well-known
+        name
+        that thousands of facts mention.
         """
         engine, run = self.engine, self.run
         nodes = engine.settle(facts.within(EQUALITIES) - self.whole)
@@ -339,7 +343,7 @@ class Deletion:
         return engine.settle((images & run.materialised) - run.deleted - self.checked)
 
     def _reasons(self, facts: SettledFacts) -> Facts:
-        """Facts that could prove facts, disproved ones left out (l. 25 to 34)."""
+        """Return facts that could prove facts, except disproved ones (l. 25 to 34)."""
         engine, run = self.engine, self.run
         if facts.is_empty():
             return facts
@@ -352,7 +356,7 @@ class Deletion:
             delta_positive=facts,
         )
         # Other names help to prove a fact only if it may hold for some of them. Cliques
-        # of one constant have no node, so there is nothing to ask about them.
+        # of one constant have no node, so there is nothing to check.
         partly = engine.settle((facts & self.images) | facts.within(self.derivable))
         nodes = engine.nodes_of(partly, self.old, SAME)
         return bodies | (nodes & possible)
@@ -374,9 +378,9 @@ class Deletion:
     # ------------------------------------------------------------- forward chaining
 
     def _saturate(self, facts: SettledFacts) -> bool:
-        """Prove what follows from explicit facts by way of checked facts (Algorithm 5).
+        """Prove facts that follow from explicit ones via checked facts (Algorithm 5).
 
-        Returns whether there is anything.
+        Returns whether there are any.
         """
         engine, run = self.engine, self.run
         before = self.gains
@@ -407,9 +411,9 @@ class Deletion:
         return self.gains > before
 
     def _sure(self, facts: SettledFacts) -> SettledFacts:
-        """Preimages of the facts, and those proved before (l. 36 to 40)."""
+        """Return preimages of the facts, and those proved before (l. 36 to 40)."""
         engine = self.engine
-        # Nodes of cliques are not given: equalities are, and rules derive nodes.
+        # Nodes of cliques are never explicit: equalities are, and rules derive nodes.
         base = engine.settle(facts - facts.within(EQUALITIES))
         sure: Facts = facts & self.delayed
         if not base.is_empty():
@@ -419,7 +423,7 @@ class Deletion:
         return engine.settle(sure)
 
     def _admitted(self, facts: SettledFacts) -> SettledFacts:
-        """Return those of the proved facts that were asked about; the others wait."""
+        """Return the proved facts that were checked; the others are delayed."""
         engine = self.engine
         asked = engine.rewritten_into(facts, self.old, self.checked)
         early = engine.settle(facts - asked)
@@ -430,7 +434,7 @@ class Deletion:
         return asked
 
     def _merge(self, equalities: SettledFacts) -> SettledFacts:
-        """Make constants equal that are proved to be (Algorithm 6)."""
+        """Merge constants that are proved to be equal (Algorithm 6)."""
         setting, engine = self.setting, self.engine
         before = setting.rules(self.new)
         lost = engine.merge(self.new, equalities, LOST, setting.values)
@@ -454,7 +458,7 @@ class Deletion:
         return engine.settle(news)
 
     def _note_whole(self, equalities: SettledFacts) -> None:
-        """Remember cliques whose members are all proved to be equal."""
+        """Record cliques whose members are all proved to be equal."""
         engine = self.engine
         nodes = engine.rewrite(equalities, self.old)
         members = engine.rewrite(engine.members(nodes, self.old), self.new)

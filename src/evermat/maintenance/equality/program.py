@@ -1,38 +1,33 @@
 """A program with equality under representatives: its rules and its state.
 
-What an update of a program with equality works on.
-
-Source: [motik2015equality], Section 2: the r-materialisation (π, I).
+Source: [motik2015equality], Sections 2 and 3.1: the r-materialisation (π, I).
 
 Notation (left: the paper; right: the code)
 
-    π; π'         `representatives` before, and as they become
+    π; π'         `representatives` before the update, and after it
     I            `engine.materialised`   representatives only (*normal* facts)
-    E            explicit facts, as users name them
-    c ≈ c        `~same(c, c)`, kept for cliques of two and more constants only
+    E            explicit facts, with the names that users inserted
+    c ≈ c        `~same(c, c)`, only stored for cliques of at least two constants
 
-How explicit facts are stored: an explicit fact of the engine is one that was inserted,
-or one whose representative was not given itself; the latter are *implied*, and have the
-number 1 in `engine.recursive_counts`, which programs with equality do not use
-otherwise. Given facts that are not normal are explicit, but do not hold in the engine.
+Explicit facts of the engine are the facts that users inserted, and the rewritten facts
+of these. Rewritten facts that were not inserted themselves are *implied*; they are
+marked by the number 1 in `engine.recursive_counts`, which programs with equality do not
+use otherwise. Inserted facts that are not normal are explicit, but do not hold in the
+engine.
 
-Rules of a program with equality, under representatives.
-
-Source: [motik2015equality], Sections 2 and 3.1. A program is divided in two:
+A program is divided in two:
 
 - the *component* of equality: the rules that equality depends on. Every fact depends on
-  equality, so these rules and equality are worked out together, by merging constants;
-- the other rules. When they are run it is settled which constants are equal, and the
-  facts hold representatives only: they are a plain program, with negation and
-  built-ins, that all algorithms for plain programs can maintain.
+  equality, so these rules and equality are evaluated together, by merging constants;
+- the other rules. They run when it is known which constants are equal, on facts of
+  representatives only: they are a plain program, with negation and built-ins, that all
+  algorithms for plain programs can maintain.
 
 Constants in rules are replaced by their representatives like those in facts.
 
-The names of cliques as facts, which rules with built-ins read.
-
-`~name(r, n)` holds where `r` represents another constant `n` (`evermat.lang.equality`).
-The facts change with the cliques, before the rules that equality does not depend on
-are brought up to date.
+Rules with built-ins read the names of cliques as facts: `~name(r, n)` holds if `r` is
+the representative of another constant `n` (`evermat.lang.equality`). These facts change
+with the cliques, before the rules that equality does not depend on are maintained.
 """
 
 from __future__ import annotations
@@ -93,9 +88,9 @@ if TYPE_CHECKING:
 
 
 LOST = "~lost"
-"""Constants that represent no longer."""
+"""Constants that are no longer representatives."""
 MOVED = "~moved"
-"""Constants whose representative is another one after an update."""
+"""Constants whose representative changes in an update."""
 
 
 _ALL_BUT_IRIS = frozenset(Kind) - {Kind.IRI, Kind.BLANK}
@@ -105,8 +100,9 @@ _ALL_BUT_NAMES = _ALL_BUT_IRIS - {Kind.STRING}
 def values_among(relations: Collection[str]) -> frozenset[Kind]:
     """Return the kinds of constants that are never equal to each other.
 
-    Strings are names in programs without triples, as in `same_as(ann, anna)`; in
-    triples they are literals.
+    In programs without triples, strings are names, as in `same_as(ann, anna)`; in
+    triples
+    they are literals.
     """
     return _ALL_BUT_IRIS if TRIPLE in relations else _ALL_BUT_NAMES
 
@@ -141,7 +137,7 @@ class ExplicitFacts:
 
 
 def explicit_among(engine: Engine, facts: Facts) -> SettledFacts:
-    """Return those of the facts that were explicit themselves."""
+    """Return those of the facts that users inserted themselves."""
     explicit = engine.settle(facts & engine.explicit)
     if explicit.is_empty():
         return explicit
@@ -157,11 +153,11 @@ def normal_explicit(engine: Engine) -> Facts:
 
 
 Values = dict["Constant", "Constant"]
-"""Constants of rules that something else stands for."""
+"""Constants of rules that are not their own representatives, and these."""
 
 
 def _always_local(rule: Rule, atom: Atom) -> bool:
-    """In the component of equality, all facts of bodies are looked for and proved."""
+    """Return true: the component searches for and proves all facts of bodies."""
     del rule, atom
     return True
 
@@ -181,19 +177,19 @@ class EqualityProgram:
         """Return the rules of a program.
 
         Args:
-            book: the rules as they are written.
-            arities: the predicates that can be asked about.
+            book: the rules as written.
+            arities: the predicates that are visible to users.
             values: the kinds of constants that are never equal to each other.
 
         Raises:
             EqualityError: a rule has no sensible meaning together with equality.
-            StratificationError: as it was written, a rule depends on its own negation.
+            StratificationError: a rule as written depends on its own negation.
         """
         written = tuple(book.normal.values())
         refuse_aggregates(written)
         if any(any(rule.negated_atoms()) for rule in written):
-            # Without equality in bodies less depends on less. A program that is refused
-            # when it is read as a whole must not be accepted rule by rule.
+            # There are fewer dependencies without equality in bodies. A program that is
+            # refused as a whole must not be accepted rule by rule.
             stratify(written)
         program = cls(without_equality(written, arities, values))
         program.needed({})
@@ -208,13 +204,13 @@ class EqualityProgram:
     def watching(self) -> dict[str, Rule]:
         """Relations of names that must not be read, and the rules that would read them.
 
-        The latter are as they were written.
+        The rules are in the form in which they were written.
         """
         heads = ((rule.head.predicate, rule.written) for rule in self.rules)
         return {name: rule for name, rule in heads if name.startswith(APART)}
 
     def reads_names(self, chosen: frozenset[Rule]) -> bool:
-        """Return whether some rules read names that something else represents."""
+        """Return whether some rules read names that are not representatives."""
         return not self._reading_names.isdisjoint(chosen)
 
     @cached_property
@@ -236,19 +232,19 @@ class EqualityProgram:
         return found
 
     def values(self, representatives: Representatives) -> Values:
-        """Return the constants of the rules that something else stands for."""
+        """Return the constants of the rules that have another representative."""
         return representatives.replaced(self.constants)
 
     def changed(self, values: Values) -> dict[Rule, Rule]:
-        """The rules that mention constants which are replaced, and what they become."""
+        """Map the rules that mention replaced constants to their rewritten form."""
         rules = (rule for value in values for rule in self._mentioning[value])
         return {rule: replace_constants(rule, values) for rule in dict.fromkeys(rules)}
 
     def needed(self, values: Values) -> frozenset[Rule]:
-        """Return the rules that equality depends on, when constants are replaced.
+        """Return the rules that equality depends on, after constants are replaced.
 
         Raises:
-            EqualityError: more equality could undo what one of them derives.
+            EqualityError: more equality could undo a derivation by one of them.
         """
         key = frozenset(values.items())
         if key not in self._needed:
@@ -260,7 +256,7 @@ class EqualityProgram:
         return self._needed[key]
 
     def _reaches_equality(self, changed: Mapping[Rule, Rule]) -> bool:
-        """Whether equality may depend on other rules because some have changed."""
+        """Return whether changed rules may make equality depend on more rules."""
         if not changed.keys().isdisjoint(self.needed({})):
             return True
         heads = {shape_of(rule.head) for rule in changed.values()}
@@ -281,7 +277,7 @@ class EqualityProgram:
         return frozenset(rule for rule in self.rules if normal[rule] in chosen)
 
     def under(self, values: Values, component: frozenset[Rule]) -> NormalRules:
-        """The rules with constants replaced, `component` of them worked together."""
+        """Return the rules with constants replaced, divided by `component`."""
         key = (frozenset(values.items()), component)
         if key not in self._normal:
             if len(self._normal) > _MOST_KEPT:
@@ -292,14 +288,14 @@ class EqualityProgram:
 
 
 _MOST_KEPT = 8
-"""Compiled forms of a program that are kept for the next update."""
+"""The most compiled forms of a program that are cached between updates."""
 
 
 class NormalRules:
-    """A program under representatives, compiled as far as it is asked for.
+    """A program under representatives, compiled on demand.
 
-    What a few replaced constants leave as it is comes from the `plain` program, whose
-    constants all stand for themselves.
+    The parts not affected by replaced constants are shared with the `plain` program, in
+    which all constants are their own representatives.
     """
 
     def __init__(
@@ -326,7 +322,7 @@ class NormalRules:
 
     @cached_property
     def region(self) -> Region:
-        """The facts that the rules of the component speak of."""
+        """The facts that the rules of the component read or derive."""
         if self._alike is not None:
             return self._alike.region
         return region_of(rules_needed_for(self._together, SAME)[1])
@@ -340,9 +336,9 @@ class NormalRules:
 
     @cached_property
     def read_alone(self) -> Region:
-        """The facts that matter to rules of the component one by one.
+        """The facts from each of which alone rules of the component can derive others.
 
-        A functional property takes two explicit facts to make its values equal.
+        A functional property needs two explicit facts to make its values equal.
         """
         if self._alike is not None:
             return self._alike.read_alone
@@ -360,9 +356,9 @@ class NormalRules:
         return (changed.get(r, r) for r in self._program.rules if r in rules)
 
     def changed_since(self, before: NormalRules) -> frozenset[Rule]:
-        """The rules of the component that other constants have changed in the meantime.
+        """Return the rules of the component that have other constants than before.
 
-        Instances of all others over the same facts are the same as before.
+        Instances of all other rules over the same facts are unchanged.
         """
         old, new = before._changed, self._changed
         return frozenset(
@@ -372,15 +368,16 @@ class NormalRules:
         )
 
     def checking(self, chosen: frozenset[Rule]) -> RuleSet:
-        """Rules of the component over facts in which all equal constants are merged.
+        """Return rules of the component over facts with all equal constants merged.
 
-        Equality derives only `~same(c, c)` there, which is kept for cliques of two and
-        more constants: it stands for all their equalities.
+        Equality derives only `~same(c, c)` there, which is stored for cliques of at
+        least two
+        constants and represents all their equalities.
         """
         return self._compiled("checking", chosen)
 
     def checking_alone(self, chosen: frozenset[Rule]) -> RuleSet:
-        """Return those of them that matter to a fact with one preimage."""
+        """Return those of them that can apply to a fact with a single preimage."""
         return self._compiled("checking alone", chosen)
 
     def proving(self, chosen: frozenset[Rule]) -> RuleSet:
@@ -389,7 +386,7 @@ class NormalRules:
 
     def _compiled(self, purpose: str, chosen: frozenset[Rule]) -> RuleSet:
         if self._alike is not None:
-            return self._alike._compiled(purpose, chosen)  # noqa: SLF001  one of us
+            return self._alike._compiled(purpose, chosen)  # noqa: SLF001  of this class
         key = (purpose, chosen)
         if key not in self._sets:
             rules = _FORMS[purpose](self._normal(self._component & chosen))
@@ -420,7 +417,7 @@ class NormalRules:
         return self._plans[chosen]
 
     def closing_plans(self, chosen: frozenset[Rule]) -> tuple[ModularPlan, ...]:
-        """The same for materialisation, where closures take care of some rules."""
+        """Return the same for materialisation, where closures evaluate some rules."""
         if chosen not in self._closing:
             plans = compile_plans(self._ordered(chosen), _find_closures)
             self._closing[chosen] = plans
@@ -440,12 +437,12 @@ class NormalRules:
 def _find_closures(
     rules: Sequence[Rule], is_local: Callable[[Rule, Atom], bool]
 ) -> tuple[ClosureModule, ...]:
-    """Return the closures of a stratum; two of them may speak of the same facts."""
+    """Return the closures of a stratum; two of them may have the same facts."""
     return tuple(find_closure_modules(rules, is_local))
 
 
 def _on_cliques(rule: Rule) -> Rule:
-    """Return an equality of representatives is about the clique of one of them.
+    """Replace an equality of representatives by the node of its clique.
 
     Both sides are the same then, and so may be atoms of the body.
     """
@@ -457,7 +454,7 @@ def _on_cliques(rule: Rule) -> Rule:
 
 
 def _with_equal_sides(rule: Rule) -> Rule:
-    """A rule for instances with the same constant on both sides, if atoms bind both."""
+    """Restrict a rule to instances with equal sides, if atoms bind both."""
     one, other = rule.head.arguments
     bound = {each for atom in rule.positive_atoms() for each in atom.arguments}
     if not (isinstance(other, Variable) and {one, other} <= bound):
@@ -469,9 +466,10 @@ def _with_equal_sides(rule: Rule) -> Rule:
 def _takes_two(rule: Rule) -> bool:
     """Return whether a rule derives no more than c ≈ c from a single explicit fact.
 
-    It does if all atoms match the same fact of representatives, and if both sides occur
-    at the same place of atoms: there they are names that were proved to be equal before
-    to that of the explicit fact.
+    This is the case if all atoms match the same rewritten fact, and both sides occur at
+    the same position of atoms: their names there were already proved to be equal to
+    that
+    of the explicit fact.
     """
     if rule.head.predicate != SAME:
         return False
@@ -485,7 +483,7 @@ def _takes_two(rule: Rule) -> bool:
 
 
 def _between_different(rule: Rule) -> Rule:
-    """That a constant is equal to itself is no news."""
+    """Exclude instances that derive only that a constant is equal to itself."""
     if rule.head.predicate != SAME:
         return rule
     return replace(rule, body=(*rule.body, Condition(Call("!=", rule.head.arguments))))
@@ -539,12 +537,12 @@ def all_names(engine: Engine, representatives: Representatives) -> SettledFacts:
 def names_of(
     engine: Engine, moved: SettledFacts, representatives: Representatives
 ) -> SettledFacts:
-    """What represents some constants, if they do not represent themselves.
+    """Return the representatives of constants that are not their own.
 
     Args:
         engine: in a transaction.
         moved: the constants, as facts of `~moved`.
-        representatives: which constants are equal.
+        representatives: the cliques.
     """
     engine.declare(NAME, 2)
     engine.declare(SAME, 2)
@@ -562,8 +560,8 @@ def names_of(
 EQUALITIES = Region(frozenset({SAME}))
 
 
-class LargerComponent(Exception):  # noqa: N818  a signal between our own parts
-    """Equality turned out to depend on more rules than an update began with."""
+class LargerComponent(Exception):  # noqa: N818  an internal signal
+    """Equality turned out to depend on more rules than assumed by an update."""
 
     def __init__(self, component: frozenset[Rule]) -> None:
         super().__init__()
@@ -572,14 +570,14 @@ class LargerComponent(Exception):  # noqa: N818  a signal between our own parts
 
 @dataclass(eq=False)
 class Setting:
-    """What both phases of an update share.
+    """The common input of both phases of an update.
 
     Attributes:
         program: the rules of the program before and after, together.
-        component: those that equality depends on.
+        component: the rules that equality depends on.
         values: the kinds of constants that are never equal.
         explicit: the facts that users made explicit.
-        tracing: whether a contradiction is to be explained; it takes copies of cliques.
+        tracing: whether to explain a contradiction, which needs copies of cliques.
     """
 
     engine: Engine

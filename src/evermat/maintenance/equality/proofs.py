@@ -1,23 +1,22 @@
-"""Proofs and contradictions where one constant stands for all that are equal to it.
+"""Proofs and contradictions when equality is rewritten.
 
-Facts about representatives do not tell why constants are equal, nor which name a given
-fact was about. So a fact is proved among facts as they were inserted: those that it can
-follow from are looked for backwards, over representatives, and the proof is then found
-among them by the rules together with axioms of equality. These say what everybody knows
-about equality, in steps that can be followed:
+Facts about representatives do not show why constants are equal, nor which name was used
+in an explicit fact. So a fact is proved from facts as they were inserted: those from
+which it may follow are searched for backwards, in terms of representatives, and the
+proof is then found among them by the rules together with the usual axioms of equality,
+whose steps can be followed:
 
 - equality is symmetric and transitive, and `[?x, owl:sameAs, ?y]` means the same;
-- a constant in a fact can be exchanged for one that is equal to it, one at a time;
-- what occurs in a fact is equal to itself.
+- a constant in a fact can be replaced by one that is equal to it, one at a time;
+- a constant that occurs in a fact is equal to itself.
 
-A step by a rule goes one level backwards, and a step by an axiom none: so a proof of
-height h has been found among enough facts once h levels, or all, have been looked at.
+A step by a rule goes one level backwards, a step by an axiom none: so a proof of height
+h is found as soon as h levels, or all, have been searched.
 
-Why two values would be equal: facts of one step, and all explicit facts that lead to
-    them.
-
-The search begins where merging failed. What was derived by then is still there, so it
-is known which facts the wrong equality can follow from.
+A contradiction, that two values would be equal, is explained by the facts of one step
+and all explicit facts that lead to them. The search begins where merging failed: the
+facts derived until then are still there, and determine from which facts the wrong
+equality can follow.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
 
 
 def plain_axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
-    """What everybody knows about equality, for some predicates."""
+    """Return the usual axioms of equality, for some predicates."""
     x, y, z = Variable("x"), Variable("y"), Variable("z")
     rules = [
         Rule((Atom(SAME_AS, (y, x)),), (Atom(SAME_AS, (x, y)),)),
@@ -83,26 +82,26 @@ def plain_axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 
 
 def visible_arities(engine: Engine) -> dict[str, int]:
-    """Return the predicates that users know of, equality always among them."""
+    """Return the predicates visible to users, equality always among them."""
     arities = engine.relations().items()
     found = {name: arity for name, arity in arities if not is_auxiliary(name)}
     return {SAME_AS: 2, **found}
 
 
 class Sources:
-    """The explicit facts that a fact can follow from; inside of a transaction.
+    """The explicit facts from which a fact can follow; inside of a transaction.
 
     Args:
-        engine: holds facts about representatives.
-        representatives: what stands for what.
+        engine: stores facts about representatives.
+        representatives: the cliques.
         rules: rules with equality in heads only.
-        start: representatives of the fact, or what it follows from in one step.
-        facts: those that hold.
-        given: finds the explicit facts that some representatives stand for.
+        start: the rewritten fact, or the facts from which it follows in one step.
+        facts: the facts that hold.
+        given: returns the preimages of rewritten facts among the explicit facts.
 
     Attributes:
-        is_whole: whether there are no more than those that were found.
-        depth: how many levels have been looked at.
+        is_whole: whether all of them have been found.
+        depth: the number of levels that have been searched.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class Sources:
         rules: Iterable[Rule],
         fact: Fact,
     ) -> Sources:
-        """What a fact can follow from that holds, by the normal rules of a program."""
+        """Return the sources of a fact that holds, by the normal rules of a program."""
         return cls(
             engine,
             representatives,
@@ -150,13 +149,13 @@ class Sources:
         )
 
     def _with_cliques(self, facts: SettledFacts) -> SettledFacts:
-        """Return the facts, and why the constants in them are equal to others."""
+        """Return the facts, and the equalities of the constants in them."""
         engine = self._engine
         nodes = engine.nodes_of(facts, self._representatives, SAME)
         return engine.settle((facts | nodes) - self._facts)
 
     def widen(self, depth: int) -> None:
-        """Look at more levels, up to a number in all."""
+        """Search more levels, up to a total number."""
         engine = self._engine
         while self.depth < depth and not self.is_whole:
             self.depth += 1
@@ -181,30 +180,30 @@ class Sources:
             yield name, given.read(name)
 
     def size(self) -> int:
-        """How many representatives of facts were found."""
+        """Return the number of rewritten facts found."""
         return self._facts.size() + self._last.size()
 
 
 def _start(
     engine: Engine, representatives: Representatives, fact: Fact
 ) -> SettledFacts:
-    """The representative of a fact, and what it follows from without any rule."""
+    """Return the rewritten fact, and the facts that imply it without any rule."""
     exchange = Exchange(engine)
     start = engine.rewrite(exchange.settled([fact]), representatives)
     first, last = fact.row[:1], fact.row[-1:]
     if not is_equality_fact(fact) or first != last:
         return start
-    # What occurs in any fact is equal to itself.
+    # A constant that occurs in any fact is equal to itself.
     marks = exchange.settled([Fact(LOST, first)])
     name = engine.rewrite(marks, representatives)
     mentioning = engine.mentioning(name, engine.materialised)
-    if mentioning.is_empty():  # `owl:sameAs` occurs wherever something is equal
+    if mentioning.is_empty():  # `owl:sameAs` occurs wherever constants are equal
         mentioning = _any_fact(engine, representatives)
     return engine.settle(start | mentioning)
 
 
 def _any_fact(engine: Engine, representatives: Representatives) -> SettledFacts:
-    """Return the representative of the first explicit fact."""
+    """Return the rewritten form of the first explicit fact."""
     exchange = Exchange(engine)
     given = engine.snapshot(engine.explicit)
     for relation in sorted(given.relations()):
@@ -229,11 +228,11 @@ def absent_tables(
     rules: Sequence[Rule],
     sources: Iterable[pa.Table],
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield all facts of predicates that some rule negates, multiplied out.
+    """Yield all facts of negated predicates, expanded.
 
     Args:
-        engine: holds facts about representatives.
-        representatives: what stands for what.
+        engine: stores facts about representatives.
+        representatives: the cliques.
         rules: normal rules.
         sources: explicit facts; every constant in them is equal to itself.
     """
@@ -268,11 +267,11 @@ def _equal_pairs(
 
 
 _SHOWN = 6
-"""How many facts an error shows, and how many names of a clique."""
+"""The most facts shown by an error, and the most names of a clique."""
 
 MOST_FACTS = 20_000
 MOST_LEVELS = 64
-"""How far the search for explicit facts goes."""
+"""The most levels of the search for explicit facts."""
 
 
 def explained(
@@ -284,10 +283,10 @@ def explained(
     """Return the error with the facts that lead to it.
 
     Args:
-        error: names the two values.
-        insertion: failed to merge constants.
+        error: the error about two values.
+        insertion: the insertion that failed to merge constants.
         before: the cliques before that.
-        equalities: what was to be merged; facts of their representatives.
+        equalities: the equalities to be merged; facts of their representatives.
     """
     engine = insertion.setting.engine
     facts = insertion.facts | insertion.pending
@@ -307,7 +306,7 @@ def explained(
     return UnequalValuesError(
         error.left,
         error.right,
-        # Facts are told as they are kept, so the names that theirs stand for, too.
+        # Facts are shown as they are stored, so the members of their cliques are, too.
         derivation=(*rows, *dict.fromkeys(cliques)),
         given=_given(insertion, before, wrong, facts),
     )
@@ -316,7 +315,7 @@ def explained(
 def _given(
     insertion: Insertion, before: Representatives, wrong: SettledFacts, facts: Facts
 ) -> dict[str, pa.Table]:
-    """Explicit facts that wrong equalities can follow from, if they are few."""
+    """Return explicit facts that may imply wrong equalities, if they are few."""
     setting = insertion.setting
     engine, given = setting.engine, setting.explicit
 
@@ -339,7 +338,7 @@ def _given(
 
 
 def _links(snapshot: Snapshot, left: Constant, right: Constant) -> QuerySet:
-    """What finds the fewest of some equalities that lead from one value to another."""
+    """Build queries for the shortest chain of equalities between two values."""
     nearby: dict[Constant, list[tuple[Constant, Constant]]] = {}
     for row in snapshot.read(SAME).to_pylist() if SAME in snapshot.relations() else ():
         one, other = (Constant(Kind(e["kind"]), e["text"]) for e in row.values())
@@ -377,7 +376,7 @@ def _other_end(link: tuple[Constant, Constant], end: Constant) -> Constant:
 
 
 def _rows(snapshot: Snapshot) -> Iterator[tuple[str, pa.Table]]:
-    """Yield facts as texts, each with its row."""
+    """Yield facts as strings, each with its row."""
     for name in snapshot.relations():
         table = snapshot.read(name)
         for at in range(table.num_rows):

@@ -1,35 +1,28 @@
 """One update of a program with equality: insertion, other rules, and the attempt.
 
-Insertion with equality: the r-materialisation is continued.
+An update runs in one transaction of the engine, in three steps:
 
-Source: [motik2015rewriting], the algorithm behind the r-materialisation, in batches.
-
-A round takes the facts that the last one derived. If there are equalities among them,
-the constants are merged first: facts and rules that mention a constant which has lost
-its status are rewritten, and only what is new after that is worked on. Otherwise rules
-are applied to the new facts, as in any seminaïve evaluation.
-
-An instance over representatives that was not there before has a body fact that is new,
-or belongs to a rule that changed: so merging loses nothing, and no rule is applied
-again to facts that stay as they are.
-
-One update of a program with equality, from explicit facts to all that follows.
-
-Three steps, in one transaction of the engine:
-
-1. what the update takes away: B/F^≈ in the component of equality, which may split
-   cliques (`evermat.maintenance.equality.deletion`);
-2. what it adds: the r-materialisation is continued, which may merge cliques
-   (`evermat.maintenance.equality.update`);
-3. everything else. It is now known which constants are equal, so explicit facts and
-   rules are brought into their new normal form, and the difference is an ordinary
+1. deletions: B/F^≈ in the component of equality, which may split cliques
+   (`evermat.maintenance.equality.deletion`);
+2. insertions: the r-materialisation is continued, which may merge cliques
+   (`Insertion`);
+3. the other rules. It is now known which constants are equal, so explicit facts and
+   rules are rewritten to their new normal form, and the difference is an ordinary
    update of the rules that equality does not depend on, for one of the ordinary
    algorithms.
 
-Attempts at an update of a program with equality, to be committed or thrown away.
+The source of insertion is [motik2015rewriting], the algorithm behind the
+r-materialisation, in batches. A round processes the facts that the last one derived. If
+there are equalities among them, the constants are merged first: facts and rules that
+mention a constant which is no longer a representative are rewritten, and only new facts
+are processed after that. Otherwise rules are applied to the new facts, as in any
+seminaïve evaluation. A new instance over representatives has a new body fact, or
+belongs to a rule that changed: so merging misses nothing, and no rule is applied again
+to unchanged facts.
 
-The counterpart of `evermat.maintenance.driver`, where facts stand for others: beside
-the facts that leave and come, an attempt tells what facts stood for and stand for.
+Attempts are the counterpart of those of `evermat.maintenance.driver`: besides the facts
+that were removed and added, an attempt knows the facts that stored facts represent
+before and after.
 """
 
 from __future__ import annotations
@@ -80,7 +73,7 @@ class Insertion:
     Attributes:
         chosen: the rules that are applied.
         representatives: π, changed as constants are merged.
-        pending: facts that are to be added when constants have been merged.
+        pending: facts to be added after constants have been merged.
     """
 
     def __init__(
@@ -98,14 +91,14 @@ class Insertion:
         return self.setting.run.updated
 
     def apply(self, rules: frozenset[Rule]) -> SettledFacts:
-        """Return all that some rules derive."""
+        """Return all facts that some rules derive."""
         chosen = self.setting.rules(self.representatives).proving(rules)
         return derive(
             self.setting.engine, chosen.full, positive=self.facts, negative=self.facts
         )
 
     def insert(self, candidates: SettledFacts) -> None:
-        """Add facts, which need not be normal, and what follows from them."""
+        """Add facts, which need not be normal, and their consequences."""
         engine, run = self.setting.engine, self.setting.run
         while True:
             candidates = engine.rewrite(candidates, self.representatives)
@@ -129,10 +122,11 @@ class Insertion:
             )
 
     def merge(self, equalities: SettledFacts) -> SettledFacts:
-        """Merge constants, and nothing else; returns those that lost their status.
+        """Merge constants without further consequences; return former representatives.
 
         Raises:
-            UnequalValuesError: two values would be equal, and why if it is traced.
+            UnequalValuesError: two values would be equal, with the reason if it is
+                traced.
         """
         setting, engine = self.setting, self.setting.engine
         before = self.representatives.copy() if setting.tracing else None
@@ -144,9 +138,9 @@ class Insertion:
             raise explained(error, self, before, equalities) from None
 
     def _merge(self, equalities: SettledFacts) -> SettledFacts:
-        """Merge constants; returns facts that take the place of others, and new ones.
+        """Merge constants; return rewritten facts and new ones.
 
-        Afterwards no fact mentions a constant that does not stand for itself.
+        Afterwards all constants in facts are their own representatives.
         """
         setting, engine = self.setting, self.setting.engine
         before = setting.rules(self.representatives)
@@ -156,8 +150,8 @@ class Insertion:
         after = setting.rules(self.representatives)
         outdated = engine.mentioning(lost, self.facts)
         setting.run.retract(engine.settle(outdated.within(before.region)))
-        # An explicit fact may come to matter to equality only now, because its
-        # predicate turned out to be the same as that of a rule.
+        # An explicit fact may become relevant to equality only now, because its
+        # predicate turned out to be equal to that of a rule.
         images = engine.rewrite(outdated, self.representatives)
         news = images.within(after.region)
         if after is not before:
@@ -166,7 +160,7 @@ class Insertion:
             if changed:
                 again = after.proving(changed).full
                 news |= derive(engine, again, positive=self.facts, negative=self.facts)
-        # The nodes of cliques are facts that rules derive nothing from.
+        # The nodes of cliques are facts from which rules derive nothing.
         nodes = engine.rewrite(equalities, self.representatives)
         setting.run.add(engine.settle(nodes - self.facts))
         return engine.settle(news - nodes)
@@ -177,14 +171,14 @@ class Insertion:
 
 @dataclass(frozen=True, eq=False)
 class EqualityJob:
-    """What an update changes.
+    """The changes of an update.
 
     Attributes:
         program: the rules before and after, together.
         old, new: the rules before; the rules after.
         component: the rules that equality is known to depend on.
-        deletions, insertions: explicit facts, as users name them.
-        modules: whether closures are materialised as such.
+        deletions, insertions: explicit facts, with the names that users inserted.
+        modules: whether closures are evaluated by modules.
         tracing: whether a contradiction is to be explained.
     """
 
@@ -199,12 +193,12 @@ class EqualityJob:
 
     @property
     def removed(self) -> frozenset[Rule]:
-        """The rules that go."""
+        """The rules to be removed."""
         return frozenset() if self.old is self.new else self.old - self.new
 
     @property
     def added(self) -> frozenset[Rule]:
-        """The rules that come."""
+        """The rules to be added."""
         return frozenset() if self.old is self.new else self.new - self.old
 
 
@@ -225,10 +219,10 @@ class Preimages:
 
 @dataclass(eq=False)
 class Marks:
-    """How explicit facts change, implied ones included.
+    """The changes of explicit facts, implied ones included.
 
     Attributes:
-        deletions, insertions: representatives of explicit facts that are deleted and
+        deletions, insertions: rewritten facts of explicit facts that are deleted and
             inserted.
         cleared, set: facts that cease to be explicit in the engine, and that become so.
     """
@@ -240,7 +234,7 @@ class Marks:
 
 
 class EqualityUpdate:
-    """See the module's docstring.
+    """The three steps of an update; see the module's docstring.
 
     Attributes:
         before, after: the representatives.
@@ -278,7 +272,7 @@ class EqualityUpdate:
     # -- the component of equality
 
     def delete(self) -> None:
-        """Step 1."""
+        """Run step 1."""
         engine, job = self.engine, self.job
         removed = job.removed
         rules = self.setting.rules(self.before)
@@ -299,24 +293,24 @@ class EqualityUpdate:
 
     @cached_property
     def _shared_deletions(self) -> SettledFacts:
-        """Facts to delete that may have other names."""
+        """Facts to delete that mention constants with several names."""
         return self._shared(self.job.deletions, self.before)
 
     @cached_property
     def _lone_deletions(self) -> SettledFacts:
-        """All others: they stand for themselves, and nothing stands for them."""
+        """Other facts to delete: none of their constants is equal to another."""
         return self.engine.settle(self.job.deletions - self._shared_deletions)
 
     @cached_property
     def _preimages(self) -> Preimages:
-        """The preimages, before and now, of facts that lose one."""
+        """Return the preimages, before and now, of rewritten facts that lose one."""
         engine, before = self.engine, self.before
         facts = engine.rewrite(self._shared_deletions, before)
         still = self.explicit.kept(engine.preimages(facts, before))
         return Preimages(facts, still, engine.rewrite(still, before))
 
     def insert(self) -> None:
-        """Step 2."""
+        """Run step 2."""
         engine, job = self.engine, self.job
         if not self._adds_to_component:
             return
@@ -343,10 +337,10 @@ class EqualityUpdate:
         return not (job.insertions.is_empty() and job.added.isdisjoint(job.component))
 
     def require_one_name(self) -> None:
-        """Refuse to let something else be equal to `owl:sameAs`.
+        """Refuse equalities of `owl:sameAs` with another constant.
 
         Raises:
-            EqualityError: the update would have made it so.
+            EqualityError: the update would make them equal.
         """
         if self.after is self.before:
             return
@@ -358,7 +352,7 @@ class EqualityUpdate:
     def merge_explicit(self) -> Representatives:
         """Merge constants that are explicitly equal; ends the transaction.
 
-        All facts are rewritten together then, and few of them again.
+        Facts are then rewritten together, and few of them more than once.
         """
         engine, run = self.engine, self.run
         after = self.before.copy()
@@ -384,17 +378,17 @@ class EqualityUpdate:
         return after
 
     def materialise_component(self) -> None:
-        """Step 2 on a fresh engine, where all explicit facts are loaded."""
+        """Run step 2 on a fresh engine, with all explicit facts loaded."""
         self.after = self.before.copy()
         with self.run.forwards("materialise"):
             insertion = Insertion(self.setting, self.job.new, self.after)
             insertion.insert(insertion.apply(self.job.new))
         self.require_one_name()
 
-    # -- everything else
+    # -- the other rules
 
     def renormalise(self) -> Marks:
-        """Step 3, its first half: the new normal form of explicit facts."""
+        """Run the first half of step 3: the new normal form of explicit facts."""
         if self.marks is not None:
             return self.marks
         if self.after is self.before and self.explicit.insertions.is_empty():
@@ -404,7 +398,7 @@ class EqualityUpdate:
         return self.marks
 
     def _marks_of_deletions(self) -> Marks:
-        """How explicit facts change if equality does not, and nothing is inserted."""
+        """Return the changes if equality is unchanged, and nothing is inserted."""
         engine = self.engine
         nothing, gone = engine.no_facts(), self._lone_deletions
         deletions = self._shared_deletions
@@ -427,7 +421,7 @@ class EqualityUpdate:
         deletions = self._shared_deletions
         insertions = self._shared(explicit.insertions, self.before)
         if self._adds_to_component:
-            # Constants are equal that were not before.
+            # Some constants have become equal.
             more = self._shared(explicit.deletions, self.after)
             deletions = engine.settle(deletions | more)
             more = self._shared(explicit.insertions, self.after)
@@ -443,7 +437,7 @@ class EqualityUpdate:
         touched = engine.settle(old | new | insertions | deletions)
         itself = explicit.after(touched)
         self._mark_implied(touched, engine.settle(now - itself))
-        # What is alone stands for itself, and nothing else stands for it.
+        # The constants of these facts are equal to no others.
         gone = engine.settle(explicit.deletions - deletions)
         come = engine.settle(explicit.insertions - insertions)
         return Marks(
@@ -455,11 +449,11 @@ class EqualityUpdate:
 
     @cached_property
     def moved(self) -> SettledFacts:
-        """The constants whose representative is another one after the update."""
+        """The constants whose representative changes in the update."""
         return self.engine.moved(self.before, self.after, MOVED)
 
     def about_moved(self) -> SettledFacts:
-        """The facts before the update about constants that something else stands for.
+        """The facts before the update about constants that are not representatives.
 
         New ones are among those that the update adds.
         """
@@ -469,13 +463,13 @@ class EqualityUpdate:
     def _shared(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """Return facts with a constant that is equal to another, and maybe more."""
+        """Return a superset of the facts with a constant that is equal to another."""
         if facts.is_empty():
             return facts
         return self.engine.shared(facts, representatives)
 
     def _mark_implied(self, touched: SettledFacts, implied: SettledFacts) -> None:
-        """Take note of explicit facts that only stand for other ones."""
+        """Record explicit facts that are implied only."""
         engine = self.engine
         before = engine.recursive_counts.positive(touched)
         no_longer = engine.settle(before - implied)
@@ -486,7 +480,7 @@ class EqualityUpdate:
             engine.recursive_counts.add(engine.once(new))
 
     def _change_names(self) -> None:
-        """Bring the names of cliques up to date, for rules that read them."""
+        """Update the names of cliques, for rules that read them."""
         engine, job, run = self.engine, self.job, self.run
         was_read = job.program.reads_names(job.old)
         is_read = job.program.reads_names(job.new)
@@ -505,13 +499,13 @@ class EqualityUpdate:
         run.add(engine.settle(new - old))
 
     def require_apart(self, facts: Facts) -> None:
-        """Refuse names that are equal to others, and that built-ins read before.
+        """Refuse names that have become equal to others after built-ins read them.
 
         Args:
-            facts: where they are found.
+            facts: the facts to search.
 
         Raises:
-            EqualityError: there is one.
+            EqualityError: there is such a name.
         """
         watching = self.job.program.watching
         if not watching:
@@ -523,7 +517,7 @@ class EqualityUpdate:
                 raise name_apart(watching[name], min(names, key=str))
 
     def maintain_others(self, maintain: Callable[[Run], None]) -> None:
-        """Step 3, its second half: an ordinary update of the other rules."""
+        """Run the second half of step 3: an ordinary update of the other rules."""
         marks = self.renormalise()
         self._change_names()
         run, engine, job = self.run, self.engine, self.job
@@ -543,9 +537,9 @@ class EqualityUpdate:
         self.require_apart(run.changes().gained)
 
     def _explicit(self, marks: Marks) -> Facts:
-        """Return the representatives of facts that are explicit after the update.
+        """Return the rewritten facts of those that are explicit after the update.
 
-        Growing sets, because whether they have a fact is asked again and again.
+        The parts are growing sets, because membership is tested repeatedly.
         """
         withdrawn = self.engine.growing()
         withdrawn.add(marks.deletions)
@@ -586,7 +580,7 @@ class EqualityUpdate:
         )
 
     def materialise_others(self, watch: Watch) -> list[StratumReport]:
-        """Return all of step 3 on a fresh engine; ends the transaction."""
+        """Run step 3 on a fresh engine; ends the transaction."""
         marks = self.renormalise()
         run = self.run
         after = self.setting.rules(self.after)
@@ -619,11 +613,11 @@ NetFacts = tuple["Snapshot", "Snapshot"]
 
 
 class Attempt(Protocol):
-    """An update that is worked out, in a transaction that is still open.
+    """A prepared update, in a transaction that is still open.
 
     Attributes:
-        deleted, inserted: explicit facts that it changes.
-        representatives: those after it.
+        deleted, inserted: the numbers of explicit facts that it changes.
+        representatives: the representatives after it.
     """
 
     deleted: Snapshot
@@ -632,13 +626,13 @@ class Attempt(Protocol):
     representatives: Representatives
 
     def commit(self) -> NetFacts:
-        """Make it so."""
+        """Apply the update."""
 
     def discard(self) -> NetFacts:
-        """Undo it."""
+        """Undo the update."""
 
     def cliques(self, facts: NetFacts) -> CliqueChange:
-        """What facts stood for and stand for, where one of them changed."""
+        """Return the facts represented before and after, where cliques changed."""
 
 
 class Maintained:
@@ -656,17 +650,17 @@ class Maintained:
         self._change = self._compared()
 
     def commit(self) -> NetFacts:
-        """Make it so."""
+        """Apply the update."""
         self._update.commit()
         return self._facts
 
     def discard(self) -> NetFacts:
-        """Undo it."""
+        """Undo the update."""
         self._update.engine.rollback()
         return self._facts
 
     def cliques(self, facts: NetFacts) -> CliqueChange:
-        """What facts stood for and stand for, where one of them changed."""
+        """Return the facts represented before and after, where cliques changed."""
         del facts
         return self._change
 
@@ -682,10 +676,10 @@ class Maintained:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Old:
-    """What a new materialisation takes the place of.
+    """The materialisation that a new one replaces.
 
     Attributes:
-        inserted: explicit facts that the update inserts.
+        inserted: the number of explicit facts that the update inserts.
         is_empty: whether there were no facts.
     """
 
@@ -697,7 +691,7 @@ class Old:
 
 
 class Rebuilt:
-    """New facts on a fresh engine, to take the place of the old ones."""
+    """New facts on a fresh engine, which replace the old ones."""
 
     def __init__(
         self,
@@ -718,13 +712,13 @@ class Rebuilt:
         self._everything = self._compared() if is_renamed else None
 
     def commit(self) -> NetFacts:
-        """Make it so."""
+        """Apply the update."""
         # The transaction only served to read the request.
         self._old.engine.rollback()
         return self._old.engine.adopt(self._fresh)
 
     def discard(self) -> NetFacts:
-        """Undo it; all facts are compared when they are read."""
+        """Undo the update; all facts are compared when they are read."""
         engine = self._old.engine
         self._everything = self._everything or self._compared()
         nothing = engine.snapshot(engine.no_facts())
@@ -732,7 +726,7 @@ class Rebuilt:
         return nothing, nothing
 
     def cliques(self, facts: NetFacts) -> CliqueChange:
-        """What facts stood for and stand for; all facts where cliques changed."""
+        """Return the facts represented before and after; all, if cliques changed."""
         if self._everything is not None:
             return self._everything
         return CliqueChange(self._old.representatives, self.representatives, *facts)
