@@ -1,4 +1,4 @@
-"""What can go wrong with a state on a lake."""
+"""Errors about states on a lake."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = ["deltalake"]
 
 
 class StateError(EvermatError, OSError):
-    """A state on a lake that cannot be read or written.
+    """A state on a lake cannot be read or written.
 
     Attributes:
-        step: what was being done.
-        cause: why that could not be done.
+        step: the operation that failed.
+        cause: the cause of the failure.
     """
 
     code: ClassVar[str] = "EM741"
@@ -67,7 +67,7 @@ def require_folder(place: str | Path) -> None:
 
 
 class StateConflictError(EvermatError, RuntimeError):
-    """Somebody else has changed the state since it was opened."""
+    """Another process has changed the state since it was opened."""
 
     code: ClassVar[str] = "EM742"
 
@@ -80,7 +80,7 @@ class StateConflictError(EvermatError, RuntimeError):
 
 
 class ReadOnlyStateError(EvermatError, PermissionError):
-    """An old version of a state was to be changed."""
+    """An attempt to change an earlier version of a state."""
 
     code: ClassVar[str] = "EM743"
 
@@ -93,7 +93,7 @@ class ReadOnlyStateError(EvermatError, PermissionError):
 
 
 class MissingVersionError(EvermatError, LookupError):
-    """A version of a state that there is not, or is no longer."""
+    """A version of a state that does not exist, or no longer."""
 
     code: ClassVar[str] = "EM744"
 
@@ -105,13 +105,13 @@ class BatchError(EvermatError, ValueError):
 
 
 class StateSettingsError(EvermatError, ValueError):
-    """A state that does not fit what is asked of it."""
+    """The settings of a state differ from the requested ones."""
 
     code: ClassVar[str] = "EM746"
 
 
 class DamagedStateError(StateError):
-    """A file of a state that is not what was written, or is gone.
+    """A file of a state differs from what was written, or is missing.
 
     Attributes:
         file: relative to the state.
@@ -125,10 +125,10 @@ class DamagedStateError(StateError):
 
 
 class ForeignCommitError(StateError):
-    """A commit to the table of a state that Evermat did not make.
+    """Another program has committed to the table of a state.
 
     Attributes:
-        version: what the commit made.
+        version: the version of the commit.
         file: the entry of the log, relative to the state.
     """
 
@@ -147,14 +147,14 @@ class ForeignCommitError(StateError):
 
 
 class RestoringError(EvermatError, ValueError):
-    """A version of a state that cannot be restored."""
+    """A version of a state cannot be restored."""
 
     code: ClassVar[str] = "EM749"
 
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Say what was being done if something goes wrong; our own errors say it."""
+    """Convert errors in the block to ones that name the step, except Evermat's own."""
     try:
         yield
     except EvermatError:
@@ -165,7 +165,7 @@ def step(name: str) -> Iterator[None]:
             f"the file `{error}` is missing",
             help="it was vacuumed or removed; open a version that is still whole",
         ) from without_secrets(error)
-    except Exception as error:  # noqa: BLE001  raised as one of ours
+    except Exception as error:  # noqa: BLE001  converted to an error of Evermat
         raise StateError(
             name,
             gist(str(error) or type(error).__name__),

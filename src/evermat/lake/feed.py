@@ -1,4 +1,4 @@
-"""What changed from version to version, and the facts of a version, as plain values."""
+"""Changes from version to version, and the facts of a version, as plain values."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ if TYPE_CHECKING:
 
 # --------------------------------------------------------------- changes with equality
 
-# Changes of all facts, where a state holds facts that stand for others.
+# Changes of all facts, for states whose facts are stored by representatives.
 #
-# A version may change what a fact stands for, and not the fact itself. So where cliques
-# change, the facts that mention them are read from both versions, and what they stood
-# for is compared with what they stand for.
+# A version may change the facts that a stored fact represents without changing the
+# stored fact. So where cliques change, the facts that mention them are read from both
+# versions, expanded, and compared.
 
 
 class Standing:
-    """What stands for equal constants, from version to version.
+    """The representatives of equal constants, from version to version.
 
     Attributes:
-        pairs: constants and what stands for them, at the version that was reached.
+        pairs: constants and their representatives, at the current version.
     """
 
     def __init__(
@@ -78,12 +78,13 @@ class Standing:
     def next(
         self, changed: pa.Table, moved: pa.Table | None, facts: tuple[Read, Read]
     ) -> Iterator[tuple[str, pa.Table]]:
-        """Go on to the next version: by predicate what came and left with it.
+        """Advance to the next version: yield its changes by predicate.
 
         Args:
-            changed: facts that begin or cease to hold.
-            moved: how pairs change; None if they stay.
-            facts: read all facts of the version before, and of this one.
+            changed: facts that are added or removed.
+            moved: the changes of pairs; None if there are none.
+            facts: functions that read all facts of the previous version, and of this
+                one.
         """
         left = changed.filter(pc.less(changed["holds"], 0))
         came = changed.filter(pc.greater(changed["holds"], 0))
@@ -121,7 +122,7 @@ class _Rows:
         self._arities = arities
 
     def relations(self) -> Mapping[str, int]:
-        """Return the number of facts of each relation that has any."""
+        """Return the number of facts of each nonempty relation."""
         return {name: rows.num_rows for name, rows in self._rows.items()}
 
     def read(self, relation: str) -> pa.Table:
@@ -132,12 +133,12 @@ class _Rows:
 
 
 def _ids(moved: pa.Table) -> pa.Array:
-    """Constants of cliques that change, and all that stood or stands for them."""
+    """Return the members of changed cliques, with old and new representatives."""
     return pa.array(np.union1d(moved["c0"].to_numpy(), moved["c1"].to_numpy()))
 
 
 def _with(some: pa.Table, facts: pa.Table, ids: pa.Array) -> pa.Table:
-    """Return some facts, and all that mention one of some constants, each once."""
+    """Return some facts, and all that mention certain constants, without duplicates."""
     facts = facts.filter(_mentioning(facts, ids))
     others = some.filter(pc.invert(_mentioning(some, ids)))
     return stacked_facts([others, facts])
@@ -151,7 +152,7 @@ def _mentioning(facts: pa.Table, ids: pa.Array) -> pa.ChunkedArray:
 
 
 def _numbered(facts: pa.Table, holds: int) -> pa.Table:
-    """Return facts with numbers, of which only the first says something."""
+    """Return facts with stored numbers, of which only the first is meaningful."""
     for name in STORED_NUMBERS:
         value = holds if name == STORED_NUMBERS[0] else 0
         numbers = pa.array(np.full(facts.num_rows, value, np.int64))
@@ -163,7 +164,7 @@ def _numbered(facts: pa.Table, holds: int) -> pa.Table:
 
 
 class FactChange(NamedTuple):
-    """A fact that came with a version, or left with it."""
+    """A fact that a version added or removed."""
 
     version: int
     sign: str
@@ -178,16 +179,16 @@ def changes(
     until: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[FactChange]:
-    """Yield the facts that came (`+`) and left (`-`), version by version.
+    """Yield the facts that were added (`+`) and removed (`-`), version by version.
 
     Args:
-        place: where the state is.
-        since: the version from which on; what it holds itself is not among them.
+        place: the path or URI of the state.
+        since: the version after which to begin; its own changes are not included.
         until: the last version, by default the latest.
-        storage_options: for the storage, as `deltalake` takes them.
+        storage_options: options for remote storage, in the form of `deltalake`.
 
     Raises:
-        MissingVersionError: a version was vacuumed, or there is none of that number.
+        MissingVersionError: a version was vacuumed, or does not exist.
     """
     for version, predicate, facts in _changed(place, since, until, storage_options):
         arity = facts.num_columns - 4
@@ -205,7 +206,7 @@ def change_table(
     until: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """The same as a table: `version`, `sign`, `predicate`, `values` as term texts."""
+    """Return changes as a table: `version`, `sign`, `predicate`, `values` as text."""
     parts = [_FEED.empty_table()]
     for version, predicate, facts in _changed(place, since, until, storage_options):
         arity, size = facts.num_columns - 4, facts.num_rows
@@ -236,9 +237,10 @@ def read(
 ) -> pa.Table:
     """Return the facts of a predicate as term columns, with their numbers.
 
-    The columns are the arguments, then `holds`, `given`, `c_nr` and `c_r`. Where equal
-    constants are rewritten, these are the facts that are kept, and the predicate `≈`
-    has the constants that do not stand for themselves, with what stands for them.
+    The columns are the arguments, then `holds`, `given`, `c_nr` and `c_r`. If equality
+    is
+    rewritten, these are the stored facts, and the predicate `≈` contains the constants
+    that are not their own representatives, with these.
     """
     table = existing(place, storage_options, version)
     part = CLIQUES if predicate == STANDS_FOR else FACTS
@@ -252,7 +254,7 @@ def read(
 def _summed(
     table: StateTable, part: str, predicate: str | None = None
 ) -> pa.Table | None:
-    """The facts of a part that hold, or of one predicate; None without any file."""
+    """Return the facts of a part, or of a predicate, that hold; None without files."""
     files = [table.read(file) for file in table.files(part)]
     if predicate is not None:
         files = [rows.filter(pc.equal(rows[RELATION], predicate)) for rows in files]
@@ -268,7 +270,7 @@ def _changed(
     until: int | None,
     options: Mapping[str, str] | None,
 ) -> Iterator[tuple[int, str, pa.Table]]:
-    """By version and predicate the facts that came or left, with their numbers."""
+    """Yield the facts added or removed, with numbers, by version and predicate."""
     table = existing(place, options)
     program, dictionary = _program(table), _dictionary(table)
     arities = _arities(program)
@@ -314,7 +316,7 @@ def _decoded(
 
 
 def _leading_to(table: StateTable, since: int, last: int) -> list[Version]:
-    """The versions that lead from one to another, without those that were given up."""
+    """Return the versions between two, except those abandoned by a restore."""
     found: list[Version] = []
     at = last
     with with_advice(table.log):
@@ -338,7 +340,7 @@ def _leading_to(table: StateTable, since: int, last: int) -> list[Version]:
 
 @contextmanager
 def _until_vacuumed(version: int, table: StateTable) -> Iterator[None]:
-    """Say that files are missing because of their age."""
+    """Convert errors about missing files to ones that explain their age."""
     try:
         yield
     except StateError as error:
@@ -354,7 +356,7 @@ def _until_vacuumed(version: int, table: StateTable) -> Iterator[None]:
 def _at(
     place: str | Path, version: int, options: Mapping[str, str] | None, part: str
 ) -> pa.Table:
-    """Return the rows of a part at a version that hold."""
+    """Return the rows of a part that hold at a version."""
     facts = _summed(existing(place, options, version), part)
     return summed_facts([]) if facts is None else facts
 

@@ -1,4 +1,4 @@
-"""Whether a state is what was written to it, and which version is if it is not."""
+"""Integrity: whether a state is unchanged since it was written, and if not, where."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------------------ damage
 
 SETTINGS = {
-    # Versions stay until they are vacuumed, not until somebody else's clock says so.
+    # Versions are kept until they are vacuumed, not until another writer's clock
+    # decides.
     "delta.enableExpiredLogCleanup": "false",
     "delta.dataSkippingNumIndexedCols": "2",
 }
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
-"""What readers and writers of the table must be able to do."""
+"""The capabilities required of readers and writers of the table."""
 CHECKPOINT_EVERY = 100
-"""After so many versions Delta need not read the entries before."""
+"""The versions between checkpoints, before which Delta need not read entries."""
 
 
 # ----------------------------------------------------------------------- data files
@@ -61,17 +62,17 @@ CHECKPOINT_EVERY = 100
 
 @contextmanager
 def open_file(log: Log, file: DataFile) -> Iterator[DigestedFile]:
-    """Open a data file, whose rows are verified when they are read.
+    """Open a data file; its rows are verified as they are read.
 
     Raises:
-        DamagedStateError: it is not what was written, or is gone.
+        DamagedStateError: the file differs from what was written, or is missing.
     """
     try:
         with log.storage.open_input_file(file.path) as stream:
             yield DigestedFile(stream, file.digest, file.size)
     except FileNotFoundError as error:
         if file.digest is None:
-            raise  # it may have been vacuumed, of which older states keep no record
+            raise  # it may have been vacuumed, which older states do not record
         raise DamagedStateError(
             file.path, log.place, "it is missing"
         ) from without_secrets(error)
@@ -82,7 +83,7 @@ def open_file(log: Log, file: DataFile) -> Iterator[DigestedFile]:
 
 
 def verify_file(log: Log, file: DataFile) -> None:
-    """Read a data file, and refuse it if it is not what was written."""
+    """Read a data file, and raise an error if it differs from what was written."""
     with open_file(log, file) as found:
         found.verify()
 
@@ -92,7 +93,7 @@ def verify_file(log: Log, file: DataFile) -> None:
 
 @contextmanager
 def with_advice(log: Log) -> Iterator[None]:
-    """Say which version is whole when another one turns out not to be."""
+    """Name an intact version in the error if another one is damaged."""
     try:
         yield
     except (DamagedStateError, ForeignCommitError) as error:
@@ -112,7 +113,7 @@ def _advice(log: Log) -> str:
 
 
 def newest_whole(log: Log) -> int | None:
-    """Return the newest version that is what was written; None if there is none."""
+    """Return the latest version that is intact, if there is one."""
     known: dict[str, bool] = {}
     given_up = log.given_up()
     for version in range(log.latest(), log.oldest() - 1, -1):
@@ -123,7 +124,7 @@ def newest_whole(log: Log) -> int | None:
         except (StateError, OSError):
             continue
         files = contents.files.values()
-        # A state without a program has no contents so far.
+        # A state without a program has no contents yet.
         is_empty = all(file.part != PROGRAM for file in files)
         if not is_empty and all(_is_whole(log, file, known) for file in files):
             return version
@@ -131,7 +132,7 @@ def newest_whole(log: Log) -> int | None:
 
 
 def _is_whole(log: Log, file: DataFile, known: dict[str, bool]) -> bool:
-    """Return whether a file is what was written; versions have many files in common."""
+    """Return whether a file is intact; results are cached across versions."""
     if file.path not in known:
         try:
             verify_file(log, file)
@@ -146,12 +147,12 @@ def _is_whole(log: Log, file: DataFile, known: dict[str, bool]) -> bool:
 
 
 def opened_by_delta(log: Log) -> tuple[DeltaTable, Contents]:
-    """Return the table as `deltalake` reads it, which must be what the last entry says.
+    """Return the table as `deltalake` reads it, which must agree with the last entry.
 
     Raises:
         TableNotFoundError: there is no table.
         DamagedStateError: a file of the log is damaged.
-        ForeignCommitError: others have changed the table.
+        ForeignCommitError: another program has changed the table.
     """
     try:
         delta = DeltaTable(log.place, storage_options=dict(log.options))
@@ -174,10 +175,10 @@ def opened_by_delta(log: Log) -> tuple[DeltaTable, Contents]:
 
 
 def _agrees(delta: DeltaTable, contents: Contents) -> bool:
-    """Return whether Delta reads from the log what an entry says about its version."""
+    """Return whether the version that Delta reads agrees with its entry."""
     expected = without_digests(replace(contents, version=delta.version()))
     found = as_delta_sees(delta)
-    if not expected.table:  # before the table was made, nobody knew its id
+    if not expected.table:  # before the table was created, its id was not known
         found = replace(found, table="")
     about = delta.metadata()
     protocol = delta.protocol()
@@ -200,17 +201,17 @@ def _columns(found: Schema) -> dict[str, str]:
 
 
 def _blame(log: Log) -> None:
-    """Name the file that makes Delta fail, if there is one."""
+    """Raise an error that names the file that makes Delta fail, if there is one."""
     try:
         problem = next(problems_of_log(log), None)
-    except OSError:  # the place itself does not answer
+    except OSError:  # the storage itself does not respond
         return
     if problem is not None:
         raise problem
 
 
 def problems_of_log(log: Log) -> Iterator[DamagedStateError | ForeignCommitError]:
-    """Yield all that is wrong with the files of a log."""
+    """Yield all problems of the files of a log."""
     replay = _Replay()
     given_up = log.given_up()
     checkpoints: dict[str, str] = {}
@@ -238,12 +239,12 @@ def problems_of_log(log: Log) -> Iterator[DamagedStateError | ForeignCommitError
 def _follows(replay: _Replay, entry: LogEntry) -> bool:
     try:
         return replay.follow(entry)
-    except Exception:  # noqa: BLE001  whatever is wrong with what Delta was told
+    except Exception:  # noqa: BLE001  any inconsistency in the actions
         return False
 
 
 class _Replay:
-    """What Delta makes of one entry after the other."""
+    """Replays the entries of a log like Delta."""
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[int, int]] | None = {}
@@ -251,11 +252,11 @@ class _Replay:
         self._number: int | None = 0
 
     def lose(self) -> None:
-        """Forget what came before an entry that cannot be read."""
+        """Forget the state before an entry that cannot be read."""
         self._files = self._about = self._number = None
 
     def follow(self, entry: LogEntry) -> bool:
-        """Go on with an entry; tell whether it says of itself what Delta reads."""
+        """Replay an entry; return whether its contents agree with what Delta reads."""
         for kind, fields in entry.actions:
             if kind == "metaData":
                 self._about = fields
@@ -297,9 +298,9 @@ class _Replay:
 
 
 def record_checkpoint(log: Log, delta: DeltaTable) -> tuple[str, str] | None:
-    """Make a checkpoint if it is time for one; return its path and digest.
+    """Write a checkpoint if one is due; return its path and digest.
 
-    Entries say all that checkpoints say, so a failure is no harm.
+    Entries contain all the information of checkpoints, so a failure is harmless.
     """
     version = delta.version()
     if version % CHECKPOINT_EVERY:
@@ -308,7 +309,7 @@ def record_checkpoint(log: Log, delta: DeltaTable) -> tuple[str, str] | None:
         delta.create_checkpoint()
         path = next(path for at, path in log.checkpoints() if at == version)
         return path, sha256(log.read(path)).hexdigest()
-    except Exception:  # noqa: BLE001  the commit is there, and that is what counts
+    except Exception:  # noqa: BLE001  only the commit matters, and it is complete
         return None
 
 
@@ -334,11 +335,11 @@ def _problems_of_checkpoints(
 
 
 def _reads_well(log: Log, version: int) -> bool:
-    """Return whether Delta reads a version well that has a checkpoint of its own."""
+    """Return whether Delta can read a version that has a checkpoint."""
     try:
         delta = DeltaTable(log.place, version, storage_options=dict(log.options))
         return _agrees(delta, log.contents(version))
-    except Exception:  # noqa: BLE001  whatever Delta says of damage
+    except Exception:  # noqa: BLE001  any error of Delta means damage
         return False
 
 
@@ -347,11 +348,11 @@ def _reads_well(log: Log, version: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A file of a state that is damaged, missing, or was written by others.
+    """A file of a state that is damaged, missing, or was written by another program.
 
     Attributes:
-        versions: the versions that cannot be read because of it; none for files from
-            which no version is read.
+        versions: the versions that cannot be read because of it; empty for files that
+            no version needs.
     """
 
     file: str
@@ -361,19 +362,20 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found when a state was verified.
+    """The result of verifying a state.
 
     Attributes:
         versions: the versions that can be read.
         oldest: the oldest version that was not vacuumed.
         latest: the latest version.
-        files: how many data files were read.
-        size: how many bytes they have.
-        without_digest: how many of them an older Evermat wrote, so that little could be
-            verified.
-        problems: what is wrong.
-        left_behind: the same for files that only versions need which were given up when
-            the state went back to an older one; they stay until they are vacuumed.
+        files: the number of data files that were read.
+        size: their size in bytes.
+        without_digest: how many of them were written by earlier versions of Evermat,
+            without digests, so that little could be verified.
+        problems: the problems found.
+        left_behind: problems of files that only abandoned versions need, after the
+            state
+            was restored to an earlier one; they stay until they are vacuumed.
     """
 
     place: str
@@ -388,18 +390,18 @@ class Verification:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
 
 def verify(
     place: str | Path, *, storage_options: Mapping[str, str] | None = None
 ) -> Verification:
-    """Check everything: all versions that were not vacuumed, their files, the log.
+    """Check everything: all versions that were not vacuumed, their files, and the log.
 
     Args:
-        place: where the state is.
-        storage_options: for the storage, as `deltalake` takes them.
+        place: the path or URI of the state.
+        storage_options: options for remote storage, in the form of `deltalake`.
 
     Raises:
         StateError: there is no state, or the place cannot be read.
@@ -413,7 +415,7 @@ def verify(
 
 
 class _Verifier:
-    """Looks at one version after the other, and at each file once."""
+    """Checks one version after the other, and each file once."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -457,7 +459,7 @@ class _Verifier:
         try:
             contents = self._log.contents(version)
         except StateError as error:
-            # What others wrote in a version that was given up is no problem any more.
+            # Foreign commits in an abandoned version are no longer a problem.
             if not is_given_up:
                 self._add(error, getattr(error, "file", FOLDER), version)
             return False
@@ -467,14 +469,14 @@ class _Verifier:
             if problem is None:
                 continue
             is_readable = False
-            # Older states keep no record of what was vacuumed.
+            # Older states do not record what was vacuumed.
             is_vacuumed = isinstance(problem.__cause__, FileNotFoundError)
             if file.digest or not is_vacuumed or version == self._latest:
                 self._add(problem, file.path, version)
         return is_readable
 
     def _problem(self, file: DataFile) -> StateError | None:
-        """What is wrong with a file, of which versions have many in common."""
+        """Return the problem of a file, if any, cached because versions share files."""
         if file.path not in self._files:
             self._files[file.path] = file
             self._damage[file.path] = None

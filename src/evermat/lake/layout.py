@@ -1,17 +1,17 @@
-"""How a state is laid out: one Delta table, five parts.
+"""Layout of a state: one Delta table in five parts.
 
 | part      | a row is                                                                 |
 | --------- | ------------------------------------------------------------------------ |
 | `facts`   | a change of a fact: its relation, the ids of its arguments, four numbers |
-| `cliques` | the same for a constant and what stands for it, where some are equal   |
+| `cliques` | the same for a constant and its representative, if they differ           |
 | `terms`   | a constant: its id, its kind and its text                                |
 | `program` | the rules, the predicates and the settings, as JSON                      |
-| `ledger`  | something that was applied, such as a file: a name, and a text about it  |
+| `ledger`  | an applied input, such as a file: a name, and a text about it            |
 
-The numbers of a fact are *summed*: all its rows together say whether it holds and was
-given (1 or 0), and how often it was derived. An update appends what it changes, and
+The numbers of a fact are *summed*: the sum of all its rows tells whether it holds and
+is explicit (1 or 0), and its derivation counts. An update appends its changes, and
 merging files changes no sum. Ids are those of `evermat.engines.spark.ids`: integers
-are ids by themselves, other constants are looked up among the terms.
+are their own ids, other constants are looked up among the terms.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ LEDGER = "ledger"
 
 RELATION = "relation"
 STANDS_FOR = "≈"
-"""The relation of the cliques: a constant, and the one that stands for it."""
+"""The relation of the cliques: a constant and its representative."""
 NARROWEST = 4
-"""Columns for arguments that a table has from the start."""
+"""The number of argument columns that every table has."""
 
 
 def arguments(width: int) -> list[str]:
-    """Return the names of the columns that hold arguments."""
+    """Return the names of the argument columns."""
     return [f"c{at}" for at in range(width)]
 
 
 def width_of(names: list[str]) -> int:
-    """How many columns for arguments there are."""
+    """Return the number of argument columns."""
     return sum(name[0] == "c" and name[1:].isdigit() for name in names)
 
 
 def part_of(path: str) -> str:
-    """Return the part to which a file belongs, which the name of its folder says."""
+    """Return the part of a file, which is the name of its folder."""
     return path.partition("/")[0].removeprefix(f"{PART}=")
 
 
@@ -85,9 +85,9 @@ class DataFile:
 
     Attributes:
         path: relative to the table.
-        digest: what it is verified by; None if an older Evermat wrote it.
-        stats: what Delta knows about its contents, as JSON.
-        is_change: whether it says something new; merged files do not.
+        digest: for verification; None if an earlier version of Evermat wrote it.
+        stats: Delta's statistics of its contents, as JSON.
+        is_change: whether its contents are new; those of merged files are not.
     """
 
     path: str
@@ -100,8 +100,8 @@ class DataFile:
 
 
 def listed(table: DeltaTable) -> list[DataFile]:
-    """Return the files of a version as Delta knows them."""
-    # Not `pa.table`, which loads pandas to see whether this is a frame of its.
+    """Return the files of a version according to Delta."""
+    # Not `pa.table`, which imports pandas to test whether this is a data frame.
     stream = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True))
     actions = stream.read_all()
     names = ("path", f"partition.{PART}", "num_records", "size_bytes")
@@ -112,7 +112,7 @@ def listed(table: DeltaTable) -> list[DataFile]:
 def delta_actions(
     add: Sequence[DataFile], remove: Sequence[DataFile]
 ) -> list[AddAction | RemoveAction]:
-    """What a commit tells Delta about files that are new and files that are gone."""
+    """Return the actions of a commit for added and removed files."""
     now = int(time.time() * 1000)
     actions: list[AddAction | RemoveAction] = [
         AddAction(
@@ -125,7 +125,7 @@ def delta_actions(
         )
         for file in add
     ]
-    # What a removed file said stays true: it is merged, or said anew.
+    # The rows of a removed file are still valid: they were merged, or written again.
     actions += [
         RemoveAction(
             path=file.path,
@@ -140,12 +140,12 @@ def delta_actions(
 
 
 def row_count(rows: int) -> str:
-    """What Delta is told about a file of which nothing else is known."""
+    """Return Delta statistics with the number of rows only."""
     return json.dumps({"numRecords": rows})
 
 
 def statistics(table: pa.Table) -> str:
-    """How many rows there are, and which relations: readers skip files by them."""
+    """Return Delta statistics: rows and relations, by which readers skip files."""
     stats: dict[str, Any] = {"numRecords": table.num_rows}
     if RELATION in table.column_names and table.num_rows:
         ends = pc.min_max(table[RELATION])

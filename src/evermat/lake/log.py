@@ -1,4 +1,4 @@
-"""The log of a state: its entries, and what else Delta keeps beside them."""
+"""The log of a state: its entries, and the other files that Delta keeps with them."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ def uri_of(place: str) -> str:
 
 
 def open_folder(uri: str, options: Mapping[str, str]) -> pyarrow.fs.FileSystem:
-    """Return the folder of a table, with the access that the options give."""
+    """Open the folder of a table, with the credentials of the options."""
     address = urlsplit(uri)
     if address.scheme == "file":
-        # On a disk, `deltalake` writes to files whose names `vacuum` does not list,
-        # where they stay if the writer is killed.
+        # On a disk, `deltalake` writes to temporary files that `vacuum` does not list,
+        # and
+        # that remain if the writer is killed.
         folder = unquote(address.path)
         return pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
     return pyarrow.fs.PyFileSystem(_Store(uri, dict(options)))
@@ -65,7 +66,7 @@ class _Store(DeltaStorageHandler):
 
 
 class _Upload:
-    """A stream of `deltalake`, which takes bytes where Arrow writes buffers."""
+    """A stream of `deltalake`, which accepts bytes, while Arrow writes buffers."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401  it has no public type
         self._stream = stream
@@ -74,22 +75,22 @@ class _Upload:
         written: int = self._stream.write(bytes(data))
         return written
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever the stream has
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  any of its
         return getattr(self._stream, name)
 
 
 # ----------------------------------------------------------------------------- entries
 
-# Entries of the log: what a commit says about its version, and digests of it.
+# Entries of the log: the contents of a version and their digests.
 #
-# Delta writes the entry of a commit; what Evermat has to say goes with it, as texts of
-# its own. They list all files of the version with their digests, so that a version is
-# read from its own entry, and damage to an entry is damage to no other version. A
-# digest covers these texts, and within them another one covers what Delta was told.
+# Delta writes the entry of a commit; Evermat adds strings of its own. They list all
+# files of the version with their digests, so a version is read from its own entry, and
+# damage to an entry does not affect other versions. A digest covers these strings, and
+# within them another one covers the actions passed to Delta.
 
 WRITER = "evermat"
-"""The application id under which every update is numbered: of two writers that began
-with the same number, Delta lets one commit."""
+"""The application id by which updates are numbered: if two writers use the same number,
+Delta lets only one of them commit."""
 _UPDATE, _CONTENTS, _DIGEST = "evermat", "evermatContents", "evermatDigest"
 _COVERED = {
     "add": (
@@ -103,25 +104,26 @@ _COVERED = {
     "remove": ("path", "size", "partitionValues", "dataChange", "deletionTimestamp"),
     "txn": ("appId", "version"),
 }
-"""Fields of actions that Delta takes from us; it adds others, by its own version."""
+"""Fields of actions that Evermat passes to Delta; Delta may add others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a version consists of.
+    """The contents of a version.
 
     Attributes:
-        time: when it was committed, in milliseconds.
-        table: the id that Delta gave to the table; empty before that is known.
-        width: for how many arguments there are columns.
-        number: how many updates there were.
+        time: the time of its commit, in milliseconds.
+        table: Delta's id of the table; empty before that is known.
+        width: the number of argument columns.
+        number: the number of updates so far.
         batches: the last batch of each application.
         oldest: the oldest version whose files were not vacuumed.
-        restored: the version that this one repeats; None if it goes on from the last.
-        is_lost: whether nobody knows, because the entry takes the place of a damaged
-            one. Delta reads from it what the entries after it need.
+        restored: the version that this one repeats; None if it follows the previous
+            one.
+        is_lost: whether the contents are unknown, because the entry replaces a damaged
+            one. Delta reads from it what the following entries need.
         checkpoint: the name and the digest of the last checkpoint of the log.
-        actions: a digest of what Delta was told; None where Delta decides about it.
+        actions: a digest of the actions; None if Delta chooses them.
     """
 
     version: int = 0
@@ -138,10 +140,10 @@ class Contents:
     files: Mapping[str, DataFile] = field(default_factory=dict)
 
     def as_metadata(self, update: Mapping[str, Any] | None = None) -> dict[str, str]:
-        """What goes into the entry.
+        """Return the metadata of the entry.
 
         Args:
-            update: what an update changed, for people and for the feed of changes.
+            update: a description of the update, for people and for the change feed.
         """
         fields = {name: getattr(self, name) for name in _PLAIN}
         files = {
@@ -170,24 +172,24 @@ _PLAIN = (
 
 
 class Origin(Enum):
-    """Who made a commit."""
+    """The author of a commit."""
 
     EVERMAT = auto()
     OLDER_EVERMAT = auto()
-    """A version of Evermat that wrote no digests."""
+    """A version of Evermat without digests."""
     TIDYING = auto()
-    """Somebody else, who changed nothing."""
+    """Another program, which changed no contents."""
     OTHERS = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry of the log that is whole.
+    """An intact entry of the log.
 
     Attributes:
-        info: what Delta says about the commit.
-        update: what Evermat says about an update.
-        contents: what the version consists of; None if it does not say so.
+        info: Delta's information about the commit.
+        update: Evermat's description of an update.
+        contents: the contents of the version; None if they are not recorded.
     """
 
     version: int
@@ -198,7 +200,7 @@ class LogEntry:
 
     @property
     def origin(self) -> Origin:
-        """Who made the commit."""
+        """The author of the commit."""
         if self.contents is not None:
             return Origin.EVERMAT
         if self.update is not None or self.info.get("operation") in _BY_OLDER:
@@ -220,7 +222,7 @@ def read_entry(version: int, data: bytes) -> LogEntry:
         ValueError: it is damaged; also KeyError, TypeError and AttributeError.
     """
     actions = []
-    # Not `splitlines`, for which some characters within strings end a line.
+    # Not `splitlines`, which also splits at other characters within strings.
     for line in data.decode("utf-8").strip("\n").split("\n"):
         ((kind, fields),) = json.loads(line).items()
         _require(isinstance(fields, dict), f"`{kind}` has no fields")
@@ -242,7 +244,7 @@ def read_entry(version: int, data: bytes) -> LogEntry:
 
 
 def digest_of_actions(actions: Iterable[Action]) -> str:
-    """Return a digest of what an entry tells Delta."""
+    """Return a digest of the actions that an entry passes to Delta."""
     covered = [
         json.dumps([kind, [fields.get(name) for name in _COVERED.get(kind, fields)]])
         for kind, fields in actions
@@ -252,7 +254,7 @@ def digest_of_actions(actions: Iterable[Action]) -> str:
 
 
 def as_logged(action: AddAction | RemoveAction | Transaction) -> Action:
-    """Return an action as the log has it."""
+    """Return an action in the form of the log."""
     match action:
         case AddAction():
             return "add", {
@@ -292,7 +294,7 @@ def _digest(texts: Mapping[str, str]) -> str:
     return sha256("\n".join(texts.values()).encode()).hexdigest()
 
 
-def _require(fits: bool, reason: str) -> None:  # noqa: FBT001  reads like an assertion
+def _require(fits: bool, reason: str) -> None:  # noqa: FBT001  used like an assertion
     if not fits:
         raise ValueError(reason)
 
@@ -301,8 +303,8 @@ def _require(fits: bool, reason: str) -> None:  # noqa: FBT001  reads like an as
 
 FOLDER = "_delta_log"
 LATEST = f"{FOLDER}/_evermat_latest.json"
-"""Says which version is the latest. It is written after a commit and nothing relies on
-it, but an entry that it knows of and that is gone is missed."""
+"""Records the latest version. It is written after a commit. Nothing depends on it,
+except that the entry it names is known to be missing if it is."""
 LAST_CHECKPOINT = f"{FOLDER}/_last_checkpoint"
 _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
@@ -312,8 +314,8 @@ class Log:
     """The entries of the log of a state.
 
     Attributes:
-        place: where the state is, as it was given.
-        options: for the storage, as `deltalake` takes them.
+        place: the path or URI of the state, as the user wrote it.
+        options: options for remote storage, in the form of `deltalake`.
     """
 
     def __init__(self, place: str, options: Mapping[str, str]) -> None:
@@ -335,7 +337,7 @@ class Log:
         return [info.base_name for info in self.storage.get_file_info(selector)]
 
     def versions(self) -> list[int]:
-        """Return the versions of which there is an entry, the oldest first."""
+        """Return the versions with an entry, the oldest first."""
         found = (_ENTRY.fullmatch(name) for name in self.names())
         return sorted(int(match[1]) for match in found if match)
 
@@ -365,7 +367,7 @@ class Log:
         """Return the entry of a version.
 
         Raises:
-            DamagedStateError: it is not what was written, or is gone.
+            DamagedStateError: it differs from what was written, or is missing.
         """
         path = entry_path(version)
         try:
@@ -381,11 +383,11 @@ class Log:
             )
 
     def contents(self, version: int) -> Contents:
-        """What a version consists of.
+        """Return the contents of a version.
 
         Raises:
-            DamagedStateError: nobody can say, because an entry is damaged.
-            ForeignCommitError: others have changed the table.
+            DamagedStateError: they are unknown, because an entry is damaged.
+            ForeignCommitError: another program has changed the table.
         """
         for each in range(version, -1, -1):
             entry = self.entry(each)
@@ -400,7 +402,7 @@ class Log:
         raise DamagedStateError(FOLDER, self.place, "no entry says what the state is")
 
     def _older_contents(self, version: int, newest: LogEntry) -> Contents:
-        """What a version consists of that was written without digests."""
+        """Return the contents of a version that was written without digests."""
         batches: dict[str, int] = {}
         for each in range(newest.version, -1, -1):
             entry = self.entry(each)
@@ -409,7 +411,7 @@ class Log:
             if entry.origin is Origin.OTHERS:
                 raise self.foreign(entry)
             if entry.contents is not None:
-                # States keep their digests once they have them.
+                # Once a state has digests, all later versions have them.
                 if newest.update is None:
                     raise self.foreign(newest)
                 path = entry_path(newest.version)
@@ -417,8 +419,9 @@ class Log:
         try:
             table = DeltaTable(self.place, version, storage_options=dict(self.options))
             return replace(as_delta_sees(table), batches=batches)
-        except Exception as error:  # noqa: BLE001  raised as one of ours
-            # The entries are whole as far as anybody can say: it is a checkpoint.
+        except Exception as error:  # noqa: BLE001  converted to an error of Evermat
+            # The entries are intact as far as can be checked, so a checkpoint is
+            # damaged.
             reason = f"Delta cannot read version {version}: {gist(str(error))}"
             raise DamagedStateError(FOLDER, self.place, reason) from without_secrets(
                 error
@@ -432,7 +435,7 @@ class Log:
         )
 
     def foreign(self, entry: LogEntry) -> ForeignCommitError:
-        """Return the error for a commit of others."""
+        """Return the error for another program's commit."""
         info = entry.info
         engine = info.get("engineInfo") or "an unknown engine"
         commit = f"{info.get('operation', 'a commit')} by {engine}"
@@ -443,7 +446,7 @@ class Log:
         return ForeignCommitError(entry.version, path, self.place, commit)
 
     def given_up(self) -> set[int]:
-        """The versions that were left behind when the state went back to older ones."""
+        """Return the versions that were abandoned when earlier ones were restored."""
         found: set[int] = set()
         for version in self.versions():
             try:
@@ -457,7 +460,7 @@ class Log:
         return found
 
     def oldest(self) -> int:
-        """The oldest version whose files were not vacuumed, as far as is known."""
+        """Return the oldest version whose files were not vacuumed, as far as known."""
         for version in reversed(self.versions()):
             try:
                 contents = self.entry(version).contents
@@ -475,7 +478,7 @@ class Log:
     # ------------------------------------------------------------ the latest version
 
     def noted(self) -> int:
-        """The latest version that somebody took note of; -1 if that is not known."""
+        """Return the recorded latest version; -1 if it is not known."""
         try:
             data = json.loads(self.read(LATEST))
             version = data["version"]
@@ -485,22 +488,22 @@ class Log:
         return version if is_whole and isinstance(version, int) else -1
 
     def note(self, version: int) -> None:
-        """Take note of the latest version, as well as that can be done."""
+        """Record the latest version, if the storage permits."""
         text = json.dumps({"version": version, "digest": _digest_of_version(version)})
         try:
             self.write(LATEST, text.encode())
         except OSError:
-            # The commit is there, and that is what counts.
+            # Only the commit matters, and it is complete.
             return
 
 
 def entry_path(version: int) -> str:
-    """Where the entry of a version is."""
+    """Return the path of the entry of a version."""
     return f"{FOLDER}/{version:020}.json"
 
 
 def as_delta_sees(table: DeltaTable) -> Contents:
-    """What a version consists of, by the log alone: there are no digests."""
+    """Return the contents of a version from the log alone, without digests."""
     return Contents(
         version=table.version(),
         table=str(table.metadata().id),
@@ -511,7 +514,7 @@ def as_delta_sees(table: DeltaTable) -> Contents:
 
 
 def without_digests(contents: Contents) -> Contents:
-    """What Delta knows as well: for a comparison with what Delta says."""
+    """Return the contents without digests, for a comparison with those of Delta."""
     return replace(
         contents,
         time=0,

@@ -1,7 +1,8 @@
-"""Large sets of facts: tasks read, write and merge their files, the driver commits.
+"""States with many facts on Spark: tasks read, write and merge files.
 
-Tasks open the storage with the client that the driver has, so that Spark needs no
-library of Hadoop for it. Nothing here needs Spark before a Spark engine is at work.
+The driver commits. Tasks access the storage with the same client as the driver, so
+Spark
+needs no Hadoop libraries for it. Spark is not imported before a Spark engine is used.
 """
 
 from __future__ import annotations
@@ -42,21 +43,21 @@ if TYPE_CHECKING:
     from evermat.lake.table import StateTable
 
 MANY = 1_000_000
-"""Rows from which on Spark merges files, not the driver."""
+"""The number of rows from which Spark merges files instead of the driver."""
 
 
 def is_spark(engine: Engine) -> TypeGuard[SparkEngine]:
-    """Return whether an engine can keep its facts on Spark."""
+    """Return whether the engine is a Spark engine."""
     return hasattr(engine, "cluster")
 
 
 def is_spark_change(change: StoredChange) -> TypeGuard[Difference]:
-    """Return whether a change may be on Spark."""
+    """Return whether the change comes from a Spark engine."""
     return hasattr(change, "frame")
 
 
 def is_large(change: StoredChange) -> TypeGuard[Difference]:
-    """Return whether a change is on the cluster, and not on the driver."""
+    """Return whether a change is on the cluster, not on the driver."""
     return is_spark_change(change) and change.table is None
 
 
@@ -66,7 +67,7 @@ def dictionary_of(engine: Engine) -> Dictionary | None:
 
 
 def offer_place(engine: Engine, place: str) -> None:
-    """Have checkpoints beside the state, unless there is a better place."""
+    """Place checkpoints next to the state, unless there is a better place."""
     if is_spark(engine):
         engine.cluster.session.conf.set(STATE, uri_of(place))
 
@@ -79,10 +80,10 @@ def local_table(change: StoredChange) -> pa.Table | None:
 def write(
     change: Difference, table: StateTable, count_by: Sequence[str]
 ) -> tuple[list[DataFile], Counter[tuple[object, ...]]]:
-    """Have Spark write a change; nobody sees the files before they are committed.
+    """Write a change by Spark; the files are not part of the table before the commit.
 
     Returns:
-        The files, and how many rows have the same values in some columns.
+        The files, and the numbers of rows by the values of some columns.
     """
     frame = change.frame()
     table.widen(width_of(frame.columns))
@@ -95,7 +96,7 @@ def write(
 
 
 def write_terms(dictionary: Dictionary, table: StateTable) -> list[DataFile]:
-    """Have Spark write the constants that are new and not on the driver."""
+    """Write by Spark the constants that are new and not on the driver."""
     elsewhere = dictionary.elsewhere
     return [
         file
@@ -105,7 +106,7 @@ def write_terms(dictionary: Dictionary, table: StateTable) -> list[DataFile]:
 
 
 def terms_are_saved(dictionary: Dictionary) -> None:
-    """Take note that what was written is committed."""
+    """Record that the constants that were written are committed."""
     if dictionary.elsewhere is not None:
         dictionary.elsewhere.unsaved = []
 
@@ -143,7 +144,7 @@ def should_read_terms(engine: Engine, files: Sequence[DataFile]) -> bool:
 
 
 def restore_terms(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> None:
-    """Have Spark read all constants."""
+    """Read all constants by Spark."""
     if not is_spark(engine):
         message = "only a Spark engine is restored by Spark"
         raise TypeError(message)
@@ -179,7 +180,7 @@ def _read(
 
 @contextmanager
 def _naming_damage(table: StateTable, files: Sequence[DataFile]) -> Iterator[None]:
-    """If tasks fail that read files, name the file that is damaged, if one is."""
+    """Name the damaged file, if there is one, when tasks that read files fail."""
     try:
         yield
     except Exception:
@@ -189,7 +190,7 @@ def _naming_damage(table: StateTable, files: Sequence[DataFile]) -> Iterator[Non
 
 
 def make_room(engine: Engine, rows: int) -> None:
-    """Have facts distributed if so many do not fit on the driver."""
+    """Distribute facts if this number of rows does not fit on the driver."""
     if is_spark(engine):
         engine.make_room(rows)
 
@@ -204,8 +205,8 @@ def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
 
 
 def restore(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> int:
-    """Have Spark read all facts; return the number of rule instances."""
-    from evermat.engines.spark.journal import take_up_frame  # noqa: PLC0415  not always
+    """Read all facts by Spark; return the number of rule instances."""
+    from evermat.engines.spark.journal import take_up_frame  # noqa: PLC0415  seldom
 
     if not is_spark(engine):
         message = "only a Spark engine is restored by Spark"
@@ -220,14 +221,14 @@ def restore(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> int
 
 
 def should_merge(change: StoredChange, files: Sequence[DataFile]) -> bool:
-    """Return whether files are too large to be merged by the driver."""
+    """Return whether files are too large for the driver to merge."""
     return is_spark_change(change) and sum(file.rows for file in files) > MANY
 
 
 def merge(
     change: StoredChange, table: StateTable, part: str, files: Sequence[DataFile]
 ) -> list[DataFile]:
-    """Have Spark merge files."""
+    """Merge files by Spark."""
     if not is_spark_change(change):
         message = "only changes of a Spark engine are merged by Spark"
         raise TypeError(message)
@@ -240,7 +241,7 @@ def merge(
 def _summed(
     session: SparkSession, table: StateTable, files: Sequence[DataFile]
 ) -> DataFrame:
-    """Return each fact of some files once, with the sums of its numbers."""
+    """Return the distinct facts of some files, with the sums of their numbers."""
     keys = [RELATION, *arguments(table.width)]
     rows = _read(session, table, files, [*keys, *STORED_NUMBERS]).fillna(0)
     sums = rows.groupBy(*keys).sum(*STORED_NUMBERS)

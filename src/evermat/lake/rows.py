@@ -1,4 +1,4 @@
-"""Facts and constants as rows of the table, and back."""
+"""Conversion of facts and constants to rows of the table, and back."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------------- merging
 
-# Which files are merged, and what merging means.
+# Merging of files.
 #
-# Small files pile up: one or two with every update. Once there are several of about the
-# same size they become one, so there are never many, and a row is rewritten only as
-# often as the number of files grows by a factor: the work of updates follows what they
-# change.
+# Every update adds one or two small files. Once there are several of about the same
+# size, they are merged into one, so there are never many, and a row is rewritten only
+# when the number of files grows by a factor: the work of updates is proportional to
+# their changes.
 
 SEVERAL = 8
-"""So many files of about the same size are merged; also the factor between sizes."""
+"""The number of files of similar size that are merged; also the ratio of sizes."""
 
 
 def files_to_merge(files: Sequence[DataFile]) -> list[DataFile]:
-    """Return the files that should become one; none if all is well.
+    """Return the files that should be merged into one; empty if there are none.
 
     Files are on levels, each for files up to `SEVERAL` times as large as the one below.
-    If a level has several files, they are merged, with all that is smaller.
+    If a level has several files, they are merged, with all smaller ones.
     """
     levels: dict[int, list[DataFile]] = {}
     for file in files:
@@ -57,7 +57,7 @@ def _level(rows: int) -> int:
 
 
 def stacked_facts(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return the rows of all tables, as wide as the widest."""
+    """Concatenate tables, widened to the widest."""
     width = max((width_of(table.column_names) for table in tables), default=1)
     keys = [RELATION, *arguments(width)]
     if not tables:
@@ -66,9 +66,9 @@ def stacked_facts(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def summed_facts(tables: Sequence[pa.Table]) -> pa.Table:
-    """Each fact once, with the sums of its numbers; what sums to nothing is left out.
+    """Return the distinct facts with the sums of their numbers, except zero sums.
 
-    A single table is taken to be summed already.
+    A single table is assumed to be summed already.
     """
     together = stacked_facts(tables)
     if len(tables) <= 1:
@@ -93,7 +93,7 @@ _NOTHING = pa.schema(
 
 
 def _filled(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The facts with all columns for arguments; those that are not used are 0."""
+    """Return the facts with all argument columns; unused ones are 0."""
     zeros = pa.array([0], pa.int64()).take(pa.array([0] * table.num_rows, pa.int8()))
     columns = [
         table[name].fill_null(0) if name in table.column_names else zeros
@@ -108,13 +108,13 @@ def _filled(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def encoded(facts: Mapping[str, pa.Table], dictionary: Dictionary) -> pa.Table:
-    """Return facts with their numbers in the layout of the table, by relation."""
+    """Encode facts with their numbers, by relation, in the layout of the table."""
     columns = [
         table.column(at)
         for table in facts.values()
         for at in range(table.num_columns - len(STORED_NUMBERS))
     ]
-    # All columns at once, so that a constant is digested once.
+    # All columns at once, so each constant is hashed once.
     chunks = [chunk for column in columns for chunk in column.chunks]
     ids = dictionary.encode(pa.chunked_array(chunks, TERM))
     parts, start = [], 0
@@ -134,7 +134,7 @@ def encoded(facts: Mapping[str, pa.Table], dictionary: Dictionary) -> pa.Table:
 
 
 def decoded(rows: pa.Table, dictionary: Dictionary, arity: int) -> pa.Table:
-    """Return rows of one relation as terms, with their numbers."""
+    """Decode rows of one relation to terms, with their numbers."""
     terms = [dictionary.decode(rows[name]) for name in arguments(arity)]
     numbers = [rows[name] for name in STORED_NUMBERS]
     names = [str(at) for at in range(arity)]
@@ -166,9 +166,9 @@ def stored_terms(table: pa.Table) -> pa.StructArray:
 
 
 def clique_changes(cliques: NewCliques) -> pa.Table:
-    """Pairs of a constant and what stands for it: those that leave, those that come.
+    """Return the removed and added pairs of a constant and its representative.
 
-    A constant that stands for itself is in no pair.
+    A constant that is its own representative is in no pair.
     """
     members = as_terms(cliques.members.column(0))
     return pa.concat_tables(
@@ -180,7 +180,7 @@ def clique_changes(cliques: NewCliques) -> pa.Table:
 
 
 def _pairs(members: pa.StructArray, ones: pa.StructArray, holds: int) -> pa.Table:
-    """Return rows like those of facts, which begin or cease to hold."""
+    """Return pairs as rows like those of facts, added or removed."""
     is_other = pc.or_(
         *(
             pc.not_equal(pc.struct_field(members, [at]), pc.struct_field(ones, [at]))

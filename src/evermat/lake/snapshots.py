@@ -1,10 +1,11 @@
-"""Snapshots: what the embedded engine has in memory, in a file beside the Delta log.
+"""Snapshots: memory-mapped files of the embedded engine's arrays, next to the log.
 
-Opening a state would read all facts, find their constants and sort them again. Instead
-the newest snapshot is mapped into memory, and what later versions changed is applied to
-it. The Delta table alone is the state: a snapshot that is missing, damaged, of another
-state or of another version of Evermat is passed over, and a new one is written when
-enough has changed. There are none on stores of objects, which cannot be mapped.
+Without one, opening a state reads all facts, looks up their constants and sorts them
+again. Instead, the latest snapshot is mapped into memory, and the changes of later
+versions are applied to it. The Delta table alone is the state: a snapshot that is
+missing, damaged, or of another state or version of Evermat is ignored, and a new one is
+written when enough has changed. Object stores have no snapshots, as they cannot be
+mapped.
 """
 
 from __future__ import annotations
@@ -41,30 +42,30 @@ if TYPE_CHECKING:
 FOLDER = "_snapshots"
 FORMAT = 1
 LEAST_ROWS = 200_000
-"""States with fewer facts are opened about as fast without."""
+"""The number of facts below which opening is about as fast without a snapshot."""
 WORTH = 8
-"""A snapshot is written when one row in so many has changed since the last one, and
-by pipelines after so many versions."""
+"""A snapshot is written when one row in this many has changed since the last, and by
+pipelines after this many versions."""
 SWITCH = "EVERMAT_SNAPSHOTS"
-"""The variable of the environment that is set to `0` to have none."""
+"""The environment variable that disables snapshots if it is `0`."""
 _MOST_TEXT = 1 << 31
 
 
 class MappingEngine(Engine, Protocol):
-    """An engine that writes all it has to a file, and maps that into memory."""
+    """An engine that can write its contents to a file, and map that into memory."""
 
     def write_arrays(self, file: ArrayWriter) -> None:
-        """Write facts, constants and indexes: not in a transaction."""
+        """Write facts, constants and indexes; not allowed in a transaction."""
 
     def map_arrays(self, file: MappedArrays) -> int:
-        """Have what was written: for engines without facts.
+        """Map the contents that were written: for engines without facts.
 
         Returns:
-            How many rule instances the counts stand for.
+            The number of rule instances counted.
         """
 
     def apply_numbers(self, relation: str, table: pa.Table) -> None:
-        """Change what is stored about facts, as `StoredChange` has it."""
+        """Change the stored numbers of facts, in the form of `StoredChange`."""
 
 
 def can_map(engine: object) -> TypeGuard[MappingEngine]:
@@ -74,10 +75,10 @@ def can_map(engine: object) -> TypeGuard[MappingEngine]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot that is whole, and what came after it.
+    """An intact snapshot, and the later changes.
 
     Attributes:
-        version: the version that it is of.
+        version: the version of the snapshot.
         facts, terms: the changes of later versions, and their new constants.
     """
 
@@ -88,12 +89,12 @@ class Snapshot:
 
     @property
     def rows(self) -> int:
-        """How many rows changed since."""
+        """The number of rows changed since."""
         return sum(table.num_rows for table in self.facts)
 
 
 def folder_of(place: str) -> Path | None:
-    """Return the folder for snapshots of a state; None where there are none."""
+    """Return the folder for the snapshots of a state; None if there are none."""
     address = urlsplit(uri_of(place))
     if address.scheme != "file" or os.environ.get(SWITCH) == "0":
         return None
@@ -104,7 +105,7 @@ def folder_of(place: str) -> Path | None:
 
 
 def save(table: StateTable, engine: MappingEngine, dictionary: Dictionary) -> bool:
-    """Write a snapshot of the version that is in memory; whether that was possible."""
+    """Write a snapshot of the version in memory; return whether that was possible."""
     folder = folder_of(table.place)
     if folder is None:
         return False
@@ -124,14 +125,14 @@ def save(table: StateTable, engine: MappingEngine, dictionary: Dictionary) -> bo
             partial.unlink(missing_ok=True)
         return False
     for each in older:
-        # Whoever has it mapped keeps it.
+        # Processes that have it mapped can still read it.
         with suppress(OSError):
             each.unlink()
     return True
 
 
 def _identity(contents: Contents) -> dict[str, Any]:
-    """What a snapshot fits: the version of a state, and the layout of its arrays."""
+    """Return the version and the array layout that a snapshot must match."""
     return {
         "format": FORMAT,
         "evermat": version_of_package("evermat"),
@@ -163,7 +164,7 @@ def _write_terms(file: ArrayWriter, dictionary: Dictionary) -> None:
 
 
 def newest(table: StateTable) -> Snapshot | None:
-    """Return the newest snapshot of a version, or of one before it, that is whole."""
+    """Return the latest intact snapshot of this version or of an earlier one."""
     folder = folder_of(table.place)
     if folder is None or not folder.is_dir():
         return None
@@ -183,10 +184,10 @@ def _version(path: Path) -> int:
 
 
 def _brought_up_to_date(table: StateTable, arrays: MappedArrays) -> Snapshot:
-    """Return a snapshot with what later versions changed.
+    """Return a snapshot with the changes of later versions.
 
     Raises:
-        StateError: it is not of this state, or nobody knows any more what changed.
+        StateError: it belongs to another state, or the changes are no longer known.
     """
     found = arrays.values["state"]
     version = found["version"]
@@ -212,7 +213,7 @@ def _brought_up_to_date(table: StateTable, arrays: MappedArrays) -> Snapshot:
 
 
 def stored_terms(arrays: MappedArrays) -> tuple[np.ndarray[Any, Any], pa.StructArray]:
-    """The constants with the ids of the state, in their order; nothing is copied."""
+    """Return the constants with the ids of the state, in order, without copying."""
     ids = arrays.used("state ids")
     buffers = [pa.py_buffer(arrays.used(f"state {name}")) for name in ("ends", "texts")]
     texts = pa.StringArray.from_buffers(ids.size, *buffers)

@@ -1,8 +1,9 @@
-"""The state of a knowledge base on a lake: restored when opened, kept up to date.
+"""The state of a knowledge base on a lake: restored on opening, updated on commits.
 
-Every update is one commit. Before an engine changes what it stores, it tells what will
-change; that is written to files, and committed. Only then does the engine go on: what
-is on the lake is what is in memory, or the update failed and neither has changed.
+Every update is one commit. Before an engine changes its contents, it announces the
+changes; these are written to files, and committed. Only then does the engine proceed.
+So the lake and the memory have the same contents, or the update failed and neither has
+changed.
 """
 
 from __future__ import annotations
@@ -64,18 +65,20 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------------- the program
 
 FORMAT = 1
-"""Goes up when states are written that older versions cannot read."""
+"""Incremented when states are written that earlier versions cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the facts of a state are kept, which cannot change from one day to the next.
+    """The settings by which the facts of a state are maintained, which are fixed.
 
     Attributes:
-        claimed: the rules whose instances are not counted, because modules take care
-            of them; in canonical form, since rules can be spelt in several ways.
-        rewrites: whether facts hold constants that stand for all that are equal; with
-            `equality="auto"` from the first equality on.
+        claimed: the rules whose instances are not counted, because modules evaluate
+            them;
+            in canonical form, since the spelling of rules varies.
+        rewrites: whether facts are stored by representatives; with `equality="auto"`
+            from
+            the first equality on.
     """
 
     counters: CountersSetting = True
@@ -87,7 +90,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class StoredProgram:
-    """What is known about the facts of a version."""
+    """The rules, predicates and settings of a version."""
 
     rules: tuple[str, ...] = ()
     predicates: tuple[Predicate, ...] = ()
@@ -95,9 +98,9 @@ class StoredProgram:
     settings: Settings = Settings()
 
     def parsed_rules(self) -> tuple[Rule, ...]:
-        """Return the rules, as they were given.
+        """Return the rules, as the user wrote them.
 
-        They have no places: nobody has a file in which they stand one after the other.
+        They have no source positions: there is no file that contains all of them.
         """
         rules = parse_rules("\n".join(self.rules))
         return tuple(replace(rule, span=None) for rule in rules)
@@ -107,11 +110,11 @@ class StoredProgram:
         return Catalogue({each.name: each for each in self.predicates})
 
     def arities(self) -> dict[str, int]:
-        """How many arguments each predicate has."""
+        """Return the number of arguments of each predicate."""
         return {each.name: each.arity for each in self.predicates}
 
     def text(self) -> str:
-        """As JSON."""
+        """Return the program as JSON."""
         return json.dumps({"format": FORMAT, **asdict(self)})
 
 
@@ -153,15 +156,15 @@ def read_program(text: str, place: str) -> StoredProgram:
 Batch = tuple[str, int]
 """The name of an application, and the number of one of its batches."""
 _COUNTED = (RELATION, "holds")
-"""By which rows of a change are counted: what they are, and if they come or leave."""
+"""The columns by which rows of a change are counted: relation, and added or removed."""
 
 
 class LakeState:
-    """A version of a state, and the way to the next.
+    """A version of a state, and the next commit.
 
     Attributes:
         program: the rules, predicates and settings of the version; None for a state
-            without a version so far.
+            without versions.
     """
 
     def __init__(self, table: StateTable, *, is_old: bool = False) -> None:
@@ -175,7 +178,7 @@ class LakeState:
         self._entries: dict[str, list[str]] = {}
         self._is_new_ledger = False
         self._changed = self._saved = 0
-        """Rows that changed since the last snapshot, and the version that it is of."""
+        """The number of rows changed since the last snapshot, and its version."""
         files = table.files(PROGRAM)
         if files:
             self._program_file = files[0]
@@ -184,12 +187,12 @@ class LakeState:
 
     @property
     def version(self) -> int:
-        """The version that was opened, or that the last update made."""
+        """The version that was opened, or that the last update created."""
         return self._table.version
 
     @property
     def place(self) -> str:
-        """Where the state is."""
+        """The path or URI of the state."""
         return self._table.place
 
     @property
@@ -199,17 +202,17 @@ class LakeState:
 
     @property
     def rows(self) -> int:
-        """How many rows of facts there are: not fewer than facts."""
+        """The number of rows of facts, an upper bound for the number of facts."""
         return sum(file.rows for file in self._table.files(FACTS))
 
     def last_batch(self, application: str) -> int | None:
-        """Return the last batch of an application that this version knows of."""
+        """Return the last batch of an application that this version records."""
         return self._table.last_batch(application)
 
     # ----------------------------------------------------------------------- ledger
 
     def ledger(self, name: str) -> list[str]:
-        """What was entered in a ledger, up to this version."""
+        """Return the entries of a ledger, up to this version."""
         entries: list[str] = []
         for file in self._table.files(LEDGER):
             rows = self._table.read(file)
@@ -217,10 +220,10 @@ class LakeState:
         return entries
 
     def enter(self, entries: Mapping[str, list[str]], *, anew: bool = False) -> None:
-        """Have the next commit enter texts in ledgers.
+        """Add entries to ledgers with the next commit.
 
         Args:
-            entries: by ledger; nothing to take back what was asked for.
+            entries: texts by ledger; empty to cancel earlier calls.
             anew: empty all ledgers first.
         """
         self._entries = {name: texts for name, texts in entries.items() if texts}
@@ -237,13 +240,13 @@ class LakeState:
     # -------------------------------------------------------------------- restoring
 
     def restore(self, engine: Engine) -> int:
-        """Have an empty engine store the facts of the version.
+        """Restore the facts of the version in an empty engine.
 
         Args:
-            engine: knows the relations of all rules and predicates.
+            engine: an engine with the relations of all rules and predicates declared.
 
         Returns:
-            How many rule instances the counts stand for.
+            The number of rule instances counted.
         """
         on_spark.offer_place(engine, self.place)
         own = on_spark.dictionary_of(engine)
@@ -258,7 +261,7 @@ class LakeState:
         return instances
 
     def _mapped(self, engine: Engine) -> int | None:
-        """Have an engine hold the newest snapshot, and what changed since."""
+        """Map the latest snapshot into an engine, and apply later changes."""
         if self.rows < snapshots.LEAST_ROWS:
             return None
         on_spark.make_room(engine, self.rows)
@@ -278,7 +281,7 @@ class LakeState:
         return max(instances + _instances(facts), 0)
 
     def _read(self, engine: Engine, files: Sequence[DataFile]) -> int:
-        """Have an engine read all facts."""
+        """Read all facts into an engine."""
         terms = self._table.files(TERMS)
         if on_spark.should_read_terms(engine, terms):
             on_spark.restore_terms(engine, self._table, terms)
@@ -293,12 +296,12 @@ class LakeState:
         return max(_instances(facts), 0)
 
     def save(self, engine: Engine, *, is_last: bool = False) -> None:
-        """Write a snapshot, if an engine can and it is worth it.
+        """Write a snapshot, if the engine supports it and it is worth it.
 
         Args:
-            engine: has the facts of this version.
+            engine: an engine with the facts of this version.
             is_last: whether the state will be opened again before it changes, so that
-                several versions are worth it, however little they changed.
+                several versions justify a snapshot, however small their changes.
         """
         rows, versions = self.rows, self.version - self._saved
         is_worth_it = self._changed * snapshots.WORTH > rows
@@ -311,7 +314,7 @@ class LakeState:
             self._changed, self._saved = 0, self.version
 
     def restore_cliques(self) -> pa.Table:
-        """Return constants that do not stand for themselves, and what does.
+        """Return constants that are not their own representatives, with these.
 
         The facts must have been restored.
         """
@@ -330,7 +333,7 @@ class LakeState:
             yield relation, decoded(rows, self._dictionary, arities[relation])
 
     def start(self, engine: Engine) -> None:
-        """Begin with an engine without facts, as there is no version so far."""
+        """Start with an engine without facts, as there is no version yet."""
         on_spark.offer_place(engine, self.place)
         own = on_spark.dictionary_of(engine)
         if own is not None:
@@ -341,11 +344,11 @@ class LakeState:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether this is an old version."""
+        """Whether this is an earlier version."""
         return self._is_old
 
     def require_writable(self) -> None:
-        """Refuse to change an old version."""
+        """Raise an error if this is an earlier version."""
         if self._is_old:
             raise ReadOnlyStateError(self.version)
 
@@ -357,10 +360,10 @@ class LakeState:
         settings: Settings,
         batch: Batch | None,
     ) -> None:
-        """Say what the next update comes with, apart from facts and rules.
+        """Announce the next update's properties, apart from facts and rules.
 
         Raises:
-            ReadOnlyStateError: this is an old version.
+            ReadOnlyStateError: this is an earlier version.
             BatchError: the batch was committed before.
         """
         self.require_writable()
@@ -370,7 +373,7 @@ class LakeState:
         self._batch = batch
 
     def _require_news(self, batch: Batch) -> None:
-        """Refuse a batch that is not one, or that was committed before."""
+        """Refuse a batch that is not valid, or that was committed before."""
         match batch:
             case (str(application), int(number)) if application and number >= 0:
                 is_batch = application != WRITER
@@ -389,11 +392,11 @@ class LakeState:
             )
 
     def write(self, change: StoredChange, entry: Entry) -> None:
-        """Commit what an engine is about to change; nothing makes no version.
+        """Commit the changes that an engine is about to make, if there are any.
 
         Args:
-            change: by how much the numbers of facts change.
-            entry: what else changes.
+            change: the differences of the numbers of facts.
+            entry: the other changes.
         """
         table = self._table
         add: list[DataFile] = []
@@ -410,7 +413,7 @@ class LakeState:
         is_noted = bool(ledger) or self._is_new_ledger or self._batch is not None
         if not new and program == self.program and not is_noted:
             table.require_unchanged()
-            return  # new constants wait for facts that mention them
+            return  # new constants are written with the facts that mention them
         add += [*new, *ledger]
         if self._is_new_ledger:
             remove += table.files(LEDGER)
@@ -442,14 +445,14 @@ class LakeState:
         self.program, self._program_file = program, program_file
 
     def _written_cliques(self, cliques: NewCliques | None) -> list[DataFile]:
-        """Return a file that says what stands for other constants, and what did."""
+        """Write a file with the old and new representatives of constants."""
         if cliques is None:
             return []
         changes = {STANDS_FOR: clique_changes(cliques)}
         return [self._table.write(CLIQUES, encoded(changes, self._dictionary))]
 
     def finish(self, engine: Engine) -> None:
-        """Take note that what was committed is now in an engine as well."""
+        """Record that the committed changes are complete in an engine as well."""
         self._table.finish()
         self.save(engine)
 
@@ -481,7 +484,7 @@ class LakeState:
     def _merged(
         self, part: str, change: StoredChange
     ) -> tuple[list[DataFile], list[DataFile]]:
-        """Files that take the place of others."""
+        """Merge files; return the new ones and those they replace."""
         table = self._table
         old = files_to_merge(table.files(part))
         if not old:
@@ -501,13 +504,13 @@ def open_state(
     options: Mapping[str, str] | None = None,
     must_exist: bool = False,
 ) -> LakeState:
-    """Return the state at a place.
+    """Open the state at a place.
 
     Args:
-        place: a path or a URI. An empty state is made where there is none.
-        version: an old version, which cannot be changed.
-        options: for the storage, as `deltalake` takes them.
-        must_exist: refuse to make a new one.
+        place: a path or a URI. An empty state is created if there is none.
+        version: an earlier version, which cannot be changed.
+        options: options for remote storage, in the form of `deltalake`.
+        must_exist: refuse to create a state.
     """
     table = StateTable.open(place, version=version, options=options)
     if table is None:
@@ -530,7 +533,7 @@ def _instances(facts: pa.Table) -> int:
 def _came_and_left(
     counts: Mapping[tuple[object, ...], int],
 ) -> dict[str, dict[str, int]]:
-    """How many facts of each relation come and leave, of numbers by `_COUNTED`."""
+    """Return the numbers of facts added and removed by relation, from `_COUNTED`."""
     found: dict[str, dict[str, int]] = {"added": {}, "removed": {}}
     words = {1: "added", -1: "removed"}
     for (relation, holds), number in sorted(counts.items(), key=str):

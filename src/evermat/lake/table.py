@@ -1,8 +1,8 @@
-"""The Delta table: its files, and commits that happen as a whole or not at all.
+"""The Delta table: its files, and atomic commits.
 
-Everything that touches storage goes through here. Files are written first; nobody sees
-them before a commit names them, and a commit is one file that is there or is not. What
-is read is verified by the digests of the entry of its version.
+All access to storage goes through this module. Files are written first; they are not
+visible before a commit names them, and a commit is a single file that exists or does
+not. Data is verified on reading by the digests of the entry of its version.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-"""Delta's own checkpoints come within a commit, which would fail with them."""
+"""Delta's own checkpoints are part of a commit, which would fail with them."""
 
 
 def require_version(version: object, latest: int, place: str | Path) -> None:
     """Refuse a version that a state has not reached.
 
     Raises:
-        MissingVersionError: says which versions there are.
+        MissingVersionError: with the existing versions.
     """
     if not isinstance(version, int) or not 0 <= version <= latest:
         raise MissingVersionError(
@@ -80,10 +80,10 @@ def require_version(version: object, latest: int, place: str | Path) -> None:
 
 
 class StateTable:
-    """One version of a table, and the way to the next.
+    """One version of a table, and the next commit.
 
     Attributes:
-        place: where the table is, as it was given.
+        place: the path or URI of the table, as the user wrote it.
         log: the log of the table.
         version: the number of the version.
     """
@@ -99,7 +99,7 @@ class StateTable:
         self._number = self._committed = contents.number
         self._files = dict(contents.files)
         self.is_ahead = False
-        """Whether a commit may have been made that the engine has not followed."""
+        """Whether a commit may have been made that the engine has not completed."""
 
     @classmethod
     def open(
@@ -109,15 +109,16 @@ class StateTable:
         version: int | None = None,
         options: Mapping[str, str] | None = None,
     ) -> StateTable | None:
-        """Return the table at a place, or None where there is none.
+        """Open the table at a place; None if there is none.
 
-        A version that is named is read from its own entry of the log, whatever became
-        of the others.
+        An explicit version is read from its own entry of the log, even if other entries
+        are
+        damaged.
 
         Raises:
             MissingVersionError: the table has no such version.
-            DamagedStateError: a file is not what was written.
-            ForeignCommitError: others have changed the table.
+            DamagedStateError: a file differs from what was written.
+            ForeignCommitError: another program has changed the table.
             StateError: the place cannot be read.
         """
         name = str(place)
@@ -151,10 +152,10 @@ class StateTable:
     def create(
         cls, place: str | Path, options: Mapping[str, str] | None = None
     ) -> StateTable:
-        """Return an empty table at a place where there is none.
+        """Create an empty table.
 
         Raises:
-            StateError: it cannot be made, or there is something else.
+            StateError: it cannot be created, or the place is not empty.
         """
         options = dict(options or {})
         name = str(place)
@@ -179,7 +180,7 @@ class StateTable:
 
     @property
     def delta(self) -> DeltaTable:
-        """The table as `deltalake` knows it."""
+        """The table as a `deltalake` object."""
         if self._delta is None:
             with step(f"open the state at `{self.place}`"), with_advice(self.log):
                 self._delta, _ = opened_by_delta(self.log)
@@ -187,17 +188,17 @@ class StateTable:
 
     @property
     def contents(self) -> Contents:
-        """What the version consists of."""
+        """The contents of the version."""
         return self._contents
 
     @property
     def storage(self) -> Callable[[], pyarrow.fs.FileSystem]:
-        """What opens the folder of the table, in other processes too."""
+        """A function that opens the folder of the table, also in other processes."""
         return partial(open_folder, uri_of(self.place), self.log.options)
 
     @property
     def width(self) -> int:
-        """For how many arguments there are columns."""
+        """The number of argument columns."""
         return self._contents.width
 
     def files(self, part: str) -> list[DataFile]:
@@ -217,13 +218,13 @@ class StateTable:
             return found.read()
 
     def verify(self, file: DataFile) -> None:
-        """Refuse a file that is not what was written."""
+        """Raise an error if a file differs from what was written."""
         doing = f"read `{file.path}` of the state at `{self.place}`"
         with step(doing), with_advice(self.log):
             verify_file(self.log, file)
 
     def write(self, part: str, table: pa.Table, *, is_change: bool = True) -> DataFile:
-        """Write rows to a new file, which nobody sees before it is committed."""
+        """Write rows to a new file, which is not visible before it is committed."""
         path = self.new_path(part) + ".parquet"
         storage = self.log.storage
         with step(f"write `{path}` of the state at `{self.place}`"):
@@ -243,13 +244,13 @@ class StateTable:
         )
 
     def new_path(self, part: str) -> str:
-        """Return a path in a part that nobody has used."""
+        """Return an unused path in a part."""
         return f"{PART}={part}/{uuid4().hex}"
 
     # --------------------------------------------------------------------- commits
 
     def widen(self, width: int) -> None:
-        """Make room for relations with so many arguments."""
+        """Add columns for relations with this number of arguments."""
         if width <= self.width:
             return
         with step(f"widen the state at `{self.place}`"):
@@ -276,18 +277,18 @@ class StateTable:
         info: Mapping[str, Any],
         batch: tuple[str, int] | None = None,
     ) -> None:
-        """Make a new version, with some files more and others gone.
+        """Create a new version, with some files added and others removed.
 
         Args:
             add: files that were written.
             remove: files of this version.
-            info: is kept with the version, for people to read.
+            info: information for people, stored with the version.
             batch: an application and the number of its batch.
 
         Raises:
-            StateConflictError: somebody else has committed since.
-            ForeignCommitError: so has somebody who is not Evermat.
-            StateError: the storage refused.
+            StateConflictError: another process has committed since.
+            ForeignCommitError: another program has committed since.
+            StateError: the storage failed.
         """
         numbers = [Transaction(WRITER, self._number + 1)]
         if batch is not None:
@@ -316,10 +317,10 @@ class StateTable:
                 raise
 
     def tidy(self, oldest: int) -> None:
-        """Make a new version that says which files may be removed, and is no update.
+        """Create a new version that permits removing files, and is not an update.
 
         Args:
-            oldest: the oldest version whose files stay.
+            oldest: the oldest version whose files are kept.
         """
         with step(f"commit to the state at `{self.place}`"):
             self.require_unchanged()
@@ -349,7 +350,7 @@ class StateTable:
         self._committed_as(contents)
 
     def _next(self, contents: Contents) -> Contents:
-        """What a version consists of that comes next."""
+        """Return the contents of the next version."""
         return replace(
             contents,
             version=self.delta.version() + 1,
@@ -359,7 +360,7 @@ class StateTable:
         )
 
     def _committed_as(self, contents: Contents) -> None:
-        # From here on the new version is there, whatever happens to this process.
+        # From here on the new version exists, even if this process stops.
         self._committed = contents.number
         self._contents = contents
         self._files = dict(contents.files)
@@ -371,22 +372,22 @@ class StateTable:
             self._contents = replace(contents, checkpoint=checkpoint)
 
     def _digested(self, file: DataFile) -> DataFile:
-        """A file with a digest, which older versions of Evermat did not write."""
+        """Add a digest to a file that an earlier version of Evermat wrote."""
         if file.digest is not None:
             return file
         with self.log.storage.open_input_file(file.path) as stream:
             return replace(file, digest=digest_of_file(stream))
 
     def finish(self) -> None:
-        """Take note that the engine has done what was committed.
+        """Record that the committed changes are complete in the engine.
 
-        As long as it has not, the next commit would not fit what is there.
+        Until then, another commit would not fit the contents of the engine.
         """
         self._number = self._committed
         self.is_ahead = False
 
     def require_unchanged(self) -> None:
-        """Refuse if another writer has come in between; tidying up is fine."""
+        """Raise an error if another writer has committed updates in between."""
         self._refresh()
         found = self.delta.transaction_version(WRITER) or 0
         if found == self._number + 1 == self._committed:
@@ -432,9 +433,9 @@ def _properties(
 
 
 def _require_nothing_else(log: Log) -> None:
-    """Refuse a folder with files of others, which vacuuming the state would remove."""
+    """Refuse a folder with other files, which vacuuming the state would remove."""
     selector = pyarrow.fs.FileSelector("", allow_not_found=True, recursive=True)
-    # Hidden files are left alone.
+    # Hidden files are ignored.
     files = [
         info.path
         for info in log.storage.get_file_info(selector)

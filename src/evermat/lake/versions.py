@@ -1,4 +1,4 @@
-"""The versions of a state: what made them, and letting go of old ones."""
+"""The versions of a state: their history, vacuuming, and restoring earlier ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------------- versions
 
 _AT_ONCE = 16
-"""Files that are removed side by side: stores take their time for each."""
+"""The number of files removed in parallel, as object stores are slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class Version:
     """A version of a state.
 
     Attributes:
-        time: when it was committed.
-        added, removed: how many facts of each relation came and left.
-        batch: the application and the number of the batch that was recorded with it.
-        changes: the files that say what changed.
-        is_update: whether an update made it; false for what only tidies up.
-        restored: the version that it repeats, if the state went back to one.
-        files: the same as `changes`, with what they are verified by.
+        time: the time of its commit.
+        added, removed: the numbers of facts of each relation added and removed.
+        batch: the application and the number of the batch recorded with it.
+        changes: the files with its changes.
+        is_update: whether an update created it; false for maintenance of the table.
+        restored: the version that it repeats, if one was restored.
+        files: the same as `changes`, with digests.
     """
 
     number: int
@@ -100,7 +100,7 @@ def history(
 
 
 def version_of(entry: LogEntry) -> Version:
-    """What an entry of the log says about its version."""
+    """Describe the version of an entry of the log."""
     update, contents = entry.update or {}, entry.contents
     batch, paths = update.get("batch"), update.get("changes", ())
     if contents is None:
@@ -135,12 +135,12 @@ def vacuum(
     """Remove the files that only old versions need, and those of failed updates.
 
     Args:
-        place: where the state is.
-        keep: how many versions, the latest ones, stay readable.
-        hours: files that were written or left later than this stay as well. Updates
-            that are under way while this runs need at least as many hours as they
-            take: nothing is known about their files yet.
-        storage_options: for the storage, as `deltalake` takes them.
+        place: the path or URI of the state.
+        keep: the number of latest versions that remain readable.
+        hours: files that were written or abandoned within this time are kept as well.
+            With concurrent updates it must be at least the hours that these take: their
+            files are not known yet.
+        storage_options: options for remote storage, in the form of `deltalake`.
 
     Returns:
         The files that were removed, relative to the state.
@@ -165,7 +165,7 @@ def vacuum(
             and (not hours or info.mtime < since)
         )
         if oldest > table.contents.oldest:
-            # Whoever misses the files is to know why, even if this ends half-way.
+            # Readers that miss the files must know why, even if this is interrupted.
             table.tidy(oldest)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(storage.delete_file, unneeded))
@@ -173,7 +173,7 @@ def vacuum(
 
 
 def _oldest_to_keep(table: StateTable, keep: int, since: datetime) -> int:
-    """Return the oldest version that stays readable."""
+    """Return the oldest version that remains readable."""
     oldest = max(table.version - keep + 1, table.contents.oldest)
     while oldest > table.contents.oldest:
         # A version is the latest one until the next is committed.
@@ -187,7 +187,7 @@ def _needed(table: StateTable, oldest: int) -> set[str]:
     """Return the files of some versions.
 
     Raises:
-        StateError: nobody can say, and so nothing must be removed.
+        StateError: the files are not known, so nothing must be removed.
     """
     found: set[str] = set()
     for version in range(oldest, table.version + 1):
@@ -208,20 +208,21 @@ def existing(
     options: Mapping[str, str] | None = None,
     version: int | None = None,
 ) -> StateTable:
-    """Return the table of a state that must be there."""
+    """Return the table of a state that must exist."""
     table = StateTable.open(place, version=version, options=options)
     if table is None:
         raise no_state(place)
     return table
 
 
-# -------------------------------------------------------------------------- going back
+# --------------------------------------------------------------------------- restoring
 
-# Going back to a version of a state, whatever became of the versions after it.
+# Restoring a version of a state, even if later versions are damaged.
 #
 # A version is restored by a new commit that repeats it. Delta has to read the log for
-# that. An entry that is damaged is replaced by one from which Delta reads what the
-# entries around it say, and checkpoints, which only repeat entries, are made anew.
+# this. A damaged entry is replaced by one from which Delta reads what the entries
+# around
+# it say, and checkpoints, which only repeat entries, are written again.
 
 _UNDISTURBED = PostCommitHookProperties(
     create_checkpoint=False, cleanup_expired_logs=False
@@ -231,23 +232,25 @@ _UNDISTURBED = PostCommitHookProperties(
 def restore(
     place: str | Path, *, to: int, storage_options: Mapping[str, str] | None = None
 ) -> int:
-    """Make a version the newest one again, by a commit that repeats it.
+    """Make a version the latest one again, by a commit that repeats it.
 
-    Nothing is removed: versions in between stay until they are vacuumed. What is
-    damaged in the log is mended as far as the versions that are whole need it; a
-    damaged entry is kept beside its replacement, with `.damaged` after its name.
+    Nothing is removed: versions in between are kept until they are vacuumed. Damage in
+    the
+    log is repaired as far as intact versions need it; a damaged entry is kept next to
+    its
+    replacement, with `.damaged` appended to its name.
 
     Args:
-        place: where the state is.
-        to: the version, which must be whole.
-        storage_options: for the storage, as `deltalake` takes them.
+        place: the path or URI of the state.
+        to: the version, which must be intact.
+        storage_options: options for remote storage, in the form of `deltalake`.
 
     Returns:
-        The number of the newest version.
+        The number of the latest version.
 
     Raises:
-        RestoringError: the version is not there, or is damaged itself.
-        StateConflictError: somebody else has committed meanwhile.
+        RestoringError: the version does not exist, or is damaged itself.
+        StateConflictError: another process has committed meanwhile.
         StateError: there is no state, or the place cannot be written.
     """
     require_folder(place)
@@ -273,7 +276,7 @@ def restore(
 
 
 def _whole(log: Log, version: int) -> Contents:
-    """What a version consists of, all of which is there."""
+    """Return the contents of a version, all of which must exist."""
     try:
         if not log.oldest() <= version <= log.latest():
             reason = f"versions go from {log.oldest()} to {log.latest()}"
@@ -294,8 +297,8 @@ def _whole(log: Log, version: int) -> Contents:
 
 
 def _repeat(log: Log, delta: DeltaTable, version: int, contents: Contents) -> None:
-    """Commit a version anew."""
-    # Writers that have the state open must not go on, whatever they have committed.
+    """Commit a version again."""
+    # Writers with the state open must not continue, whatever they have committed.
     number = (delta.transaction_version(WRITER) or 0) + _lost(log) + 1
     contents = replace(
         contents,
@@ -334,7 +337,7 @@ def _lost(log: Log) -> int:
 
 
 def _remove_checkpoints(log: Log) -> None:
-    """Remove what repeats entries."""
+    """Remove checkpoints, which only repeat entries."""
     for _, path in log.checkpoints():
         log.storage.delete_file(path)
     if LAST_CHECKPOINT.rpartition("/")[2] in log.names():
@@ -342,7 +345,7 @@ def _remove_checkpoints(log: Log) -> None:
 
 
 def _mend_entries(log: Log, damaged: set[str]) -> None:
-    """Replace all entries that are damaged."""
+    """Replace all damaged entries."""
     entries: dict[int, LogEntry | None] = {}
     for version in range(log.latest() + 1):
         try:
@@ -357,7 +360,7 @@ def _mend_entries(log: Log, damaged: set[str]) -> None:
         if path in damaged:
             if path.rpartition("/")[2] in log.names():
                 log.write(f"{path}.damaged", log.read(path))
-            # Where it is Delta that was told something else, the version is known.
+            # If only Delta's actions are damaged, the contents are known.
             contents = contents or _replacement(entries, version, before)
             about = _description(table, created, contents.width)
             update = None if entry is None else entry.update
@@ -366,7 +369,7 @@ def _mend_entries(log: Log, damaged: set[str]) -> None:
 
 
 def _identity(entries: Mapping[int, LogEntry | None]) -> tuple[str, int]:
-    """The id of the table, and when it was made, as far as some entry says so."""
+    """Return the id and creation time of the table, from any entry that has them."""
     for entry in entries.values():
         for kind, fields in () if entry is None else entry.actions:
             if kind == "metaData":
@@ -378,9 +381,9 @@ def _identity(entries: Mapping[int, LogEntry | None]) -> tuple[str, int]:
 def _replacement(
     entries: Mapping[int, LogEntry | None], version: int, before: Contents
 ) -> Contents:
-    """What Delta must read from an entry so that those after it read well.
+    """Return the contents that Delta must read for the following entries to be valid.
 
-    The next entry says what its version consists of, and what it changed.
+    The next entry has the contents of its version, and its changes.
     """
     lost = replace(before, version=version, is_lost=True, restored=None)
     after = entries.get(version + 1)
@@ -401,7 +404,7 @@ def _replacement(
 
 
 def _description(table: str, created: int, width: int) -> dict[str, Any]:
-    """What Delta knows about a table as a whole."""
+    """Return Delta's description of a table as a whole."""
     return {
         "id": table,
         "name": None,
