@@ -1,9 +1,9 @@
-"""The language: programs as text and as objects, and what is said about them.
+"""The rule language: parsing, checking, normalising and printing of programs.
 
 Text to program: `parse_program`, `parse_file`, `parse_rules`, `parse_query`. Program to
-text: `str`, `rule_text`, `program_text`; `format_source` keeps comments. Programs as
-objects: `evermat.lang.syntax`. Then `check_program` or `require_valid`, `normalise` and
-`stratify`.
+text: `str`, `rule_text`, `program_text`; `format_source` keeps comments. The classes of
+programs are in `evermat.lang.syntax`. A program is validated by `check_program` or
+`require_valid`, then prepared by `normalise` and `stratify`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules with aggregates as rules without, and rules that are nothing but an aggregate.
+"""Elimination of aggregates: ordinary rules, and rules that consist of an aggregate.
 
 `t(?x, ?n) :- part(?x), ?n = sum{ ?q, ?w : needs(?x, ?w, ?q), not old(?w) } .` becomes
 
@@ -7,17 +7,19 @@
     t(?x, ?n)            :- part(?x), ~sum(?x, ?n, ?s) .
     t(?x, 0)             :- part(?x), not ~sum(?x, _, _) .
 
-The *members* are facts like others: the distinct tuples, by group. Where the body of an
-aggregate is one atom of distinct variables that are all in the tuple or group, that
-atom's facts are the members. The second rule is an *aggregate rule*, the only sort that
-still has an aggregate; `evermat.maintenance.aggregates` maintains it. Sums and averages
-have a further argument, from which they are worked out anew (`algebra.totals`).
+The *members* are ordinary facts: the distinct tuples, by group. If the body of an
+aggregate is one atom of distinct variables that are all in the tuple or group, the
+facts
+of this atom are the members. The second rule is an *aggregate rule*, the only kind that
+still contains an aggregate; `evermat.maintenance.aggregates` maintains it. Sums and
+averages have a further argument, from which they are updated (`algebra.totals`).
 
-The last rule is for empty groups: if all variables that group are bound outside, their
-`count` and `sum` is 0.
+The last rule is for empty groups: if all grouping variables are bound outside, the
+`count` or `sum` of an empty group is 0.
 
-Names of predicates are made from the aggregate, up to names of variables, so that the
-same aggregate has the same predicates wherever it stands.
+The names of the predicates are computed from the aggregate, up to renaming of
+variables,
+so the same aggregate has the same predicates in all rules.
 """
 
 from __future__ import annotations
@@ -58,24 +60,24 @@ ZERO_WHEN_EMPTY = frozenset({"count", "sum"})
 """The functions that have a value for empty groups."""
 
 WITH_STATE = frozenset({"sum", "avg"})
-"""The functions whose facts have a last argument that they are maintained with."""
+"""The functions whose facts have a state as their last argument."""
 
 MOST_EMPTY = 6
-"""So many groups of one rule, at most, may be empty or not: each doubles its rules."""
+"""The most groups of one rule that may be empty or not: each doubles its rules."""
 
 _ZERO = Term(integer_constant(0))
 
 
 def is_aggregate_rule(rule: Rule) -> bool:
-    """Whether a normal rule is nothing but an aggregate of the facts of one atom."""
+    """Return whether a normal rule consists of an aggregate over a single atom."""
     return len(rule.body) == 1 and isinstance(rule.body[0], Aggregation)
 
 
 def without_aggregates(rule: Rule) -> Iterator[Rule]:
-    """Rules that together say the same as a rule with one head and with aggregates.
+    """Yield rules that are together equivalent to a rule with one head and aggregates.
 
-    What comes out are aggregate rules in normal form, and others that need not be
-    normal; the bodies of aggregates may have had aggregates, too.
+    These are aggregate rules in normal form, and others that need not be normal; the
+    bodies of aggregates may contain aggregates, too.
     """
     others = tuple(e for e in rule.body if not isinstance(e, Aggregation))
     outside = names_outside(rule)
@@ -113,7 +115,7 @@ def names_outside(rule: Rule) -> frozenset[str]:
 
 
 def unnamed_targets(body: Iterable[BodyElement]) -> frozenset[str]:
-    """Return the variables that users did not write, as in `count{ … } > 3`."""
+    """Return the targets that users did not write, as in `count{ … } > 3`."""
     return frozenset(
         element.target.name
         for element in body
@@ -149,15 +151,15 @@ def members_rule(rule: Rule, element: Aggregation, outside: frozenset[str]) -> R
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The facts that an aggregate is over.
+    """The facts that an aggregate is computed from.
 
     Attributes:
-        predicate: of the facts.
-        arity: how many columns they have.
-        group: the columns that group.
-        value: the column of what is counted or summed up.
-        rule: what derives the facts; None if they are those of an atom.
-        place: where the text names the predicate, if it does.
+        predicate: the predicate of the facts.
+        arity: the number of their columns.
+        group: the columns to group by.
+        value: the column to aggregate.
+        rule: the rule that derives the facts; None if they are those of an atom.
+        place: the position of the predicate in the text, if it occurs there.
     """
 
     predicate: str
@@ -184,7 +186,7 @@ class Members:
     def _direct(
         cls, rule: Rule, element: Aggregation, group: tuple[str, ...]
     ) -> Members | None:
-        """Return the facts of the only atom, if each of them is a tuple of its own."""
+        """Return the facts of the only atom, if each of them is a distinct tuple."""
         atom = rule.body[0]
         if len(rule.body) != 1 or not isinstance(atom, Atom):
             return None
@@ -210,14 +212,14 @@ class Members:
 
 
 def _name_of(rule: Rule) -> str:
-    """A name for members, which is the same whatever the variables are called."""
+    """Return a name for members that does not depend on the names of variables."""
     return str(canonical(rule)).removesuffix(" .")
 
 
 def written_aggregate(
     written: Rule, predicate: str
 ) -> tuple[Aggregation, tuple[str, ...]] | None:
-    """The aggregate of a rule whose results are facts of a predicate, and its group."""
+    """Return the aggregate whose results are facts of a predicate, and its group."""
     outside = names_outside(written)
     for number, element in enumerate(written.aggregations()):
         value = Value(written, element, outside, number)
@@ -232,7 +234,7 @@ def written_aggregate(
 def with_group(
     element: Aggregation, group: Iterable[str], values: Iterable[Constant]
 ) -> Aggregation:
-    """Return an aggregate with constants for the variables that group."""
+    """Return an aggregate with constants for its grouping variables."""
     known: dict[str, Expression] = dict(zip(group, map(Term, values), strict=False))
     known.pop(element.target.name, None)
     return substitute_aggregation(element, known)
@@ -257,13 +259,13 @@ class Value:
 
     @property
     def group_key(self) -> tuple[object, ...]:
-        """Equal for aggregates of one rule that are empty together."""
+        """A key that is equal for aggregates of one rule with the same groups."""
         members = self._members
         return members.predicate, members.group, self._group
 
     @property
     def group(self) -> tuple[str, ...]:
-        """The variables that group."""
+        """The grouping variables."""
         return self._group
 
     @property
@@ -279,7 +281,7 @@ class Value:
         return self._element.function in WITH_STATE
 
     def rules(self) -> Iterator[Rule]:
-        """The rules of values, and of members unless they are facts of an atom."""
+        """Yield the rules of values, and of members that are not facts of an atom."""
         members = self._members
         if members.rule is not None:
             yield members.rule
@@ -296,13 +298,13 @@ class Value:
         yield Rule((head,), (body,), rule.span, rule.written)
 
     def atom(self) -> Atom:
-        """Return the atom that gives the target its value."""
+        """Return the atom that binds the target to the value."""
         state = [Variable(f"_state{self._number}")] if self._has_state else []
         arguments = (*map(Variable, self._group), self._element.target, *state)
         return Atom(self.predicate, arguments, self._element.span)
 
     def when_empty(self) -> list[BodyElement]:
-        """What holds if the group is empty."""
+        """Return the body elements for an empty group."""
         rest = [Variable(ANONYMOUS)] * (2 if self._has_state else 1)
         span = self._element.span
         absent = Atom(self.predicate, (*map(Variable, self._group), *rest), span)

@@ -1,7 +1,7 @@
-"""The predicates that a knowledge base knows: their arity and the names of columns.
+"""The predicates of a knowledge base: their arities and the names of columns.
 
-A catalogue never changes; `extended` gives a new one, or an error before anything else
-has happened.
+A catalogue is immutable; `extended` returns a new one, or raises an error before
+anything has changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def names_in_atoms(rules: Iterable[Rule], predicate: str) -> set[tuple[str, ...]]:
-    """Return the variables of each atom of a predicate that has nothing but variables.
+    """Return the variables of each atom of a predicate that has variables only.
 
     >>> from evermat.lang.parser import parse_rules
     >>> rules = parse_rules("adult(?n) :- person(?n, ?age), not person(?n, 7) .")
@@ -70,7 +70,7 @@ _SHOWN_NAMES = 8
 
 
 class UnknownPredicateError(EvermatError, KeyError):
-    """A predicate that neither rules nor data have mentioned."""
+    """A predicate that neither rules nor data mention."""
 
     code: ClassVar[str] = "EM251"
 
@@ -87,7 +87,7 @@ class UnknownPredicateError(EvermatError, KeyError):
 
 
 class PredicateNameError(EvermatError, ValueError):
-    """Something that cannot be the name of a predicate."""
+    """A value that cannot be the name of a predicate."""
 
     code: ClassVar[str] = "EM253"
 
@@ -124,7 +124,7 @@ class ArityClashError(EvermatError, ValueError):
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
-    """Known names that look like a name, the best first."""
+    """Return known names that are similar to a name, the best first."""
     visible = [other for other in known if not is_auxiliary(other)]
     folded = {other.casefold(): other for other in visible}
     matches = get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
@@ -149,7 +149,7 @@ class Predicate:
     Attributes:
         columns: the names of its columns: declared ones, or the variables of a rule
             that derives it, or else `c1`, `c2` and so on.
-        types: the types that a declaration gives to its columns, or nothing.
+        types: the declared types of its columns; empty if there are none.
         has_names: whether the names were declared.
     """
 
@@ -164,8 +164,8 @@ class Catalogue:
     """Predicates by name.
 
     Attributes:
-        column_names: the names that columns of predicates without declared ones came
-            with first. They are not kept with a state.
+        column_names: the first column names in the data of predicates without declared
+            ones. They are not stored with a state.
     """
 
     def __init__(
@@ -182,28 +182,28 @@ class Catalogue:
 
     @cached_property
     def arities(self) -> Mapping[str, int]:
-        """The arity of each predicate that users know of, in order of name."""
+        """The arity of each predicate that is visible to users, in order of name."""
         return {each.name: each.arity for each in self}
 
     def __contains__(self, name: object) -> bool:
         return name in self._predicates
 
     def __iter__(self) -> Iterator[Predicate]:
-        """Yield the predicates that users know of, in order of name."""
+        """Yield the predicates that are visible to users, in order of name."""
         visible = (name for name in self._predicates if not is_auxiliary(name))
         return (self._predicates[name] for name in sorted(visible))
 
     @staticmethod
     def check_name(name: object) -> None:
-        """Refuse what cannot be the name of a predicate."""
+        """Refuse values that cannot be the name of a predicate."""
         if not isinstance(name, str) or not name or is_auxiliary(name):
             raise PredicateNameError(name)
 
     def require(self, name: object, *, span: Span | None = None) -> Predicate:
-        """Return a predicate that must be there.
+        """Return a predicate that must be known.
 
         Raises:
-            UnknownPredicateError: with the names that come near.
+            UnknownPredicateError: with similar names.
         """
         if not isinstance(name, str):
             raise PredicateNameError(name)
@@ -228,10 +228,11 @@ class Catalogue:
         return self._predicates.get(name)
 
     def extended(self, mentioned: Iterable[Declaration]) -> Catalogue:
-        """The catalogue with more predicates, and what is now declared about them.
+        """Return the catalogue with more predicates and new declarations.
 
         Raises:
-            ArityClashError: a predicate is known, or given twice, with another arity.
+            ArityClashError: a predicate is known, or declared twice, with another
+                arity.
         """
         grown: dict[str, Predicate] | None = None
         for each in mentioned:
@@ -249,16 +250,17 @@ class Catalogue:
         return self if grown is None else Catalogue(grown, self.column_names)
 
     def declarations(self) -> Iterator[Declaration]:
-        """What is known of each predicate, as a program declares it."""
+        """Yield the known properties of each predicate, as declarations."""
         for each in self:
             names = each.columns if each.has_names else ()
             yield Declaration(each.name, each.arity, each.types, names)
 
     def named_after(self, rules: Iterable[Rule]) -> Catalogue:
-        """The catalogue with columns called like the variables in heads of rules.
+        """Return the catalogue with columns named after the variables in rule heads.
 
-        The first rule decides that has nothing but different variables in its head;
-        names that were declared stay.
+        The first rule whose head has only distinct variables decides; declared names
+        are
+        kept.
         """
         heads: dict[str, tuple[str, ...]] = {}
         for rule in rules:
@@ -281,10 +283,10 @@ class Catalogue:
 
 
 class ColumnNames:
-    """Names of columns that were not declared, to notice columns that are swapped.
+    """Names of undeclared columns, recorded to detect swapped columns.
 
     Attributes:
-        first: the names with which data of a predicate came first.
+        first: the names in the first data of each predicate.
     """
 
     def __init__(
@@ -292,22 +294,22 @@ class ColumnNames:
         known: Mapping[str, tuple[str, ...]],
         rules: Callable[[], Iterable[Rule]],
     ) -> None:
-        """Begin with what is known.
+        """Begin with known names.
 
         Args:
-            known: the names with which data came before.
-            rules: gives the rules, whose variables are names of columns as well.
+            known: the names in earlier data.
+            rules: returns the rules, whose variables are names of columns as well.
         """
         self.first = dict(known)
         self._rules = rules
 
     def is_familiar(self, predicate: str, names: Sequence[str]) -> bool:
-        """Return whether there is nothing to be said, or to be noted, about names."""
+        """Return whether names need neither a warning nor to be recorded."""
         order = tuple(names)
         return self.first.get(predicate) == order or say_nothing(order)
 
     def note(self, predicate: str, names: Sequence[str]) -> None:
-        """Note the names of the columns of some data.
+        """Record the names of the columns of some data.
 
         Warns:
             SwappedColumnsWarning: other data, or the rules, have the same names in
@@ -324,7 +326,7 @@ class ColumnNames:
             self._compare_with_rules(predicate, order)
 
     def in_rules(self, predicate: str) -> set[tuple[str, ...]]:
-        """Return the variables that rules have for the arguments of a predicate."""
+        """Return the variables that rules use for the arguments of a predicate."""
         return names_in_atoms(self._rules(), predicate)
 
     def _compare_with_rules(self, predicate: str, order: tuple[str, ...]) -> None:

@@ -1,8 +1,8 @@
-"""All that can be said about a program before it is run.
+"""Static checks of a program.
 
-`check_program` finds every problem at once: unsafe rules, clashing arities, unknown
-functions, types that do not fit, recursion through negation; and warns of what is
-allowed but hardly meant.
+`check_program` finds all problems at once: unsafe rules, clashing arities, unknown
+functions, type errors, recursion through negation. It also warns of parts that are
+allowed but probably not intended.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def unsafe_variables(rule: Rule) -> Iterator[UnsafeRuleError]:
 
 
 def unsafe_fact(fact: Atom) -> UnsafeRuleError | None:
-    """Return an error if a fact has a variable."""
+    """Return an error if a fact contains a variable."""
     variable = next(atom_variables(fact), None)
     if variable is None:
         return None
@@ -105,7 +105,7 @@ def unsafe_fact(fact: Atom) -> UnsafeRuleError | None:
 
 
 def unsafe_inside(rule: Rule) -> Iterator[ProgramError]:
-    """An error for each variable of an aggregate that its own body does not bind."""
+    """Yield an error for each variable of an aggregate not bound by its own body."""
     outside = names_outside(rule)
     for element in rule.aggregations():
         inner = members_rule(rule, element, outside)
@@ -129,7 +129,7 @@ def unsafe_inside(rule: Rule) -> Iterator[ProgramError]:
 
 
 def _needed_variables(rule: Rule) -> Iterator[tuple[Variable, str]]:
-    """Yield the variables that must be bound, and what the place of each is called."""
+    """Yield the variables that must be bound, with descriptions of their places."""
     for head in rule.heads:
         for variable in atom_variables(head):
             yield variable, "head variable"
@@ -140,7 +140,7 @@ def _needed_variables(rule: Rule) -> Iterator[tuple[Variable, str]]:
             case Negation(atom=atom):
                 yield from _in_calls(atom.arguments)
             case Aggregation():
-                pass  # its variables are looked at by `unsafe_inside`
+                pass  # its variables are checked by `unsafe_inside`
             case _:
                 for variable in element_variables(element):
                     yield variable, "variable"
@@ -210,15 +210,15 @@ def _labels(*places: tuple[Span | None, str]) -> tuple[Label, ...]:
 
 
 MOST_ATOMS = 300
-"""A body has no more, two conditions counting as one: its parts are run inside each
-other, and Python allows a thousand calls to be under way."""
+"""The most atoms of a body; a condition counts half. Parts of a body are nested when
+they run, and Python limits the depth of calls to a thousand."""
 
 Problem = TypeVar("Problem", bound="EvermatError")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What is wrong with a program, and what is odd about it, in order of the text."""
+    """The errors and warnings about a program, in order of the text."""
 
     errors: tuple[ProgramError, ...]
     warnings: tuple[ProgramWarning, ...]
@@ -235,10 +235,10 @@ def check_program(
     """Find all problems of a program.
 
     Args:
-        program: as parsed or built.
-        known: the predicates that will have data. Where it is not given, a predicate
-            without rules and facts counts as undefined only if the program says where
-            its data comes from, or if another name is very close.
+        program: the program, parsed or constructed.
+        known: the predicates that will have data. If it is None, a predicate without
+            rules and facts counts as undefined only if the program specifies its data
+            sources, or if another name is very similar.
     """
     errors, warnings = _find_problems(program)
     warnings += remarks(program, known)
@@ -246,16 +246,16 @@ def check_program(
 
 
 def require_valid(program: Program) -> None:
-    """Raise what is wrong with a program, if anything is.
+    """Raise an error unless a program is valid.
 
     Raises:
-        ProgramError: the first problem; its text and its `problems` have them all.
+        ProgramError: the first problem; its text and its `problems` contain all.
     """
     raise_all(list(find_errors(program)))
 
 
 def find_errors(program: Program) -> tuple[ProgramError, ...]:
-    """Return all that is wrong with a program, in order of the text; no warnings."""
+    """Return all errors of a program, in order of the text; no warnings."""
     errors, _ = _find_problems(program)
     return _in_order(errors)
 
@@ -326,7 +326,7 @@ def _recursion_through_negation(rules: Sequence[Rule]) -> tuple[ProgramError, ..
 
 
 def _contradicting_declarations(program: Program) -> Iterator[DeclarationError]:
-    """An error for each declaration that says something else than an earlier one."""
+    """Yield an error for each declaration that contradicts an earlier one."""
     first: dict[str, Declaration] = {}
     for each in program.declarations:
         known = first.setdefault(each.predicate, each)
@@ -360,7 +360,7 @@ def _arity_clashes(program: Program) -> Iterator[ArityError]:
 def _arity_clash(
     name: str, first: tuple[int, Span | None], second: tuple[int, Span | None]
 ) -> ArityError:
-    # Rules are looked at before facts; a message points at what comes later in a text.
+    # Rules are checked before facts, but a message points to the later place in a text.
     if first[1] and second[1] and first[1].start > second[1].start:
         first, second = second, first
     here, there = _arguments(second[0]), _arguments(first[0])
@@ -437,7 +437,7 @@ def _misused_in(expression: Expression) -> Iterator[ProgramError]:
 
 
 def require_functions(rules: Iterable[Rule]) -> None:
-    """Refuse rules that call functions which are not there.
+    """Refuse rules that call functions in Python which are not registered.
 
     Raises:
         MissingFunctionError: with the names of the functions.

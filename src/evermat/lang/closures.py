@@ -1,21 +1,21 @@
-"""Rules that make a relation transitive, symmetric or reflexive, found by their shape.
+"""Detection of rules that make a relation transitive, symmetric or reflexive.
 
-Names of variables and the order of atoms do not matter. A relation may be binary, or a
-part of a wider one where constants stand in all but two places: `[?x, :p, ?y]`, or
+Names of variables and the order of atoms do not matter. A relation may be binary, or
+part of a wider one with constants in all but two places: `[?x, :p, ?y]`, or
 `link(?x, ?y, "rail")`.
 
-| rule                                  | sort                              |
+| rule                                  | kind                              |
 | ------------------------------------- | --------------------------------- |
 | `r(?x, ?z) :- r(?x, ?y), r(?y, ?z) .` | transitive                        |
 | `r(?x, ?z) :- r(?x, ?y), e(?y, ?z) .` | left-linear, with edges `e`       |
 | `r(?x, ?z) :- e(?x, ?y), r(?y, ?z) .` | right-linear                      |
 | `r(?y, ?x) :- r(?x, ?y) .`            | symmetric                         |
-| `r(?x, ?x) :- r(?x, ?y) .`            | reflexive where something begins  |
-| `r(?y, ?y) :- r(?x, ?y) .`            | reflexive where something ends    |
+| `r(?x, ?x) :- r(?x, ?y) .`            | reflexive on sources              |
+| `r(?y, ?y) :- r(?x, ?y) .`            | reflexive on targets              |
 
 A closure is a transitive or a linear rule, together with the symmetric and reflexive
-rules of a transitive one. A linear rule is one only if nothing it derives can matter to
-its edges.
+rules of a transitive one. A linear rule is only a closure if none of its derived facts
+can affect its edges.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TWO = 2
 
 
 class ClosureSort(Enum):
-    """What the rules of a closure say; the values are for people."""
+    """The kinds of closures; the values are for reports."""
 
     TRANSITIVE = "transitive closure"
     SYMMETRIC = "symmetric-transitive closure"
@@ -47,11 +47,11 @@ class ClosureSort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An atom with variables in two places and constants in all others.
+    """The form of an atom with variables in two places and constants in all others.
 
     Attributes:
         source, target: the two places; a step leads from the first to the second.
-        constants: the other places, and what is there.
+        constants: the other places, and their constants.
     """
 
     predicate: str
@@ -76,7 +76,7 @@ class Form:
         )
 
     def flipped(self) -> Form:
-        """Return the form read the other way round."""
+        """Return the form with source and target exchanged."""
         return Form(
             self.predicate, self.arity, self.target, self.source, self.constants
         )
@@ -91,12 +91,12 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ClosureRules:
-    """Rules that together are a closure.
+    """Rules that together define a closure.
 
     Attributes:
         form: the facts that they derive.
-        edges: for the linear sorts, what steps go along.
-        loops: whether sources (0) and targets (1) are in relation to themselves.
+        edges: for the linear kinds, the facts along which steps lead.
+        loops: whether sources (0) and targets (1) are related to themselves.
         rules: the rules.
     """
 
@@ -154,7 +154,7 @@ def _closure(form: Form, group: _Group) -> ClosureRules | None:
             sort, loops = ClosureSort.SYMMETRIC, frozenset()
         return ClosureRules(sort, form, None, loops, rules)
     if group.linear:
-        # One of several: the others are left to be evaluated like any rule.
+        # One of several: the others are evaluated like any rule.
         linear = group.linear[0]
         rules = (linear.rule,)
         return ClosureRules(linear.sort, form, linear.edges, frozenset(), rules)
@@ -180,7 +180,7 @@ def _sort_in(
 def _sort_in_short(
     rule: Rule, form: Form, ends: tuple[str, str], groups: dict[Form, _Group]
 ) -> None:
-    """Symmetric and reflexive rules."""
+    """Classify a rule with one body atom as symmetric or reflexive."""
     (atom,) = rule.positive_atoms()
     body = _read(atom)
     if body is None or body[0] != form:
@@ -204,7 +204,7 @@ def _sort_in_long(
     groups: dict[Form, _Group],
     is_local: Callable[[Rule, Atom], bool],
 ) -> None:
-    """Transitive and linear rules."""
+    """Classify a rule with two body atoms as transitive or linear."""
     atoms = tuple(rule.positive_atoms())
     steps = _steps(atoms, ends)
     if steps is None:
@@ -222,7 +222,7 @@ def _sort_in_long(
 def _steps(
     atoms: Sequence[Atom], ends: tuple[str, str]
 ) -> tuple[tuple[Form, Atom], tuple[Form, Atom]] | None:
-    """Two atoms as a step from the first end to a middle, and one to the last end."""
+    """Order two atoms as a step from the first end, and one to the last end."""
     first, last = ends
     for early_atom, late_atom in (atoms, tuple(reversed(atoms))):
         early, late = _read(early_atom), _read(late_atom)

@@ -1,21 +1,23 @@
-"""Equality in programs: how it is written, and rules that need no equality in bodies.
+"""Equality in programs: its syntax, its axioms, and rules without equality in bodies.
 
-Two constants are equal where `same_as(?x, ?y)` holds, written `?x ≈ ?y` too, or the
-triple `[?x, owl:sameAs, ?y]`; the two mean the same. Equal constants can be exchanged
-in every fact, and every constant that occurs in a fact is equal to itself.
+Two constants are equal if `same_as(?x, ?y)` holds, also written `?x ≈ ?y`, or the
+triple
+`[?x, owl:sameAs, ?y]`; the two are equivalent. Equal constants can be exchanged in
+every
+fact, and every constant that occurs in a fact is equal to itself.
 
-When equal constants are replaced by one representative, a rule sees representatives
-only, and equality in a body says that two terms are one and the same. So rules are
-brought into a form in which equality occurs in heads only:
+When equal constants are replaced by one representative, a rule reads representatives
+only, and equality in a body means that two terms are identical. So rules are converted
+to a form in which equality occurs in heads only:
 
 - heads `same_as(?x, ?y)` and `[?x, owl:sameAs, ?y]` become `~same(?x, ?y)`;
-- in a body, `same_as(?x, ?y)` is dropped, and `?y` becomes `?x` everywhere. If nothing
+- in a body, `same_as(?x, ?y)` is dropped, and `?y` is replaced by `?x`. If nothing
   else binds `?x`, it is any constant that occurs in a fact: `~constant(?x)`;
 - `not same_as(?x, ?y)` becomes `?x != ?y`;
 - a triple whose predicate is a variable may be an equality, too: such a rule gets a
   twin for that case.
 
-`owl:sameAs` itself has no other name: a predicate that is equal to it is refused.
+`owl:sameAs` itself must have no other name: a predicate equal to it is refused.
 """
 
 from __future__ import annotations
@@ -68,18 +70,18 @@ if TYPE_CHECKING:
 OWL_SAME_AS = Constant(Kind.IRI, "http://www.w3.org/2002/07/owl#sameAs")
 """The predicate of equality in triples."""
 SAME = "~same"
-"""What equality is called in rules that `without_equality` made."""
+"""The predicate of equality in rules made by `without_equality`."""
 CONSTANT = "~constant"
-"""Holds for every constant that occurs in a fact."""
+"""The predicate of all constants that occur in facts."""
 
 APART = "~apart"
-"""What relations begin with that hold for names which a rule must not read."""
+"""The prefix of relations for names that a rule must not read."""
 
 _MOST_TWINS = 4
-"""A rule with more triples that may be equalities would have too many twins."""
+"""The most triples of a rule that may be equalities: each doubles its twins."""
 
 _MOST_NAMES = 6
-"""A rule whose built-ins read more names would have too many cases."""
+"""The most names that the built-ins of a rule may read: each doubles its cases."""
 
 
 class EqualityError(EvermatError, ValueError):
@@ -90,7 +92,7 @@ class EqualityError(EvermatError, ValueError):
 
 def _error(rule: Rule, message: str, reason: str, advice: str) -> EqualityError:
     labels = () if rule.span is None else (Label(rule.span),)
-    # As it is written, not as it is called here.
+    # In the syntax of users, not in the internal form.
     heads = (
         replace(head, predicate=SAME_AS) if head.predicate == SAME else head
         for head in rule.heads
@@ -102,7 +104,7 @@ def _error(rule: Rule, message: str, reason: str, advice: str) -> EqualityError:
 
 
 def another_name() -> EqualityError:
-    """Return the error for `owl:sameAs` being equal to something."""
+    """Return the error for an equality of `owl:sameAs` with another constant."""
     return EqualityError(
         "`owl:sameAs` would be equal to another name",
         reason="equality is part of the language, and cannot itself be replaced",
@@ -112,7 +114,7 @@ def another_name() -> EqualityError:
 
 
 def refuse_aggregates(rules: Iterable[Rule]) -> None:
-    """Refuse aggregates, whose members one fact for all equal constants hides."""
+    """Refuse aggregates, because one fact would hide members that differ in names."""
     for rule in rules:
         for element in rule.aggregations():
             raise EqualityError(
@@ -126,7 +128,7 @@ def refuse_aggregates(rules: Iterable[Rule]) -> None:
 
 
 def is_equality(atom: Atom) -> bool:
-    """Return whether an atom says that two terms are equal."""
+    """Return whether an atom states that two terms are equal."""
     if atom.predicate == SAME_AS:
         return atom.arity == 2  # noqa: PLR2004  the two that are equal
     return (
@@ -137,7 +139,7 @@ def is_equality(atom: Atom) -> bool:
 
 
 def mentions_equality(rules: Iterable[Rule]) -> bool:
-    """Return whether rules derive equality, or ask for it."""
+    """Return whether rules derive equality, or use it in bodies."""
     return any(is_equality(atom) for rule in rules for atom in rule.atoms())
 
 
@@ -145,7 +147,7 @@ def mentions_equality(rules: Iterable[Rule]) -> bool:
 
 
 def axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
-    """The rules that make equality a congruence over some predicates (≈1 to ≈4)."""
+    """Return the rules that make equality a congruence over some predicates (≈1–≈4)."""
     rules: list[Rule] = []
     x, y = Variable("x"), Variable("y")
     if TRIPLE in arities:
@@ -167,7 +169,7 @@ def axioms(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 
 
 def bridges(arities: Mapping[str, int]) -> tuple[Rule, ...]:
-    """Return rules that take equality from facts."""
+    """Return rules that derive equality from facts."""
     x, y = Variable("x"), Variable("y")
     same = Atom(SAME, (x, y))
     sources = []
@@ -181,7 +183,7 @@ def bridges(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 def constants_of(arities: Mapping[str, int]) -> tuple[Rule, ...]:
     """Return rules that define `~constant`."""
     rules = []
-    # That a constant is equal to itself is a triple, too, if there are triples.
+    # With triples, the equality of a constant with itself is a triple as well.
     known = (Term(OWL_SAME_AS),) if TRIPLE in arities else ()
     for predicate, arity in arities.items():
         if arity and not is_auxiliary(predicate):
@@ -196,15 +198,15 @@ def constants_of(arities: Mapping[str, int]) -> tuple[Rule, ...]:
 def without_equality(
     rules: Iterable[Rule], arities: Mapping[str, int], values: frozenset[Kind]
 ) -> tuple[Rule, ...]:
-    """Normal rules with equality in heads only, where it is called `~same`.
+    """Return normal rules with equality in heads only, as `~same`.
 
     Args:
         rules: normal rules.
-        arities: the predicates that can be asked about.
+        arities: the predicates that are visible to users.
         values: the kinds of constants that are never equal to each other.
 
     Raises:
-        EqualityError: a rule that would mean something else then.
+        EqualityError: a rule whose meaning would change.
     """
     own = {rule: tuple(without_equality_in((rule,))) for rule in rules}
     reading = [
@@ -231,7 +233,7 @@ def without_equality(
 
 
 def _constants_of_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Yield rules that define `~constant` for equalities of what no fact mentions."""
+    """Yield rules that define `~constant` for constants in equalities only."""
     for rule in rules:
         if rule.head.predicate == SAME:
             bound = {each for a in rule.positive_atoms() for each in a.arguments}
@@ -241,7 +243,7 @@ def _constants_of_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 
 def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Return the same, without the rules that define what the others refer to.
+    """Return the same, without the rules that define auxiliary predicates.
 
     Built-ins read representatives.
     """
@@ -255,9 +257,9 @@ def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def _without_idle_condition(rule: Rule) -> Rule:
-    """Return the rule without `?x != ?y` where it derives that `?x` and `?y` are equal.
+    """Drop `?x != ?y` from a rule that derives that `?x` and `?y` are equal.
 
-    That a constant is equal to itself is no news.
+    That a constant is equal to itself adds nothing.
     """
     if not is_equality(rule.head):
         return rule
@@ -275,20 +277,20 @@ def _without_idle_condition(rule: Rule) -> Rule:
 
 
 def _with_names(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
-    """The same for one rule with built-ins; see `evermat.lang.equality_builtins`."""
+    """Yield the forms of a rule with built-ins, as in `lang.equality_builtins`."""
     named = with_names(rule, _few(rule, names_read(rule, values)), frozenset())
     for plain in without_equality_in(divided(named, values)):
         yield from cases(plain)
 
 
 def _watching(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
-    """Yield rules that find names which a rule that equality depends on must not read.
+    """Yield rules that find names which rules that equality depends on must not read.
 
-    Built-ins of such a rule read representatives. So what they read must have no other
-    name, nor may what they compute; `~apart…` says what has.
+    Built-ins of such a rule read representatives, so the constants that they read or
+    compute must have no other names; `~apart…` holds for those that do.
 
     Raises:
-        EqualityError: names that are computed would be equal to others.
+        EqualityError: computed names would be equal to others.
     """
     made = names_made(rule, values)
     head = rule.head
@@ -319,7 +321,7 @@ def _watching(rule: Rule, values: frozenset[Kind]) -> Iterator[Rule]:
 
 
 def _around(name: str, atoms: tuple[Atom, ...]) -> tuple[Atom, ...]:
-    """The atoms that share variables with a variable, directly or by way of others."""
+    """Return the atoms that share variables with a variable, directly or indirectly."""
     reached = {name}
     found: list[Atom] = []
     waiting = list(atoms)
@@ -337,13 +339,13 @@ def answers_with_names(
 ) -> tuple[tuple[Rule, ...], frozenset[int]]:
     """Return a query in the same form, and the columns of its answers that are names.
 
-    All other columns are representatives, of which all names are answers.
+    All other columns are representatives, which represent all their names.
 
     Args:
         rules: normal rules.
-        answer: the predicate of the answers, which one rule has.
+        answer: the predicate of the answers, the head of one rule.
         values: the kinds of constants that are never equal to each other.
-        raw: have representatives in all columns.
+        raw: return representatives in all columns.
     """
     changed: dict[Rule, None] = {}
     exact: frozenset[int] = frozenset()
@@ -379,7 +381,7 @@ def _in_built_ins(rule: Rule) -> Iterator[str]:
 
 
 def _with_written_head(rule: Rule) -> Rule:
-    """Return the rule with constants in its head that are not replaced."""
+    """Protect the constants in the head of a rule from being replaced."""
     (head,) = rule.heads
     arguments = tuple(
         Written(each.constant, each.span) if isinstance(each, Term) else each
@@ -389,10 +391,10 @@ def _with_written_head(rule: Rule) -> Rule:
 
 
 def _few(rule: Rule, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names, unless they are too many.
+    """Return the names, unless there are too many.
 
     Raises:
-        EqualityError: there would be more rules than can be worked with.
+        EqualityError: the rule would have too many cases.
     """
     if len(names) > _MOST_NAMES:
         raise _error(
@@ -441,7 +443,7 @@ def _sides(atom: Atom) -> tuple[Expression, Expression]:
 
 
 def _without_equality(rule: Rule) -> Rule | None:
-    """Return the rule in the new form; None if it can have no instance."""
+    """Return the rule in the new form; None if it cannot have instances."""
     terms: list[Expression] = []
     while True:
         found = next((a for a in rule.positive_atoms() if is_equality(a)), None)
@@ -469,13 +471,13 @@ def _without_equality(rule: Rule) -> Rule | None:
 
 
 def _ordered(body: Sequence[BodyElement]) -> Iterator[BodyElement]:
-    """Computations before negations, as in normal rules."""
+    """Yield computations before negations, as in normal rules."""
     yield from (each for each in body if not isinstance(each, Negation))
     yield from (each for each in body if isinstance(each, Negation))
 
 
 def _drop(rule: Rule, atom: Atom) -> tuple[Rule, Expression, Mapping[str, Expression]]:
-    """Take an equality out of a body: its two sides become one."""
+    """Remove an equality from a body by substituting one side for the other."""
     left, right = _sides(atom)
     rest = tuple(element for element in rule.body if element is not atom)
     rule = replace(rule, body=rest)
@@ -495,10 +497,10 @@ def _drop(rule: Rule, atom: Atom) -> tuple[Rule, Expression, Mapping[str, Expres
 
 
 def require_monotone(rules: Iterable[Rule]) -> None:
-    """Refuse rules that equality depends on, and that more equality may undo.
+    """Refuse rules in the component of equality whose derivations it may undo.
 
     Raises:
-        EqualityError: negation, or a built-in that reads all names.
+        EqualityError: a rule with negation, or with a built-in that reads all names.
     """
     for rule in rules:
         if reads_other_names(rule):
@@ -528,7 +530,7 @@ def name_apart(rule: Rule, name: Constant) -> EqualityError:
 
     Args:
         rule: the rule with the built-in.
-        name: has other names.
+        name: a constant with other names.
     """
     return _error(
         rule,
@@ -574,7 +576,7 @@ def _constants(expression: Expression) -> Iterator[Constant]:
             return
 
 
-def replace_constants(  # noqa: C901  one case for each sort of element
+def replace_constants(  # noqa: C901  one case for each kind of element
     rule: Rule, values: Mapping[Constant, Constant]
 ) -> Rule:
     """Return the rule with some constants replaced by others."""

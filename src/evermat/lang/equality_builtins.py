@@ -1,8 +1,8 @@
-"""Built-ins where equal constants have one representative: they read names.
+"""Built-ins under equality with representatives: they read names.
 
-A fact about representatives holds for all names that are equal to them, and a built-in
-such as `starts_with(?x, "ann")` for some of these only. So a built-in reads a variable
-of its own, which goes through all names of what the rule has found:
+A fact about representatives holds for all names that are equal to them, but a built-in
+such as `starts_with(?x, "ann")` only for some of these. So a built-in reads a variable
+of its own, which ranges over all names of a constant that the rule has matched:
 
     friend(?x) :- person(?x), starts_with(?x, "ann") .
 
@@ -11,13 +11,13 @@ becomes two rules, for the representative and for all other names:
     friend(?x) :- person(?x), starts_with(?x, "ann") .
     friend(?x) :- person(?x), ~name(?x, ?n), starts_with(?n, "ann") .
 
-What is computed may be a name that something else represents. A rule with such a
-variable in its head, or under a negation, is divided: the first part computes it, the
-second one looks up what represents it. Values of data types (`evermat.values`) always
-represent their class, so that arithmetic, for instance, needs none of this.
+A computed constant may be a name with another representative. A rule with such a
+variable in its head, or below a negation, is divided: the first part computes the name,
+the second one looks up its representative. Values of data types (`evermat.values`) are
+always representatives, so arithmetic, for instance, needs none of this.
 
-Constants of built-ins are names as they are written (`Written`), and are not replaced
-by representatives, as constants in atoms are.
+Constants of built-ins are names as written (`Written`), and are not replaced by
+representatives, unlike constants in atoms.
 """
 
 from __future__ import annotations
@@ -52,35 +52,35 @@ if TYPE_CHECKING:
 
 
 NAME = "~name"
-"""`~name(?x, ?n)`: `?x` represents `?n`, another constant."""
+"""`~name(?x, ?n)`: `?x` is the representative of `?n`, another constant."""
 OTHER = "~other"
-"""`~other(?n)`: something else represents `?n`."""
+"""`~other(?n)`: `?n` has another representative."""
 _ANY_NAME = "~any_name"
-"""`~any_name(?x, ?n)`: `?n` is `?x`, or another name of it; replaced in the end."""
+"""`~any_name(?x, ?n)`: `?n` is `?x`, or another name of it; eliminated at the end."""
 
 COMPUTED = f"{AUXILIARY_MARK}computed"
-"""What relations of names that were computed begin with."""
+"""The prefix of relations of computed names."""
 _NUMERIC = frozenset({"+", "-", "*", "/", "%", "abs"})
 _EXTREME = frozenset({"min", "max"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _OF_VALUES = frozenset({"is_literal", "literal_outside", "values_differ"})
-"""Conditions on the value that represents a class, if one does: on no name."""
+"""Conditions on the value of a clique, if it has one; they do not depend on names."""
 _TRUE = Term(boolean_constant(value=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Written(Term):
-    """A constant of a built-in: a name as it is written, never its representative."""
+    """A constant of a built-in: a name as written, never its representative."""
 
 
-# ------------------------------------------------------------- what built-ins read
+# ------------------------------------------------------------- names read by built-ins
 
 
 def reads_numbers_only(element: BodyElement) -> bool:
-    """Return whether a part of a body is no built-in that tells names apart.
+    """Return whether no built-in in a part of a body distinguishes names.
 
-    What it computes with are numbers, or names as they are. A number represents all
-    names that are equal to it.
+    It computes with numbers only, or passes names on unchanged. A number is the
+    representative of all names that are equal to it.
     """
     match element:
         case Assignment(expression=expression):
@@ -95,7 +95,7 @@ def reads_numbers_only(element: BodyElement) -> bool:
 
 
 def _reads_values(expression: Expression) -> bool:
-    """Return whether a condition is the same for all names of a class."""
+    """Return whether a condition is the same for all names of a clique."""
     match expression:
         case Call(function="=" | "!=", arguments=(Call() as call, Term())):
             return _reads_values(call)
@@ -108,12 +108,12 @@ def _reads_values(expression: Expression) -> bool:
 
 
 def _is_number(expression: Expression) -> bool:
-    """Return whether only numbers compare with an expression."""
+    """Return whether an expression can only be compared with numbers."""
     match expression:
         case Term(constant=constant):
             return constant.kind in NUMERIC_KINDS
         case Call(function=function, arguments=arguments):
-            # The least of two names is a name; of a name and a number there is none.
+            # The least of two names is a name; names and numbers have no least element.
             is_extreme = function in _EXTREME and any(map(_is_number, arguments))
             return is_extreme or function in _NUMERIC
         case _:
@@ -121,7 +121,7 @@ def _is_number(expression: Expression) -> bool:
 
 
 def _is_numeric(expression: Expression) -> bool:
-    """Whether an expression is a name as it is, or computes with numbers only."""
+    """Return whether an expression is a plain name, or computes with numbers only."""
     if not isinstance(expression, Call) or not any(expression_variables(expression)):
         return True
     return _is_number(expression) and all(map(_is_numeric, expression.arguments))
@@ -164,7 +164,7 @@ def _assigned(rule: Rule) -> frozenset[str]:
 
 
 def names_made(rule: Rule, values: frozenset[Kind]) -> frozenset[str]:
-    """Computed variables of a normal rule that something else may represent."""
+    """Return computed variables of a rule that may have another representative."""
     made: set[str] = set()
     for element in rule.body:
         if isinstance(element, Assignment) and not _is_value(element, values, made):
@@ -186,7 +186,7 @@ def _is_value(element: Assignment, values: frozenset[Kind], made: set[str]) -> b
 
 
 def as_written(rule: Rule) -> Rule:
-    """Return the rule with the constants of its built-ins marked as such."""
+    """Return the rule with the constants of its built-ins marked as written."""
     if all(isinstance(element, Atom | Negation) for element in rule.body):
         return rule
 
@@ -215,15 +215,15 @@ def as_written(rule: Rule) -> Rule:
 def divided(
     rule: Rule, values: frozenset[Kind], *, is_answer: bool = False
 ) -> Iterator[Rule]:
-    """The rule, or rules that first compute names and then look up what they mean.
+    """Yield the rule, or rules that compute names and then look up representatives.
 
-    They meet representatives in heads and below negations. Facts of the relation
-    between the rules mention names as they were computed.
+    Heads and negations need representatives. Facts of the relation between the rules
+    contain names as computed.
 
     Args:
         rule: a normal rule.
         values: the kinds of constants that are never equal to each other.
-        is_answer: whether the head shows names as they were computed.
+        is_answer: whether the head contains names as computed.
     """
     negations = tuple(each for each in rule.body if isinstance(each, Negation))
     negated = tuple(each.atom for each in negations)
@@ -256,7 +256,7 @@ def _variables(atoms: Iterable[Atom]) -> set[str]:
 
 
 def with_names(rule: Rule, names: Iterable[str], shown: frozenset[str]) -> Rule:
-    """Have built-ins read names of some variables, and the head show some of them."""
+    """Let built-ins read names of some variables, and the head return some of them."""
     own: dict[str, Expression] = {name: Variable(f"{name}~") for name in names}
     if not own:
         return rule
@@ -275,7 +275,7 @@ def binding_atoms(rule: Rule) -> Iterator[Atom]:
 
 
 def cases(rule: Rule) -> Iterator[Rule]:
-    """Yield a rule with names of variables, for representatives and for other names."""
+    """Yield the cases of a rule: variables are representatives, or other names."""
     found = [atom for atom in rule.positive_atoms() if atom.predicate == _ANY_NAME]
     if not found:
         yield rule
@@ -291,7 +291,7 @@ def cases(rule: Rule) -> Iterator[Rule]:
 
 
 def _ways(one: Expression, name: Expression) -> Iterator[Atom | tuple[str, Expression]]:
-    """How a name can be found: what it is the same as, or an atom."""
+    """Yield the ways to find a name: an expression to substitute, or an atom."""
     if not isinstance(name, Variable):
         raise TypeError(name)
     if isinstance(one, Term):
@@ -319,7 +319,7 @@ def _settled(body: Iterable[BodyElement]) -> tuple[BodyElement, ...] | None:
 
 
 def reads_other_names(rule: Rule) -> bool:
-    """Return whether a rule reads which names are not representatives."""
+    """Return whether a rule reads names that are not representatives."""
     atoms = (*rule.positive_atoms(), *rule.negated_atoms())
     return any(atom.predicate in {NAME, OTHER} for atom in atoms)
 

@@ -1,11 +1,12 @@
-"""From text to tokens, and from tokens to names and constants.
+"""The lexer: text to tokens, and tokens to names and constants.
 
-One regular expression finds the tokens; two signs need a look at the token before:
+One regular expression finds the tokens; two characters depend on the previous token:
 
-- `<` begins an IRI, but is a comparison after an operand: in `?x<?y, ?z>1` there is no
-  IRI `<?y, ?z>`, while in `p(<a>)` there is one;
-- `%` begins a comment, but is the remainder where an operand ends before it and
-  another one begins after it on the same line, as in `?n % 2`.
+- `<` begins an IRI, but is a comparison after an operand: `?x<?y, ?z>1` does not
+  contain
+  the IRI `<?y, ?z>`, while `p(<a>)` contains one;
+- `%` begins a comment, but is the remainder if an operand ends before it and another
+  one begins after it on the same line, as in `?n % 2`.
 
 Names and constants are read with their escapes, prefixes and relative IRIs.
 """
@@ -65,7 +66,7 @@ _OPERAND_AHEAD = re.compile(r"[ \t]*(?:[?$]\w|[0-9(]|-[ \t]*[0-9?(]|[^\W\d]\w*\(
 
 
 class Token(NamedTuple):
-    """A token: `kind` is its group above, for punctuation the sign itself."""
+    """A token: `kind` is its group above, for punctuation the character itself."""
 
     kind: str
     text: str
@@ -74,14 +75,14 @@ class Token(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """The tokens of a text, the last of kind `end`, and the comments beside them."""
+    """The tokens of a text, the last of kind `end`, and its comments."""
 
     tokens: list[Token]
     comments: list[Token]
 
 
 def tokenise(text: str) -> Tokens:
-    """Return the tokens of a text; what is no token comes as kind `unknown`."""
+    """Return the tokens of a text; invalid characters are tokens of kind `unknown`."""
     tokens: list[Token] = []
     comments: list[Token] = []
     position = 0
@@ -92,7 +93,7 @@ def tokenise(text: str) -> Tokens:
 
 
 def _scan(text: str, position: int, tokens: list[Token], comments: list[Token]) -> int:
-    """Read on to the end, or to a sign that turned out to be an operator."""
+    """Scan to the end, or to a character that turns out to be an operator."""
     previous = tokens[-1].kind if tokens else ""
     in_directive = False
     for match in _TOKEN.finditer(text, position):
@@ -136,7 +137,7 @@ def _is_remainder(text: str, start: int, tokens: list[Token]) -> bool:
 
 
 def _closes_expression(tokens: list[Token]) -> bool:
-    """Whether the last `)` belongs to an expression; that of an atom does not."""
+    """Return whether the last `)` closes an expression, not the list of an atom."""
     depth = 0
     for index in range(len(tokens) - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(tokens[index].kind, 0)
@@ -163,7 +164,7 @@ STANDARD_PREFIXES = {
     "owl": "http://www.w3.org/2002/07/owl#",
     "xsd": XSD,
 }
-"""Prefixes that every program knows; a program may declare them anew."""
+"""Prefixes that are predefined in every program, which may redeclare them."""
 
 KEYWORDS = frozenset({"not", "true", "false"})
 
@@ -187,7 +188,7 @@ _LONG_QUOTE = 3
 
 
 class EscapeError(ValueError):
-    """An escape that means nothing, at an offset of the token."""
+    """An invalid escape, at an offset of the token."""
 
     def __init__(self, escape: str, offset: int) -> None:
         self.escape = escape
@@ -196,7 +197,7 @@ class EscapeError(ValueError):
 
 
 def unescape(text: str, offset: int) -> str:
-    """Replace the escapes of Turtle; `offset` is where the text begins."""
+    """Replace the escapes of Turtle; `offset` is the beginning of the text."""
     if "\\" not in text:
         return text
 
@@ -216,7 +217,7 @@ def unescape(text: str, offset: int) -> str:
 
 
 def string_content(token: Token) -> str:
-    """What a string token says; raises `EscapeError`."""
+    """Return the contents of a string token; raises `EscapeError`."""
     text = token.text
     is_long = len(text) >= 2 * _LONG_QUOTE and text[0] == text[1] == text[2]
     quotes = _LONG_QUOTE if is_long else 1
@@ -224,10 +225,10 @@ def string_content(token: Token) -> str:
 
 
 def number(token: Token) -> Constant:
-    """Return the constant that a number token stands for."""
+    """Return the constant of a number token."""
     match token.kind:
         case "integer":
-            # Not through `int`, which refuses very long numbers.
+            # Not by `int`, which refuses very long numbers.
             return Constant(Kind.INTEGER, token.text.lstrip("0") or "0")
         case "decimal":
             return decimal_constant(Decimal(token.text))
@@ -247,7 +248,7 @@ def negated(constant: Constant) -> Constant:
 
 
 def bare_constant(name: str) -> Constant | None:
-    """Return the constant that a bare name stands for; None if it must not be one."""
+    """Return the constant of a bare name; None if it must not be one."""
     if name in {"true", "false"}:
         return boolean_constant(value=name == "true")
     if name == "not" or name[0].isupper() or not name[0].isalpha():
@@ -257,7 +258,7 @@ def bare_constant(name: str) -> Constant | None:
 
 @dataclass
 class Namespace:
-    """The prefixes and the base in force at a place of a program."""
+    """The prefixes and the base that apply at a position of a program."""
 
     prefixes: dict[str, str] = field(default_factory=dict)
     base: str | None = None
@@ -269,11 +270,11 @@ class Namespace:
         return None if start is None else start + local
 
     def known_prefixes(self) -> list[str]:
-        """Return the prefixes one can use here."""
+        """Return the prefixes that are declared here."""
         return [*self.prefixes, *STANDARD_PREFIXES]
 
     def resolve(self, iri: str) -> str:
-        """Return a relative IRI against the base; an absolute one as it is."""
+        """Resolve a relative IRI against the base; an absolute one is unchanged."""
         if self.base is None or is_absolute(iri):
             return iri
         return _joined(self.base, iri)
@@ -285,15 +286,16 @@ def is_absolute(iri: str) -> bool:
 
 
 def _joined(base: str, iri: str) -> str:
-    """Return a relative IRI against a base, as RFC 3986 has it.
+    """Resolve a relative IRI against a base, according to RFC 3986.
 
-    `urljoin` will not do: it drops the `#` of `<#>`, and knows some schemes only. What
-    has no folders, such as `urn:x:`, is simply put in front.
+    `urljoin` does not: it drops the `#` of `<#>`, and supports some schemes only. A
+    base
+    without folders, such as `urn:x:`, is simply prepended.
     """
     scheme = _SCHEME.match(base)
     start = scheme.end() if scheme else 0
     old, new = _REFERENCE.fullmatch(base, start), _REFERENCE.fullmatch(iri)
-    assert old is not None and new is not None  # noqa: S101, PT018  all of it is optional
+    assert old is not None and new is not None  # noqa: S101, PT018  all parts are optional
     place, path, query = old["place"], old["path"], new["query"]
     if new["place"] is not None:
         place, path = new["place"], _without_dots(new["path"])
@@ -311,7 +313,7 @@ def _joined(base: str, iri: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """Return a path without the segments `.` and `..`."""
+    """Remove the segments `.` and `..` from a path."""
     segments = path.split("/")
     kept: list[str] = []
     for segment in segments:

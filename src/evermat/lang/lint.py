@@ -1,4 +1,4 @@
-"""Warnings: what a program may say, but hardly means."""
+"""Warnings about parts of programs that are allowed, but probably not intended."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ if TYPE_CHECKING:
 #
 # In many rule languages a bare word is a variable; here it is a string. A rule such as
 # `needs(a, c) :- part(a, c, _) .` is therefore valid and derives nothing. Two signs
-# give such words away: they join atoms, and they are short. A word that a fact of the
+# indicate such words: they join atoms, and they are short. A word that a fact of the
 # program uses is a constant, and so is a quoted one.
 
 
 _SHORT = 2
-"""The length of words that are hardly ever constants."""
+"""The greatest length of words that are rarely meant as constants."""
 
 
 def forgotten_variables(program: Program) -> Iterator[ForgottenVariableWarning]:
@@ -98,10 +98,10 @@ def _suspects(rule: Rule) -> list[str]:
 
 
 def _words(part: BodyElement) -> Iterator[Term]:
-    """The strings of a head or a part of a body that are written without quotes."""
+    """Yield the strings in a head or a body element that are written without quotes."""
     match part:
         case Atom(predicate=predicate, arguments=arguments):
-            # What stands for `rdf:type` is no string.
+            # The word for `rdf:type` is not a string.
             if predicate != TRIPLE:
                 yield from (word for each in arguments for word in _bare(each))
         case Negation(atom=atom):
@@ -130,7 +130,7 @@ def _bare(expression: Expression) -> Iterator[Term]:
 
 
 def _constants(program: Program) -> set[str]:
-    """Return the strings of facts, and those that rules have in quotes."""
+    """Return the strings of facts, and those that rules contain in quotes."""
     found = {
         argument.constant.text
         for fact in program.facts
@@ -185,10 +185,10 @@ Column = tuple[str, int]
 """A predicate and a position, from 0."""
 
 _OPEN = frozenset({TRIPLE, SAME_AS})
-"""Predicates whose columns have all sorts of constants."""
+"""Predicates whose columns contain constants of all kinds."""
 
 _MOST_RULES = 2_000
-"""Programs of more are made by programs, and would take seconds."""
+"""The most rules of a program to check; larger ones are generated, and take seconds."""
 
 _INTEGER = re.compile("-?[0-9]+")
 _NOTHING: Type = frozenset()
@@ -197,11 +197,11 @@ _NOTHING: Type = frozenset()
 def kind_mismatches(
     program: Program, data: Mapping[str, Sequence[Type]] | None = None
 ) -> Iterator[ProgramWarning]:
-    """Warnings of what can never match.
+    """Yield warnings about joins and constants that can never match.
 
     Args:
         program: rules and facts.
-        data: the kinds in the columns of facts that the program is not alone with.
+        data: the kinds in the columns of facts from elsewhere, if all are known.
     """
     yield from _strings_of_digits(program)
     if len(program.rules) > _MOST_RULES or _has_equality(program):
@@ -241,7 +241,7 @@ class _Columns:
             same.setdefault(number, set()).add(constant.kind)
 
     def _saturate(self, rules: Sequence[Rule]) -> None:
-        """Take the kinds of bodies over into heads, until nothing is new."""
+        """Propagate kinds from bodies to heads, up to the fixpoint."""
         readers: dict[str, list[Rule]] = defaultdict(list)
         for rule in rules:
             for name in {atom.predicate for atom in rule.positive_atoms()}:
@@ -255,7 +255,7 @@ class _Columns:
                     waiting.update(dict.fromkeys(readers[head.predicate]))
 
     def _derive(self, rule: Rule, head: Atom) -> bool:
-        """Note the kinds of a head; whether there are new ones."""
+        """Record the kinds of a head; return whether there are new ones."""
         variables = self._variables(rule)
         is_news = False
         for at, argument in enumerate(head.arguments):
@@ -272,7 +272,7 @@ class _Columns:
         return frozenset(self._kinds.get((predicate, at), ()))
 
     def _variables(self, rule: Rule) -> dict[str, Type]:
-        """Return the kinds that variables can have by the atoms of a body."""
+        """Return the kinds that variables can have according to the atoms of a body."""
         found: dict[str, Type] = {}
         for atom in rule.positive_atoms():
             for at, argument in enumerate(atom.arguments):
@@ -291,7 +291,7 @@ class _Columns:
                 types = [self._expression(each, variables) for each in arguments]
                 return call_type(name, types) if all(types) else _NOTHING
 
-    # -- what does not match
+    # -- mismatches
 
     def mismatches(self, rule: Rule) -> Iterator[ProgramWarning]:
         """Yield the joins, constants and equations of a rule that never match."""
@@ -373,7 +373,7 @@ def _has_equality(program: Program) -> bool:
 
 
 def _strings_of_digits(program: Program) -> Iterator[KindMismatchWarning]:
-    """Columns that have integers in some facts and strings of digits in others."""
+    """Yield warnings for columns with both integers and strings of digits in facts."""
     integers: dict[Column, Term] = {}
     strings: dict[Column, Term] = {}
     for fact in program.facts:
@@ -429,7 +429,7 @@ def _a(kinds: Type) -> str:
 
 
 def _number(constant: Constant) -> Decimal | None:
-    """Return the value of a number; none of others, and of `INF` and `NaN`."""
+    """Return the value of a number; None for others, and for `INF` and `NaN`."""
     if constant.kind not in NUMBER:
         return None
     try:
@@ -454,12 +454,12 @@ def remarks(
 def lint(
     program: Program, data: Mapping[str, Sequence[Type]] | None = None
 ) -> Iterator[ProgramWarning]:
-    """Warnings of what a program hardly means: it would have no or other results.
+    """Yield warnings about programs with no results, or with unintended ones.
 
     Args:
         program: rules and facts.
-        data: the kinds in the columns of facts that come from elsewhere, if all of
-            them are known.
+        data: the kinds in the columns of facts from elsewhere, if all of them are
+            known.
     """
     yield from forgotten_variables(program)
     yield from kind_mismatches(program, data)
@@ -487,8 +487,8 @@ def _undefined_predicates(
     defined.update(source.predicate for source in program.sources)
     defined.update(each.predicate for each in program.declarations)
     defined.update(known or ())
-    # A program that says where its data comes from is taken at its word; any other
-    # may be given data of any name.
+    # A program that declares its data sources is complete; any other may get data of
+    # any name.
     is_closed = known is not None or bool(program.sources or program.declarations)
     reported: set[str] = set()
     for atom in _body_atoms(program):
@@ -522,7 +522,7 @@ def _unused_predicates(program: Program) -> Iterator[UnusedPredicateWarning]:
 
 
 def _unread_rules(program: Program, used: set[str]) -> Iterator[UnusedPredicateWarning]:
-    """Where the program says what it exports, all else should serve that."""
+    """Yield warnings for rules that none of the exported predicates depends on."""
     reported: set[str] = set()
     for rule in program.rules:
         for head in rule.heads:
@@ -566,7 +566,7 @@ def _singleton_variables(rule: Rule) -> Iterator[SingletonVariableWarning]:
 
 
 def _plain_arguments(rule: Rule) -> Iterator[Variable]:
-    """Variables that are arguments of body atoms; elsewhere safety has its say."""
+    """Yield variables that are arguments of body atoms; `checks` covers others."""
     atoms = (*rule.positive_atoms(), *rule.negated_atoms(), *rule.aggregated_atoms())
     for atom in atoms:
         for argument in atom.arguments:

@@ -1,16 +1,16 @@
-"""Which recursion through aggregates has a certain meaning: that which is monotone.
+"""Monotonicity of recursion through aggregates, which gives it a unique meaning.
 
-A *cost* is the value of an aggregate in a cycle, and whatever is computed from one.
-Costs of `min` only decrease while facts are derived, those of `max`, `count` and `sum`
-(of numbers that are not negative) only increase. A cycle is monotone if no rule of it
-can lose a fact by that, but for facts that say the same with a better cost:
+A *cost* is the value of an aggregate in a cycle, or a value computed from one. Costs of
+`min` only decrease while facts are derived, those of `max`, `count` and `sum` (of
+numbers that are not negative) only increase. A cycle is monotone if no rule of it can
+lose a fact by that, except facts that are replaced by ones with a better cost:
 
-- costs are compared in the direction in which they go: `?cost < 10` for `min`,
+- costs are compared in the direction in which they change: `?cost < 10` for `min`,
   `?share > 50` for `sum`;
-- what is computed from them goes in the same direction: sums, differences, products
+- values computed from them change in the same direction: sums, differences, products
   with constants that are not negative, `min` and `max`;
-- they join with nothing, group nothing, and are neither counted nor summed up;
-- they reach themselves through an aggregate only.
+- they are not used in joins or as groups, and are neither counted nor summed up;
+- they depend on themselves through an aggregate only.
 
 Then all values together have a best fixpoint that is reached from below, whatever the
 order in which rules are applied.
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
     IsLocal = Callable[[Atom], bool]
 
 DIRECTIONS = {"min": -1, "max": 1, "count": 1, "sum": 1}
-"""In which direction the results of aggregates go in a cycle."""
+"""The direction in which the results of aggregates change in a cycle."""
 
 _SMALLER = frozenset({"<", "<="})
 _GREATER = frozenset({">", ">="})
 
 
 class NotMonotoneError(Exception):
-    """A cycle is not monotone; the text tells why."""
+    """A cycle is not monotone; the text is the reason."""
 
 
 def why_not_monotone(rules: Sequence[Rule], is_local: IsLocal) -> str | None:
-    """Why the rules of a component with aggregates in a cycle are not monotone.
+    """Return why a component with aggregates in a cycle is not monotone, or None.
 
     Args:
         rules: the normal rules of the component.
-        is_local: whether an atom speaks of the component.
+        is_local: whether an atom belongs to the component.
     """
     try:
         _Costs(rules, is_local).check()
@@ -66,7 +66,7 @@ def why_not_monotone(rules: Sequence[Rule], is_local: IsLocal) -> str | None:
 
 
 class _Costs:
-    """The columns of a component that have costs, and where these go."""
+    """The columns of a component that contain costs, and their directions."""
 
     def __init__(self, rules: Sequence[Rule], is_local: IsLocal) -> None:
         self._aggregates = [rule for rule in rules if is_aggregate_rule(rule)]
@@ -75,7 +75,7 @@ class _Costs:
         self._directions: dict[tuple[str, int], int] = {}
 
     def check(self) -> None:
-        """Refuse what is not monotone."""
+        """Raise an error unless the component is monotone."""
         for rule in self._aggregates:
             self._start(rule)
         size = -1
@@ -119,7 +119,7 @@ class _Costs:
         return costs
 
     def _follow(self, rule: Rule) -> None:
-        """Take costs from a body to the head."""
+        """Propagate costs from a body to the head."""
         costs = self._costs(rule)
         uses = Counter(
             v.name for atom in rule.positive_atoms() for v in atom_variables(atom)
@@ -136,7 +136,7 @@ class _Costs:
                     raise NotMonotoneError(message)
 
     def _direction(self, expression: Expression, costs: dict[str, int]) -> int:
-        """In which direction an expression goes; 0 if it has no costs."""
+        """Return the direction of an expression; 0 if it has no costs."""
         match expression:
             case Variable(name=name):
                 return costs.get(name, 0)
@@ -158,7 +158,8 @@ class _Costs:
             if not any(found):
                 continue
             left, right = (*found, 0)[:2]
-            # `?low < ?high` goes on to hold, where one goes down and the other up.
+            # `?low < ?high` continues to hold if the left side decreases and the right
+            # increases.
             holds_on = {-1: _SMALLER, 1: _GREATER}[left or -right]
             if call.function not in holds_on or left == right:
                 names = {v.name for v in expression_variables(call)} & costs.keys()
@@ -192,7 +193,7 @@ class _Costs:
                 raise NotMonotoneError(message)
 
     def _check_cycles(self) -> None:
-        """Refuse costs that depend on themselves without an aggregate between."""
+        """Refuse costs that depend on themselves without an aggregate in between."""
         needs: dict[str, set[str]] = {}
         for rule in self._rules:
             costs = self._costs(rule).keys()
@@ -238,7 +239,7 @@ def _combined(
 def _require_factor(
     name: str, arguments: Sequence[Expression], directions: Sequence[int]
 ) -> None:
-    """Refuse products and quotients but those with a constant that is not negative."""
+    """Refuse products and quotients except with a constant that is not negative."""
     others = [a for a, each in zip(arguments, directions, strict=True) if not each]
     try:
         is_fine = (

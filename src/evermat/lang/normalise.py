@@ -1,18 +1,18 @@
-"""Rules in normal form: what is left is atoms, negations and computations in order.
+"""The normal form of rules: atoms, computations in order, and negations.
 
 A normal rule has
 
 - one head, whose arguments, like those of all its atoms, are variables and constants;
 - no anonymous variables;
-- a body of atoms, then conditions and assignments in an order in which each finds its
-  variables bound, then negated atoms;
+- a body of atoms, then conditions and assignments in an order in which the variables of
+  each are bound before it, then negated atoms;
 - no equation that merely renames a variable or names a constant: it is substituted;
 - no variable that occurs only in one negated atom: `not p(?x, _)` becomes
   `not ~p(?x)` with a rule that defines the auxiliary predicate `~p(?x)`;
 - no aggregate, unless it is an aggregate rule (`evermat.lang.aggregates`).
 
-The name of an auxiliary predicate is made from the negated atom, so that the same
-negation gives the same predicate in whatever program it stands.
+The name of an auxiliary predicate is computed from the negated atom, so the same
+negation has the same predicate in all programs.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _TRUE = boolean_constant(value=True)
 def normalise(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Return the rules in normal form, without duplicates.
 
-    Rules with a condition that is never true are left out.
+    Rules with a condition that is never true are omitted.
 
     Raises:
-        UnsafeRuleError: if a variable gets no value (see `checks`, which says more).
+        UnsafeRuleError: if a variable is not bound (`checks` gives more details).
     """
     found = tuple(_all_normal_rules(rules))
     return found if len(found) == 1 else tuple(_by_key(found).values())
@@ -111,7 +111,7 @@ def _normal_rules(head: Atom, rule: Rule) -> Iterator[Rule]:
 
 
 def _is_normal(head: Atom, rule: Rule) -> bool:
-    """Return whether a rule is safe and has nothing but distinct, plain atoms."""
+    """Return whether a rule is safe and consists of distinct, plain atoms."""
     bound: set[str] = set()
     for element in rule.body:
         if not isinstance(element, Atom):
@@ -131,7 +131,7 @@ def _is_normal(head: Atom, rule: Rule) -> bool:
 
 @dataclass
 class _Draft:
-    """A rule taken apart."""
+    """A rule in parts, while it is being normalised."""
 
     rule: Rule
     head: Atom
@@ -144,7 +144,7 @@ class _Draft:
 
     @classmethod
     def of(cls, head: Atom, rule: Rule) -> _Draft:
-        """Take a rule apart, moving expressions out of its atoms."""
+        """Split a rule into parts, moving expressions out of its atoms."""
         draft = cls(rule, head)
         draft.used_names = {variable.name for variable in rule_variables(rule)}
         for element in rule.body:
@@ -189,7 +189,7 @@ class _Draft:
                 return argument
 
     def substitute_equations(self) -> None:
-        """Replace variables that an equation calls by another name or a constant."""
+        """Substitute variables that equal another variable or a constant."""
         while True:
             substitution = self._next_substitution()
             if substitution is None:
@@ -219,7 +219,7 @@ class _Draft:
         return None
 
     def settle_constant_conditions(self) -> bool:
-        """Drop conditions that always hold; False if one never does."""
+        """Drop conditions that always hold; return False if one never does."""
         kept: list[Condition] = []
         for condition in self.conditions:
             value = fold_if_possible(condition.expression)
@@ -231,7 +231,7 @@ class _Draft:
         return True
 
     def order_computations(self) -> None:
-        """Order computations so that each has its inputs; tell assignments apart."""
+        """Order computations by their inputs, and convert some to assignments."""
         bound = {
             variable.name for atom in self.atoms for variable in atom_variables(atom)
         }
@@ -252,7 +252,7 @@ class _Draft:
                 raise _unbound(self.rule, variable, bound)
 
     def project_negations(self) -> Iterator[Rule]:
-        """Hide variables that occur in one negated atom only; yield the new rules."""
+        """Project away variables of single negated atoms; yield the new rules."""
         bound = {
             variable.name for atom in self.atoms for variable in atom_variables(atom)
         }
@@ -277,13 +277,13 @@ class _Draft:
                 yield definition
 
     def body(self) -> tuple[BodyElement, ...]:
-        """Return the body put together again, nothing twice."""
+        """Return the body put together again, without duplicates."""
         elements = (*self.atoms, *self.computations, *self.negations)
         return tuple(dict.fromkeys(elements))
 
 
 def _bind(condition: Condition, bound: set[str]) -> Condition | Assignment | None:
-    """The condition if its inputs are bound, an assignment if it binds a variable."""
+    """Return the condition if its inputs are bound, an assignment if it binds one."""
     call = condition.expression
     if _is_bound(call, bound):
         return condition
@@ -325,7 +325,7 @@ def _distinct(atom: Atom, local: set[str]) -> tuple[Variable, ...]:
 
 
 def _projection(atom: Atom, local: set[str], rule: Rule) -> Rule:
-    """`~p(?x1) :- p(?x1, ?_1) .` for `p(?x, ?y)` with local variable `?y`."""
+    """Return `~p(?x1) :- p(?x1, ?_1) .` for `p(?x, ?y)` with local variable `?y`."""
     names: dict[str, Expression] = {}
     for variable in atom_variables(atom):
         prefix = "_" if variable.name in local else "x"
@@ -357,12 +357,11 @@ def _is_plain(argument: Expression) -> bool:
     return isinstance(argument, Term)
 
 
-# -------------------------------------------------------- instances of rules as written
-#
+# ---------------------------------------------------------- instances of written rules
+
 # Rules are matched in normal form, in which expressions have moved, equations are
 # substituted and some negated atoms are projected. Explanations show the rule as
-# written, with the values of its own variables, what was computed, and which facts were
-# absent.
+# written, with the values of its own variables, computed values, and absent facts.
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +371,7 @@ class Computation:
     Attributes:
         expression: as written.
         filled: with values.
-        result: what it comes to; `true` for conditions.
+        result: its value; `true` for conditions.
     """
 
     expression: Call
@@ -382,11 +381,11 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class WrittenInstance:
-    """What an instance says about the parts of a rule.
+    """The parts of a rule for one instance.
 
     Attributes:
         binding: the variables and their values, those of the body first.
-        absent: the negated atoms, with values; variables that are left stand for any.
+        absent: the negated atoms, with values; remaining variables match anything.
         computations: conditions, and expressions inside of atoms.
     """
 
@@ -419,7 +418,7 @@ def written_instance(rule: Rule, normal: Mapping[str, Constant]) -> WrittenInsta
 
 
 def written_values(rule: Rule, normal: Mapping[str, Constant]) -> dict[str, Expression]:
-    """Return the values of all variables that have one, by the equations of a rule."""
+    """Return the values of all variables that have one, using the rule's equations."""
     known: dict[str, Expression] = {name: Term(value) for name, value in normal.items()}
     calls = (call for element in rule.body for call in _calls(element))
     equations = [call for call in calls if call.function == "="]
@@ -453,7 +452,7 @@ def _calls(element: object) -> Iterator[Call]:
 
 
 def _solve(equation: Call, known: dict[str, Expression]) -> bool:
-    """Give a variable the value that an equation says it has, if that is news."""
+    """Solve an equation for an unknown variable; return whether there was one."""
     left, right = (
         fold_if_possible(substitute(each, known)) for each in equation.arguments
     )
@@ -466,6 +465,6 @@ def _solve(equation: Call, known: dict[str, Expression]) -> bool:
 
 
 def filled_atom(atom: Atom, known: Mapping[str, Expression]) -> Atom:
-    """Return an atom with values for its variables, and expressions worked out."""
+    """Return an atom with values for its variables, and expressions evaluated."""
     arguments = substitute_atom(atom, known).arguments
     return Atom(atom.predicate, tuple(map(fold_if_possible, arguments)))

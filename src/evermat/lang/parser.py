@@ -1,7 +1,7 @@
-"""From text to programs; the grammar is in `docs/language.md`.
+"""The parser; the grammar is in `docs/language.md`.
 
-Reading goes on behind a statement that could not be read, and the statements that could
-be are checked, so that one report has all the mistakes of a text.
+Parsing continues after a statement with a syntax error, and statements without errors
+are checked, so that one report contains all the mistakes of a text.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Directives:
-    """What the directives of a program have said so far."""
+    """The effects of the directives of a program so far."""
 
     namespace: Namespace
     declarations: list[Declaration] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Directives:
     sinks: list[DataSink] = field(default_factory=list)
 
     def prefix(self, reader: StatementReader, _: Token) -> None:
-        """`@prefix ex: <http://example.org/> .`."""
+        """Read `@prefix ex: <http://example.org/> .`."""
         advice = "as in `@prefix ex: <http://example.org/> .`"
         token = reader.expect("prefixed", "a prefix with a colon", help=advice)
         if not token.text.endswith(":"):
@@ -108,7 +108,7 @@ class Directives:
         self._end(reader)
 
     def base(self, reader: StatementReader, _: Token) -> None:
-        """`@base <http://example.org/> .`."""
+        """Read `@base <http://example.org/> .`."""
         advice = "as in `@base <http://example.org/> .`"
         iri = reader.expect("iri", "an IRI in angle brackets", help=advice)
         self.namespace.base = reader.iri_text(iri)
@@ -119,7 +119,7 @@ class Directives:
         reader.expect(".", "`.` after the directive")
 
     def declare(self, reader: StatementReader, start: Token) -> None:
-        """`@declare age(string, integer) .`, with or without column names."""
+        """Read `@declare age(string, integer) .`, with or without column names."""
         predicate = _predicate(reader)
         columns: list[tuple[str, str]] = []
         if reader.kind == "(":
@@ -143,11 +143,11 @@ class Directives:
         )
 
     def read_from(self, reader: StatementReader, start: Token) -> None:
-        """`@import edge "edges.csv" {delimiter = ";"} .`."""
+        """Read `@import edge "edges.csv" {delimiter = ";"} .`."""
         self.sources.append(DataSource(*_file(reader, start)))
 
     def write_to(self, reader: StatementReader, start: Token) -> None:
-        """`@export reach "reach.csv" .`."""
+        """Read `@export reach "reach.csv" .`."""
         self.sinks.append(DataSink(*_file(reader, start)))
 
 
@@ -167,7 +167,7 @@ def _predicate(reader: StatementReader) -> str:
 
 
 def _column(reader: StatementReader) -> tuple[str, str]:
-    """A column's name (or nothing) and its type; `n : int` is one to three tokens."""
+    """Read a column's name, if any, and its type; `n : int` is one to three tokens."""
     token = reader.advance()
     before = ""
     if token.kind == "name" and reader.token.text.startswith(":"):
@@ -224,7 +224,7 @@ def _file(
 
 
 def _with_target(found: Aggregation, element: Condition) -> Aggregation | None:
-    """Return the aggregate that an equation with nothing but a variable asks for."""
+    """Return the aggregate of an equation whose other side is a variable."""
     call = element.expression
     if call.function != "=" or found.target not in call.arguments:
         return None
@@ -236,7 +236,7 @@ def _with_target(found: Aggregation, element: Condition) -> Aggregation | None:
 
 
 def _without_true(call: Call) -> Call:
-    """A condition in Python as itself, where it is written `condition(?x) = true`."""
+    """Drop `= true` after a call of a condition in Python: `condition(?x) = true`."""
     if call.function != "=" or call.arguments[1] != Term(boolean_constant(value=True)):
         return call
     inner = call.arguments[0]
@@ -246,24 +246,24 @@ def _without_true(call: Call) -> Call:
 
 
 EQUAL = "≈"
-"""The sign of equality between constants that stand for the same thing."""
+"""The infix sign of `same_as`."""
 
 
 class StatementReader(ExpressionReader):
-    """Reads statements one after the other."""
+    """Reads one statement after the other."""
 
     _resume: int | None = None
     _aggregations: list[Aggregation] | None = None
     _inner = 0
 
     def begin_statement(self) -> None:
-        """Forget what the last statement left."""
+        """Reset the state of the previous statement."""
         self._resume = None
         self._aggregations = None
         self._inner = 0
 
     def recover(self) -> bool:
-        """After a mistake, go where the next statement begins; whether that is sure."""
+        """Skip to the next statement after a mistake; return whether it is certain."""
         if self._resume is not None:
             self.go_to(self._resume)
             return True
@@ -281,7 +281,7 @@ class StatementReader(ExpressionReader):
         return "\n" in self.source.text[previous.end : self.token.start]
 
     def _at_final_dot(self) -> bool:
-        """Whether a dot is at hand that ends a statement, not one of `example.org`."""
+        """Return whether the current dot ends a statement, unlike in `example.org`."""
         if self.kind == "end":
             return True
         following = self.source.text[self.token.end : self.token.end + 1]
@@ -310,7 +310,7 @@ class StatementReader(ExpressionReader):
         rules.append(Rule(heads, (*body, *in_heads), self.span_since(start)))
 
     def query(self) -> tuple[BodyElement, ...]:
-        """Read a whole text that is a conjunction."""
+        """Read a whole text as a conjunction."""
         body = self._body("`,` or the end", last=(".", "end"))
         if self.kind == ".":
             self.advance()
@@ -340,7 +340,7 @@ class StatementReader(ExpressionReader):
         raise self._no_head(token)
 
     def _contradiction(self) -> Atom:
-        """`false`, with arguments that say what a contradiction is about."""
+        """Read `false` with its arguments, which describe a contradiction."""
         start = self.advance().start
         arguments = self.arguments(f"`{FALSE}`") if self.kind == "(" else ()
         return contradiction(*arguments, span=self.span_since(start))
@@ -363,7 +363,7 @@ class StatementReader(ExpressionReader):
         return self.unexpected("a rule or a fact")
 
     def _fact(self, atom: Atom) -> Atom:
-        """The fact with its expressions worked out, so far as they have a value."""
+        """Evaluate the expressions of a fact that have a value."""
         if not any(isinstance(argument, Call) for argument in atom.arguments):
             return atom
         arguments = tuple(self._worked_out(argument) for argument in atom.arguments)
@@ -394,7 +394,7 @@ class StatementReader(ExpressionReader):
         return tuple(elements)
 
     def _elements(self) -> Iterator[BodyElement]:
-        """An element of a body, with the aggregates in it as elements of their own."""
+        """Yield an element of a body, and the aggregates in it as separate elements."""
         outer, self._aggregations = self._aggregations, []
         element = self._element()
         found, self._aggregations = self._aggregations, outer
@@ -407,7 +407,7 @@ class StatementReader(ExpressionReader):
         yield element
 
     def aggregate(self, token: Token) -> Expression:
-        """`count{ ?y : knows(?x, ?y) }`: a variable, whose value an element gives."""
+        """Read `count{ ?y : knows(?x, ?y) }` as a variable bound separately."""
         if token.text not in AGGREGATE_FUNCTIONS:
             raise self._no_aggregate(token)
         outer = self._aggregations
@@ -428,7 +428,7 @@ class StatementReader(ExpressionReader):
         return target
 
     def _colon(self) -> None:
-        """Go past `:`, which may be glued to the name after it."""
+        """Skip `:`, which may be part of a token with the name after it."""
         token = self.token
         if token.kind != "prefixed" or not token.text.startswith(":"):
             advice = "as in `?n = count{ ?y : knows(?x, ?y) }`"
@@ -561,7 +561,7 @@ class StatementReader(ExpressionReader):
         return Atom(name, tuple(parts), span, span)
 
     def _equality(self) -> Atom:
-        """`?x ≈ ?y`, which is short for `same_as(?x, ?y)`."""
+        """Read `?x ≈ ?y`, which is short for `same_as(?x, ?y)`."""
         start = self.token.start
         left = self.operand()
         sign = self.expect(EQUAL, f"`{EQUAL}`")
@@ -576,7 +576,7 @@ class StatementReader(ExpressionReader):
         previous = self.tokens[self.position - 1]
         begins_statement = token.kind in NAME_KINDS or token.kind in {"[", "at"}
         if token.kind == "end" or (self.at_new_line() and begins_statement):
-            # A forgotten dot: what follows is a statement of its own.
+            # A missing dot: a new statement begins here.
             self._resume = self.position
             at_end = token.kind == "end"
             found = "the end of the text" if at_end else f"`{token.text}` on a new line"
@@ -601,7 +601,7 @@ _SECOND_BODY = "end the statement before with a dot; a query has no head and no 
 
 
 class UnusedParameterError(EvermatError, TypeError):
-    """A value for a parameter that a query does not have."""
+    """A value for a parameter that does not occur in a query."""
 
     code: ClassVar[str] = "EM107"
 
@@ -624,15 +624,15 @@ def parse_program(
 
     Args:
         text: the program.
-        name: what messages call the text. If it is the path of a file, `@include` does
-            not read that file again.
-        folder: where `@include` looks for files; the current folder if not given.
-        prefixes: prefixes that are known from the start.
-        base: the base of relative IRIs from the start.
+        name: the name of the text in messages. If it is the path of a file, `@include`
+            does not read that file again.
+        folder: the folder in which `@include` finds files; by default the current one.
+        prefixes: prefixes that are predefined.
+        base: the initial base of relative IRIs.
 
     Raises:
-        ParseError: if the text is not a program; its `problems` are all mistakes, also
-            what is wrong with statements that could be read.
+        ParseError: if the text is not a program; its `problems` are all mistakes,
+            including those in statements that could be parsed.
 
     >>> parse_program("reach(?x, ?y) :- edge(?x, ?y) .").rules[0].head.predicate
     'reach'
@@ -662,7 +662,7 @@ def parse_rules(
     prefixes: Mapping[str, str] | None = None,
     base: str | None = None,
 ) -> tuple[Rule, ...]:
-    """Read rules; facts come out as rules with an empty body, after the others.
+    """Read rules; facts are returned as rules with an empty body, after the others.
 
     Raises:
         ParseError: if the text is not a program.
@@ -686,14 +686,14 @@ def parse_query(
 
     Args:
         text: the conjunction.
-        name: what it is called in messages.
-        prefixes: those that it may use without declaring them.
-        base: what relative IRIs are relative to.
+        name: the name of the text in messages.
+        prefixes: prefixes that are predefined.
+        base: the base of relative IRIs.
         parameters: the values of `$name`.
 
     Raises:
         ParseError: if the text is not a conjunction.
-        UnusedParameterError: there is a value for which it has no parameter.
+        UnusedParameterError: there is a value for a parameter that does not occur.
     """
     problems: list[ProgramError] = []
     namespace = Namespace(dict(prefixes or {}), base)
@@ -715,7 +715,7 @@ def parse_query(
 
 
 def _read_name_directive(reader: StatementReader, directives: Directives) -> None:
-    """Read `@prefix` or `@base`, which may stand before a query."""
+    """Read `@prefix` or `@base`, which are allowed before a query."""
     token = reader.advance()
     if token.text not in {"@prefix", "@base"}:
         raise reader.error(
@@ -727,7 +727,7 @@ def _read_name_directive(reader: StatementReader, directives: Directives) -> Non
 
 
 def check_syntax(source: Source) -> list[ProgramError]:
-    """Return the mistakes of a text by itself; files that it includes are not read."""
+    """Return the syntax errors of a text, without reading included files."""
     parts = _Parts(Directives(Namespace()), follow_includes=False)
     _read_text(source, Path(), parts)
     return parts.problems
@@ -735,10 +735,10 @@ def check_syntax(source: Source) -> list[ProgramError]:
 
 @dataclass
 class _Parts:
-    """What has been read of a program so far, included files and all.
+    """The parts of a program read so far, included files among them.
 
     Attributes:
-        root: files to include are beside or below it.
+        root: files to include are in this folder or below it.
     """
 
     directives: Directives
@@ -750,18 +750,19 @@ class _Parts:
     follow_includes: bool = True
 
     def sizes(self) -> tuple[int, int]:
-        """How many rules and facts there are so far."""
+        """Return the numbers of rules and facts so far."""
         return len(self.rules), len(self.facts)
 
     def shrink(self, sizes: tuple[int, int]) -> None:
-        """Forget all rules and facts but the first."""
+        """Drop all rules and facts beyond these numbers."""
         del self.rules[sizes[0] :], self.facts[sizes[1] :]
 
     def program(self) -> Program:
-        """Return all of it as a program; raises what was wrong with it.
+        """Return all parts as a program; raise its errors.
 
-        What is missing because it could not be read makes no other statement wrong, so
-        all that is found in the rest is true of the whole.
+        Statements that could not be read do not cause errors in others, so all errors
+        found in
+        the rest are errors of the whole program.
         """
         program = self._read()
         if self.problems:
@@ -782,14 +783,14 @@ class _Parts:
 
 
 _MOST_PROBLEMS = 10_000
-"""The number of mistakes after which a text is not read further."""
+"""The number of mistakes after which reading stops."""
 
 
 @collection_paused()
 def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
-    """Read statements; of those next to a mistake on its line, none is kept.
+    """Read statements; drop those on the same line as a mistake.
 
-    They may be pieces of the statement with the mistake, and only seem to be wrong.
+    They may be pieces of the statement with the mistake, with spurious errors.
     """
     require_moderate(source)
     reader = StatementReader(source, parts.directives.namespace, parts.problems)
@@ -819,10 +820,10 @@ def _read_text(source: Source, folder: Path, parts: _Parts) -> None:
 
 
 def require_moderate(source: Source) -> None:
-    """Refuse a text that has far more statements than a program, before it is read.
+    """Refuse a text with far more statements than a program, before it is parsed.
 
     Raises:
-        ProgramSizeError: it has.
+        ProgramSizeError: there are too many statements.
     """
     limits, text = input_limits(), source.text
     rules = text.count(":-")
@@ -890,7 +891,7 @@ def _include(reader: StatementReader, folder: Path, parts: _Parts) -> None:
 READY_MADE = {
     path.stem: path for path in (Path(__file__).parent / "ready_made").glob("*.dl")
 }
-"""The programs that come with Evermat, which `@include` knows by name."""
+"""The programs that come with Evermat, by their names for `@include`."""
 
 
 def _ready_made(reader: StatementReader) -> Path:
@@ -907,7 +908,7 @@ def _ready_made(reader: StatementReader) -> Path:
 
 
 def program_text(path: Path) -> str:
-    """Return the text of a program in a UTF-8 file, which may end in `.gz`.
+    """Return the text of a program in a UTF-8 file, which may be compressed (`.gz`).
 
     Raises:
         UnicodeDecodeError: if the file is not in UTF-8.

@@ -1,4 +1,4 @@
-"""From programs to text; what is printed reads back as the same program."""
+"""The printer: programs to text, which parses to the same program."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LOCAL = re.compile(LOCAL_NAME)
 _PREFIX = re.compile(PREFIX_NAME)
 _PLAIN_OPERAND = re.compile(r"\?\w+|-?[0-9][0-9.eE+\-]*")
 _BRACKETED = {TRIPLE: TRIPLE_ARITY, QUAD: TRIPLE_ARITY + 1}
-"""Predicates that are written in brackets, with so many arguments."""
+"""Predicates that are written in brackets, with their numbers of arguments."""
 
 
 def rule_text(rule: Rule, prefixes: Mapping[str, str] | None = None) -> str:
@@ -59,10 +59,10 @@ def rule_text(rule: Rule, prefixes: Mapping[str, str] | None = None) -> str:
 
 
 def program_text(program: Program) -> str:
-    """Return a whole program.
+    """Return the text of a whole program.
 
-    The base comes last: all IRIs are written in full or with a prefix, and none of
-    them must be resolved anew.
+    The base comes last: all IRIs are written in full or with a prefix, so none of them
+    must be resolved against it.
     """
     printer = Printer(dict(program.prefixes))
     prefixes = [
@@ -84,7 +84,7 @@ def program_text(program: Program) -> str:
 
 
 class Printer:
-    """Writes the parts of programs with the prefixes of one of them."""
+    """Prints the parts of programs, using prefixes."""
 
     def __init__(self, prefixes: Mapping[str, str]) -> None:
         self._namespaces = sorted(
@@ -100,7 +100,7 @@ class Printer:
     # -- names and constants
 
     def shortened(self, iri: str) -> str | None:
-        """Return the IRI as a prefixed name, None if no prefix fits."""
+        """Return the IRI as a prefixed name, None if no prefix matches."""
         if iri not in self._names:
             self._names[iri] = self._shorten(iri)
         return self._names[iri]
@@ -114,7 +114,7 @@ class Printer:
         return None
 
     def predicate(self, name: str) -> str:
-        """Return the name of a predicate."""
+        """Return the text of a predicate's name."""
         if _PLAIN_NAME.fullmatch(name) and not _is_reserved(name):
             return name
         if is_auxiliary(name):
@@ -122,7 +122,7 @@ class Printer:
         return self.shortened(name) or iri_text(name)
 
     def constant(self, constant: Constant) -> str:
-        """Return a constant."""
+        """Return the text of a constant."""
         if constant.kind is Kind.IRI:
             return self.shortened(constant.text) or iri_text(constant.text)
         if constant.kind is Kind.TYPED:
@@ -134,7 +134,7 @@ class Printer:
     # -- expressions
 
     def expression(self, expression: Expression, level: int = COMPARISON_LEVEL) -> str:
-        """An expression, in parentheses if it binds less tightly than `level`."""
+        """Format an expression, parenthesised if it binds less tightly than `level`."""
         match expression:
             case Variable(name=name):
                 return name if name == ANONYMOUS else f"?{name}"
@@ -152,7 +152,7 @@ class Printer:
         self, sign: str, left: Expression, right: Expression, level: int
     ) -> str:
         own = LEVELS[sign]
-        # `a - b - c` is `(a - b) - c`, but comparisons cannot be chained at all.
+        # `a - b - c` is `(a - b) - c`, but comparisons cannot be chained.
         left_level = own + 1 if own == COMPARISON_LEVEL else own
         before = self.expression(left, left_level)
         after = self.expression(right, own + 1)
@@ -164,7 +164,7 @@ class Printer:
     # -- atoms and rules
 
     def atom(self, atom: Atom) -> str:
-        """Return an atom; triples in square brackets."""
+        """Return the text of an atom; triples are in square brackets."""
         if len(atom.arguments) == _BRACKETED.get(atom.predicate):
             parts = [*map(self.expression, atom.arguments)]
             if atom.arguments[1] == Term(RDF_TYPE):
@@ -176,7 +176,7 @@ class Printer:
         return f"{name}({', '.join(map(self.expression, atom.arguments))})"
 
     def element(self, element: BodyElement) -> str:
-        """Return an element of a body."""
+        """Return the text of an element of a body."""
         match element:
             case Atom():
                 return self.atom(element)
@@ -184,7 +184,7 @@ class Printer:
                 return f"not {self.atom(atom)}"
             case Condition(expression=expression):
                 text = self.expression(expression)
-                # Without the function, the text would read as an atom.
+                # Without the comparison, the text would be parsed as an atom.
                 is_own = expression.function in own_functions()
                 return f"{text} = true" if is_own else text
             case Assignment(variable=variable, expression=expression):
@@ -194,7 +194,7 @@ class Printer:
                 return f"?{target.name} = {self.aggregate(element)}"
 
     def aggregate(self, element: Aggregation) -> str:
-        """Return an aggregate without its target."""
+        """Return the text of an aggregate without its target."""
         values = ", ".join(map(self.expression, element.values))
         body = ", ".join(map(self.element, element.body))
         return f"{element.function}{{ {values} : {body} }}"
@@ -209,7 +209,7 @@ class Printer:
     # -- directives
 
     def declaration(self, declaration: Declaration) -> str:
-        """`@declare age(person: string, years: integer) .`."""
+        """Return `@declare age(person: string, years: integer) .`."""
         types = declaration.column_types or ("any",) * declaration.arity
         columns = list(types)
         for index, name in enumerate(declaration.column_names):
@@ -219,7 +219,7 @@ class Printer:
         return f"@declare {self.predicate(declaration.predicate)}{listed} ."
 
     def file(self, directive: str, file: DataSource | DataSink) -> str:
-        """`@import` or `@export`."""
+        """Return an `@import` or `@export` directive."""
         options = ", ".join(f"{name} = {quote(value)}" for name, value in file.options)
         braces = f" {{{options}}}" if options else ""
         name = self.predicate(file.predicate)
@@ -227,13 +227,13 @@ class Printer:
 
 
 def _beside_percent(operand: str) -> str:
-    """In parentheses unless plain, for `%` might be taken for a comment otherwise."""
+    """Parenthesise an operand unless it is plain: `%` might begin a comment."""
     is_plain = _PLAIN_OPERAND.fullmatch(operand) is not None
     return operand if is_plain else f"({operand})"
 
 
 def _is_prefix(name: str) -> bool:
-    """Whether a prefix can be written; those of other languages may have dots."""
+    """Return whether a prefix can be written; other languages allow dots."""
     return not name or _PREFIX.fullmatch(name) is not None
 
 
@@ -245,9 +245,9 @@ def _is_reserved(name: str) -> bool:
 
 # ------------------------------------------------------------ formatting of source text
 #
-# Same tokens, same comments, regular spaces and lines. A statement goes on one line if
-# it fits and has no comment inside; otherwise each body element has its own line.
-# Constants stay as written, and a run of blank lines becomes one.
+# The tokens and comments are kept, with regular spaces and lines. A statement is on one
+# line if it fits and has no comment inside; otherwise each body element has its own
+# line. Constants are kept as written, and several blank lines become one.
 
 
 LINE_LENGTH = 88
@@ -262,7 +262,7 @@ _OPERANDS |= {"integer", "decimal", "double", "at"}
 
 
 def format_source(text: str, *, name: str = "<rules>") -> str:
-    """Return a program text in the layout of the house.
+    """Return a program text in the standard layout.
 
     Files that the text includes are not read.
 
@@ -282,7 +282,7 @@ def format_source(text: str, *, name: str = "<rules>") -> str:
 
 
 class _Layout:
-    """Statements and comments, laid out one after the other."""
+    """The layout of statements and comments, one after the other."""
 
     def __init__(self, text: str, tokens: list[Token], comments: list[Token]) -> None:
         self._text = text
@@ -304,7 +304,7 @@ class _Layout:
         return "\n".join(self._lines) + "\n" if self._lines else ""
 
     def _groups(self) -> Iterator[list[Token]]:
-        """Whole statements, and single comments between them."""
+        """Yield the tokens of whole statements, and single comments between them."""
         group: list[Token] = []
         for piece in self._pieces:
             group.append(piece)
@@ -353,7 +353,7 @@ def _ends_operand(token: Token) -> bool:
 
 
 def _broken(group: list[Token], text: str) -> list[str]:
-    """Return a line for each element of the body; comments end the line they are on."""
+    """Return a line for each element of the body; comments end their lines."""
     lines = [""]
     depth = 0
     end = group[0].start

@@ -1,4 +1,4 @@
-"""Reading tokens one after the other: names, constants and expressions."""
+"""Token readers: names, constants and expressions, one token after the other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-# ----------------------------------------- notations of other languages, for help texts
+# ------------------------------------------- syntax of other languages, for help texts
 
 
 FOREIGN_SIGNS = {
@@ -53,7 +53,7 @@ FOREIGN_SIGNS = {
     "?": "a variable needs a name, such as `?x`; an anonymous one is written `_`",
     "$": "variables are written `?x`",
 }
-"""Single signs of other languages."""
+"""Single characters used by other languages."""
 
 _EQUAL = "equality is written `=`"
 _UNEQUAL = "inequality is written `!=`"
@@ -89,7 +89,7 @@ FOREIGN_OPERATORS = {
     "**": "there is no power; multiply",
     "?-": "a query is a body by itself: leave `?-` out",
 }
-"""Operators of other languages, of one or several signs."""
+"""Operators of other languages, of one or several characters."""
 
 FOREIGN_WORDS = {
     "in": "write one rule for each value; or make the values facts, as in "
@@ -103,12 +103,12 @@ FOREIGN_WORDS = {
     "like": "use `contains`, `starts_with`, `ends_with` or `regex`",
     "between": "write two comparisons, as in `?x >= 1, ?x <= 9`",
 }
-"""Words that stand between two expressions elsewhere."""
+"""Infix words of other languages."""
 
 FOREIGN_ARROWS = dict.fromkeys(
     ("<", "<=", "-", "=", ":", "←", "⇐", "if", "where"), _IMPLIES
 )
-"""With what other languages begin to separate a head from its body."""
+"""Tokens that begin the separator of head and body in other languages."""
 
 FOREIGN_FUNCTIONS = {
     "cat": "concat",
@@ -129,7 +129,7 @@ FOREIGN_FUNCTIONS = {
     "to_upper": "upper",
     "ucase": "upper",
 }
-"""What functions of other languages are called here."""
+"""Functions of other languages, and their names here."""
 
 FOREIGN_AGGREGATES = {
     "average": "avg",
@@ -140,7 +140,7 @@ FOREIGN_AGGREGATES = {
     "total": "sum",
     **{name: name for name in AGGREGATE_FUNCTIONS},
 }
-"""What aggregates of other languages are called here."""
+"""Aggregates of other languages, and their names here."""
 
 _COMMENTS = r"(?:\s|\#[^\n]*\n)*"
 _SPARQL = re.compile(
@@ -157,7 +157,7 @@ _SQL = re.compile(
 
 
 def query_of_another_language(source: Source) -> ParseError | None:
-    """Return the mistake of a text that is a query of SPARQL or SQL, if it is one."""
+    """Return the mistake of a text that is a query in SPARQL or SQL, if it is one."""
     form = (
         "a query is a conjunction of atoms, such as "
         "`[?x, a, :Person], [?x, :age, ?n], ?n > 17` or `edge(?x, ?y)`; "
@@ -185,20 +185,20 @@ LEVELS = {
     "/": 3,
     "%": 3,
 }
-"""How tightly operators bind; comparisons least."""
+"""The precedence of operators; comparisons have the lowest."""
 
 OPERATORS = ARITHMETIC | COMPARISONS
 NAME_KINDS = frozenset({"name", "prefixed", "iri"})
 NUMBER_KINDS = frozenset({"integer", "decimal", "double"})
 
 _MAXIMUM_OPERATIONS = 150
-"""Operations in one body element or head; deeper trees would exhaust the stack."""
+"""The most operations in one body element or head; deeper trees exhaust the stack."""
 
 _MANY = 1000
-"""The number of arguments below which the limit is not looked up."""
+"""The number of arguments up to which the limit is not looked up."""
 
 _ENDS = frozenset({",", ")", "]"})
-"""What follows an argument."""
+"""The tokens that can follow an argument."""
 
 _LANGUAGE = re.compile(r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?")
 
@@ -207,9 +207,9 @@ class TokenReader:
     """A position in the tokens of a text.
 
     Attributes:
-        kind: the kind of the token at hand.
+        kind: the kind of the current token.
         problems: receives mistakes after which reading continues.
-        parameters: the values of `$name`; None where there cannot be any.
+        parameters: the values of `$name`; None if there cannot be any.
         used_parameters: the names among them that were read.
     """
 
@@ -229,11 +229,11 @@ class TokenReader:
 
     @property
     def token(self) -> Token:
-        """The token at hand."""
+        """The current token."""
         return self.tokens[self.position]
 
     def advance(self) -> Token:
-        """Go on to the next token; return the one that was at hand."""
+        """Advance to the next token; return the current one."""
         token = self.tokens[self.position]
         if token.kind != "end":
             self.position += 1
@@ -246,22 +246,22 @@ class TokenReader:
         self.kind = self.tokens[position].kind
 
     def next_kind(self) -> str:
-        """Return the kind of the token after the one at hand."""
+        """Return the kind of the next token."""
         following = min(self.position + 1, len(self.tokens) - 1)
         return self.tokens[following].kind
 
     def expect(self, kind: str, expected: str, *, help: str | None = None) -> Token:  # noqa: A002  as in errors
-        """Go past a token of a kind.
+        """Consume a token of a kind.
 
         Raises:
-            ParseError: if another token is at hand.
+            ParseError: if the current token is of another kind.
         """
         if self.kind != kind:
             raise self.unexpected(expected, help=help)
         return self.advance()
 
     def span(self, start: int, end: int) -> Span:
-        """Return a piece of the text, by offsets."""
+        """Return a part of the text, by offsets."""
         return Span(self.source, start, end)
 
     def span_of(self, token: Token) -> Span:
@@ -269,7 +269,7 @@ class TokenReader:
         return Span(self.source, token.start, token.end)
 
     def span_since(self, start: int) -> Span:
-        """From an offset to the end of the token before the one at hand."""
+        """Return the span from an offset to the end of the previous token."""
         return Span(self.source, start, self.tokens[self.position - 1].end)
 
     def error(
@@ -283,11 +283,11 @@ class TokenReader:
         return ParseError(message, labels=(Label(self.span_of(token)),), help=help)
 
     def at_open_string(self) -> bool:
-        """Return whether a string is at hand that its line does not close."""
+        """Return whether the current token is an unterminated string."""
         return self.kind == "unknown" and self.token.text[0] in "\"'"
 
     def unexpected(self, expected: str, *, help: str | None = None) -> ParseError:  # noqa: A002  as in errors
-        """Something else than what could follow here."""
+        """Return the mistake of a token that cannot follow here."""
         token = self.token
         if self.at_open_string():
             return self.error(
@@ -304,9 +304,9 @@ class TokenReader:
         return self.error(f"expected {expected}, found {found}", token, help=advice)
 
     def foreign_operator(self) -> ParseError | None:
-        """The mistake of an operator that other languages have, if one is at hand.
+        """Return the mistake of an operator of other languages, if there is one here.
 
-        It may be several tokens here, such as `=` and `=`.
+        It may consist of several tokens, such as `=` and `=`.
         """
         if not self._is_sign(self.position):
             return None
@@ -327,7 +327,7 @@ class TokenReader:
         )
 
     def _is_sign(self, position: int) -> bool:
-        """Whether a token has no letter or digit, and is no bracket or separator."""
+        """Return whether a token is a sign, but no bracket or separator."""
         token = self.tokens[position]
         return token.kind != "end" and all(sign in _SIGNS for sign in token.text)
 
@@ -343,7 +343,7 @@ class ExpressionReader(TokenReader):
     """Reads terms, calls and operators."""
 
     def begin_element(self) -> None:
-        """Start to count the operations of a body element or a head."""
+        """Reset the number of operations for a body element or a head."""
         self._operations = 0
 
     def expression(self, level: int, left: Expression | None = None) -> Expression:
@@ -370,7 +370,7 @@ class ExpressionReader(TokenReader):
         return left
 
     def _refuse_foreign_operator(self) -> None:
-        """Refuse `==` and others that begin with an operator, which has been read."""
+        """Refuse `==` and others whose beginning has been read as an operator."""
         # `?x <-1` and `?x ++1` are comparisons and sums with signed numbers.
         if self._is_sign(self.position) and self.kind not in {"-", "+"}:
             problem = self.foreign_operator()
@@ -408,16 +408,16 @@ class ExpressionReader(TokenReader):
         return tuple(arguments)
 
     def argument(self) -> Expression:
-        """Read an expression; the arguments of atoms and calls are such."""
+        """Read an expression as the argument of an atom or a call."""
         token = self.tokens[self.position]
-        # Most arguments are just a variable; this saves three calls for each.
+        # Most arguments are a single variable; this saves three calls for each.
         if token.kind == "variable" and self.tokens[self.position + 1].kind in _ENDS:
             self.advance()
             return Variable(token.text[1:], Span(self.source, token.start, token.end))
         return self.expression(COMPARISON_LEVEL)
 
     def at_operand(self) -> bool:
-        """Return whether an operand can begin with the token at hand."""
+        """Return whether an operand can begin with the current token."""
         return self.kind in _OPERANDS
 
     def operand(self) -> Expression:
@@ -428,15 +428,15 @@ class ExpressionReader(TokenReader):
             raise self.unexpected("a term")
         return read(self, token)
 
-    # -- one method for each way an operand can begin
+    # -- one method for each kind of operand
 
     def variable(self, token: Token) -> Expression:
-        """`?x`."""
+        """Read `?x`."""
         self.advance()
         return Variable(token.text[1:], self.span_of(token))
 
     def parameter(self, token: Token) -> Term:
-        """`$x`: the value that was given for it."""
+        """Read `$x` as its value."""
         name = token.text[1:]
         if self.parameters is None or name not in self.parameters:
             raise self._no_value(token, name)
@@ -453,7 +453,7 @@ class ExpressionReader(TokenReader):
         return self.error(f"`{token.text}` has no value", token, help=advice)
 
     def number(self, token: Token) -> Term:
-        """`1`, `1.5` or `1e3`."""
+        """Read `1`, `1.5` or `1e3`."""
         self.advance()
         constant = self._constants.get(token.text)
         if constant is None:
@@ -461,7 +461,7 @@ class ExpressionReader(TokenReader):
         return Term(constant, self.span_of(token))
 
     def named(self, token: Token) -> Expression:
-        """Return a bare or prefixed name: `_`, a call or a constant."""
+        """Read a bare or prefixed name: `_`, a call or a constant."""
         following = self.tokens[self.position + 1].kind
         if following == "(":
             return self.call(token)
@@ -494,17 +494,17 @@ class ExpressionReader(TokenReader):
         )
 
     def iri(self, token: Token) -> Expression:
-        """`<http://example.org/a>`."""
+        """Read `<http://example.org/a>`."""
         self.advance()
         return Term(Constant(Kind.IRI, self.iri_text(token)), self.span_of(token))
 
     def blank(self, token: Token) -> Expression:
-        """`_:b`."""
+        """Read `_:b`."""
         self.advance()
         return Term(Constant(Kind.BLANK, token.text[2:]), self.span_of(token))
 
     def string(self, token: Token) -> Expression:
-        """Return a string, with a datatype or a language tag if there is one."""
+        """Read a string, with its datatype or language tag, if any."""
         self.advance()
         text = self.string_text(token)
         following = self.token
@@ -529,7 +529,7 @@ class ExpressionReader(TokenReader):
         return self.expand(token)
 
     def sign(self, token: Token) -> Expression:
-        """`-` or `+` before an operand."""
+        """Read `-` or `+` before an operand."""
         self.advance()
         following = self.token
         if following.kind in NUMBER_KINDS:
@@ -543,7 +543,7 @@ class ExpressionReader(TokenReader):
         return Call("-", (argument,), self.span_since(token.start))
 
     def parenthesised(self, token: Token) -> Expression:
-        """Return an expression in parentheses."""
+        """Read an expression in parentheses."""
         self.advance()
         self._count_operation(token)
         inner = self.expression(COMPARISON_LEVEL)
@@ -555,14 +555,14 @@ class ExpressionReader(TokenReader):
         return inner
 
     def call(self, token: Token) -> Call:
-        """Return a function and its arguments; whether it exists is checked later."""
+        """Read a function and its arguments; whether it exists is checked later."""
         self._count_operation(token)
         self.advance()
         arguments = self.arguments(f"`{token.text}`")
         return Call(token.text, arguments, self.span_since(token.start))
 
     def aggregate(self, token: Token) -> Expression:
-        """`count{ … }`, which stands in rules and queries only."""
+        """Read `count{ … }`, which is only allowed in rules and queries."""
         raise self.error(f"an aggregate `{token.text}{{…}}` cannot stand here", token)
 
     # -- names
@@ -599,7 +599,7 @@ class ExpressionReader(TokenReader):
         )
 
     def expand(self, token: Token) -> str:
-        """The IRI of a prefixed name; an unknown prefix is noted as a problem."""
+        """Return the IRI of a prefixed name; record an unknown prefix as a problem."""
         iri = self.namespace.expand(token.text)
         if iri is not None:
             return iri
@@ -615,7 +615,7 @@ class ExpressionReader(TokenReader):
                 f"IRI that `{prefix}:` stands for",
             )
         )
-        # Known from now on: one report for each prefix is enough.
+        # Declared from now on: one report for each prefix is enough.
         self.namespace.prefixes[prefix] = f"{prefix}:"
         return token.text
 
@@ -625,7 +625,7 @@ class ExpressionReader(TokenReader):
         return self.namespace.resolve(iri)
 
     def string_text(self, token: Token) -> str:
-        """What a string token says."""
+        """Return the contents of a string token."""
         return self._unescaped(token, string_content)
 
     def _unescaped(self, token: Token, read: Callable[[Token], str]) -> str:
@@ -641,7 +641,7 @@ class ExpressionReader(TokenReader):
             ) from None
 
     def forget_names(self) -> None:
-        """Prefixes or the base have changed."""
+        """Clear cached names after prefixes or the base have changed."""
         self._constants.clear()
 
 

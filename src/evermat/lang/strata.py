@@ -1,15 +1,15 @@
-"""Which rules depend on which, and in what order they can be worked out.
+"""Stratification: dependencies of rules, and the order in which to evaluate them.
 
 Dependencies are between *shapes* of atoms rather than between predicates: a triple atom
-with a constant predicate is a shape of its own, and so is `[?x, a, :C]` for each class.
+with a constant predicate has its own shape, and so has `[?x, a, :C]` for each class.
 Otherwise every rule about triples would depend on every other one.
 
 - Head shapes that overlap, such as `[?x, a, :C]` and `[?x, ?p, ?y]`, derive the same
-  facts, so they are put into one component.
+  facts, so they are in one component.
 - A body shape depends on all head shapes that it overlaps.
 
-A *stratum* holds all components at the same depth. Components of one stratum do not
-depend on each other, so that 20,000 independent rules give one stratum.
+A *stratum* consists of all components at the same depth. Components of one stratum do
+not depend on each other, so 20,000 independent rules form one stratum.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 def strong_components(edges: list[list[int]]) -> list[int]:  # noqa: C901  one loop, as published
     """Return the strongly connected component of each node, by Tarjan's algorithm.
 
-    Components are numbered so that edges lead to the same or a lower number.
-    Recursion is kept on a list, for chains may be long.
+    Components are numbered so that edges lead to the same or a lower number. The
+    recursion uses an explicit stack, because chains may be long.
     """
     unseen = -1
     order = [unseen] * len(edges)
@@ -90,7 +90,7 @@ _TRIPLE_ARITY = 3
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A predicate, and for triples the constants that tell what they are about.
+    """A predicate, and for triples the constants that identify their subject matter.
 
     Attributes:
         constants: positions and constants, for triples only: the predicate (position
@@ -126,7 +126,7 @@ def shape_of(atom: Atom) -> Shape:
 
 
 class ShapeTable:
-    """Numbers the shapes of many atoms, making few objects on the way."""
+    """Numbers the shapes of many atoms without creating an object for each."""
 
     def __init__(self) -> None:
         self.shapes: list[Shape] = []
@@ -147,7 +147,7 @@ class ShapeTable:
 
 
 def _quick_key(atom: Atom) -> object:
-    """Equal for two atoms exactly when their shapes are; quicker than a shape."""
+    """Return a key that identifies the shape of an atom; faster than a shape."""
     arguments = atom.arguments
     if atom.predicate != TRIPLE or len(arguments) != _TRIPLE_ARITY:
         return atom.predicate, len(arguments)
@@ -165,7 +165,7 @@ class Overlaps:
 
     Args:
         shapes: all shapes, heads first.
-        head_count: how many of them are shapes of heads.
+        head_count: the number of head shapes among them.
     """
 
     def __init__(self, shapes: Sequence[Shape], head_count: int) -> None:
@@ -221,7 +221,7 @@ def is_triple(shape: Shape) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One shape needs another: because of an atom, or because they overlap."""
+    """A dependency between shapes, because of an atom, or because they overlap."""
 
     source: Shape
     target: Shape
@@ -235,7 +235,7 @@ def recursion_through_negation(
 ) -> list[StratificationError]:
     """Return an error for each component in which a shape depends on its own negation.
 
-    Or on an aggregate of itself, unless the component is monotone.
+    The same applies to an aggregate of itself, unless the component is monotone.
     """
     offending: dict[int, _Step] = {}
     for rule in rules:
@@ -266,7 +266,7 @@ def recursion_through_negation(
 def _why_not_monotone(
     rules: Sequence[Rule], components: Mapping[Shape, int], component: int
 ) -> str | None:
-    """Why a component with aggregates of itself has no certain meaning."""
+    """Return why a component with aggregates of itself is not monotone, or None."""
 
     def is_local(atom: Atom) -> bool:
         return components.get(shape_of(atom)) == component
@@ -276,7 +276,7 @@ def _why_not_monotone(
 
 
 def _names_in_text(rules: Sequence[Rule]) -> dict[Shape, str]:
-    """Return the words with which the program itself speaks of a shape."""
+    """Return the texts by which the program itself refers to a shape."""
     names: dict[Shape, str] = {}
     for rule in rules:
         for atom in rule.atoms():
@@ -327,7 +327,7 @@ def _steps(
 
 
 def _cycle(first: _Step, steps: Mapping[Shape, list[_Step]]) -> list[_Step]:
-    """Return a shortest way from the end of the first step back to its beginning."""
+    """Return a shortest path from the end of the first step back to its beginning."""
     came_by: dict[Shape, _Step | None] = {first.target: None}
     queue = deque([first.target])
     while first.source not in came_by:
@@ -351,7 +351,7 @@ def _without_auxiliaries(cycle: list[_Step]) -> list[_Step]:
     for step in cycle:
         if is_auxiliary(step.source.predicate):
             before = shown.pop()
-            step = _Step(  # noqa: PLW2901  the joined step takes its place
+            step = _Step(  # noqa: PLW2901  replaced by the joined step
                 before.source,
                 step.target,
                 before.is_negative or step.is_negative,
@@ -405,22 +405,22 @@ class Components:
     numbers: list[int]
 
     def of(self, atom: Atom) -> int | None:
-        """The component of an atom's shape, None if no rule mentions the shape."""
+        """Return the component of an atom's shape, None if no rule mentions it."""
         number = self.table.find(atom)
         return None if number is None else self.numbers[number]
 
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """Rules that are worked out together.
+    """Rules that are evaluated together.
 
     Attributes:
         index: from 0; a stratum depends on those before it only.
         recursive_rules: rules with a positive body atom in their head's component.
         nonrecursive_rules: the others.
         shapes: the shapes of the facts that the rules derive.
-        aggregate_rules: rules that are nothing but an aggregate; none of the others.
-        monotone_rules: the same, where the aggregate is over facts that depend on it.
+        aggregate_rules: rules that consist of an aggregate; none of the others.
+        monotone_rules: the same, for aggregates of facts that depend on them.
         components: the components of the whole program.
     """
 
@@ -434,7 +434,7 @@ class Stratum:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All rules of the stratum but those that are aggregates."""
+        """All rules of the stratum except aggregate rules."""
         return self.nonrecursive_rules + self.recursive_rules
 
     def is_local(self, rule: Rule, atom: Atom) -> bool:
@@ -447,7 +447,7 @@ class Stratum:
 
 @dataclass(frozen=True, eq=False)
 class Stratification:
-    """The strata of a program, in the order in which they must be worked out."""
+    """The strata of a program, in the order of their evaluation."""
 
     strata: tuple[Stratum, ...]
 
@@ -460,7 +460,7 @@ class Stratification:
 
 
 def stratify(rules: Sequence[Rule]) -> Stratification:
-    """Put normal rules into strata.
+    """Assign normal rules to strata.
 
     Raises:
         StratificationError: if a predicate depends on its own negation.
@@ -504,7 +504,7 @@ def stratify(rules: Sequence[Rule]) -> Stratification:
 
 @dataclass
 class _Draft:
-    """A stratum in the making."""
+    """A stratum under construction."""
 
     recursive: list[Rule] = field(default_factory=list)
     nonrecursive: list[Rule] = field(default_factory=list)
@@ -522,7 +522,7 @@ class _RuleEdges(NamedTuple):
 
 
 class _Graph:
-    """Shapes by number, with edges from a shape to what it depends on."""
+    """Shapes by number, with edges from a shape to its dependencies."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         table = self.table = ShapeTable()
@@ -561,7 +561,7 @@ class _Graph:
         )
 
     def levels(self, component: list[int]) -> list[int]:
-        """Return the depth of each component; -1 where no rule derives anything."""
+        """Return the depth of each component; -1 for those that no rule derives."""
         count = max(component, default=-1) + 1
         members: list[list[int]] = [[] for _ in range(count)]
         for number, home in enumerate(component):
@@ -581,11 +581,11 @@ class _Graph:
 def rules_needed_for(
     rules: Sequence[Rule], predicate: str
 ) -> tuple[tuple[Rule, ...], tuple[Shape, ...]]:
-    """Return the rules that a predicate depends on, and the shapes that these speak of.
+    """Return the rules that a predicate depends on, and the shapes in these rules.
 
     Args:
         rules: normal rules.
-        predicate: one that is no triple, such as that of equality.
+        predicate: a predicate other than `triple`, such as that of equality.
     """
     graph = _Graph(rules)
     waiting = [n for n, each in enumerate(graph.shapes) if each.predicate == predicate]

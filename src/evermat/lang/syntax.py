@@ -1,8 +1,7 @@
 """Programs as plain, frozen objects.
 
-Two objects are equal when they mean the same text, wherever they stand: spans do not
-take part in comparisons. A program can be parsed (`evermat.lang.parser`) or built by
-hand:
+Two objects are equal if they have the same text, at any position: spans are not
+compared. A program can be parsed (`evermat.lang.parser`) or constructed:
 
 >>> x, y, z = variables("x y z")
 >>> edge, reach = predicate("edge"), predicate("reach")
@@ -54,7 +53,7 @@ AUXILIARY_MARK = "~"
 """The first character of auxiliary predicates; users cannot write it."""
 
 ANONYMOUS = "_"
-"""The name of the anonymous variable; every occurrence is a variable of its own."""
+"""The name of the anonymous variable; every occurrence is a distinct variable."""
 
 
 def _span() -> Span | None:
@@ -71,7 +70,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A constant at a place in a text."""
+    """A constant, with its position in a text."""
 
     constant: Constant
     span: Span | None = _span()
@@ -120,8 +119,8 @@ class Negation:
 class Condition:
     """An expression that must be true: a comparison, or a call such as `contains`.
 
-    `?z = expression` is parsed as a condition; when nothing else binds `?z`, normal
-    rules hold it as an `Assignment`.
+    `?z = expression` is parsed as a condition; if nothing else binds `?z`, it is an
+    `Assignment` in normal rules.
     """
 
     expression: Call
@@ -130,7 +129,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """`?z = expression`, giving `?z` its value. Only in normal rules."""
+    """`?z = expression`, binding `?z`. Only in normal rules."""
 
     variable: Variable
     expression: Expression
@@ -139,16 +138,16 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """`?t = sum{ ?q, ?w : needs(?x, ?w, ?q) }`, a value of all tuples of a body.
+    """`?t = sum{ ?q, ?w : needs(?x, ?w, ?q) }`, a value computed from tuples of a body.
 
-    The tuples are distinct, and the first of their values is what is summed up.
-    Variables that also occur outside group.
+    The tuples are distinct, and their first values are aggregated. Variables that also
+    occur outside define the groups.
 
     Attributes:
-        target: what gets the value.
+        target: the variable that is bound to the value.
         function: one of `AGGREGATE_FUNCTIONS`.
         values: the tuple, before the colon.
-        body: what stands after the colon.
+        body: the elements after the colon.
     """
 
     target: Variable
@@ -158,7 +157,7 @@ class Aggregation:
     span: Span | None = _span()
 
     def atoms(self) -> Iterator[Atom]:
-        """The atoms of the body, negated ones and those of inner aggregates, too."""
+        """Yield the atoms of the body, including negated and aggregated ones."""
         for element in self.body:
             match element:
                 case Atom():
@@ -178,7 +177,7 @@ BodyElement = Atom | Negation | Condition | Assignment | Aggregation
 
 
 class _HashedOnce:
-    """Room for a hash, which is no part of what is compared, copied or stored."""
+    """A slot for a cached hash, which is not compared, copied or stored."""
 
     __slots__ = ("_hash",)
 
@@ -187,9 +186,9 @@ class _HashedOnce:
 
 @dataclass(frozen=True, slots=True)
 class Rule(_HashedOnce):
-    """`heads :- body .`; a rule with several heads stands for one rule per head.
+    """`heads :- body .`; a rule with several heads represents one rule per head.
 
-    Programs of many rules are sets of them, so the hash is worked out once.
+    Programs with many rules are sets of them, so the hash is cached.
 
     Attributes:
         origin: for a rule in normal form, the rule that it was made from.
@@ -208,7 +207,7 @@ class Rule(_HashedOnce):
             return self._hash
 
     def __str__(self) -> str:
-        from evermat.lang.printer import rule_text  # noqa: PLC0415  printer reads us
+        from evermat.lang.printer import rule_text  # noqa: PLC0415  printer imports this module
 
         return rule_text(self)
 
@@ -217,7 +216,7 @@ class Rule(_HashedOnce):
 
     @property
     def written(self) -> Rule:
-        """The rule as its author wrote it, which is what messages show."""
+        """The rule as its author wrote it, which messages show."""
         return self if self.origin is None else self.origin
 
     @property
@@ -248,7 +247,7 @@ class Rule(_HashedOnce):
         return (atom for each in self.aggregations() for atom in each.atoms())
 
     def atoms(self) -> Iterator[Atom]:
-        """All atoms, heads first, with those that are negated or in aggregates."""
+        """Yield all atoms, heads first, including negated and aggregated ones."""
         yield from self.heads
         for element in self.body:
             match element:
@@ -264,13 +263,13 @@ class Rule(_HashedOnce):
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """A file that a program asks to be read (`@import`, `.input`).
+    """A file that a program reads (`@import`, `.input`).
 
     Attributes:
-        predicate: where the rows go.
+        predicate: the predicate of the rows.
         path: as written in the program, relative to its folder.
-        options: what the program says about the file's form, by name (`delimiter`,
-            `header`, `columns`, …), as plain strings.
+        options: the options of the file's format, by name (`delimiter`, `header`,
+            `columns`, …), as plain strings.
     """
 
     predicate: str
@@ -281,7 +280,7 @@ class DataSource:
 
 @dataclass(frozen=True, slots=True)
 class DataSink:
-    """A file that a program asks to be written (`@export`, `.output`)."""
+    """A file that a program writes (`@export`, `.output`)."""
 
     predicate: str
     path: str
@@ -291,7 +290,7 @@ class DataSink:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A predicate with its arity and, where known, the types of its columns."""
+    """A predicate with its arity and, if known, the types of its columns."""
 
     predicate: str
     arity: int
@@ -302,7 +301,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Rules, facts, and what the text says about names, inputs and outputs."""
+    """Rules, facts, and the directives about names, inputs and outputs."""
 
     rules: tuple[Rule, ...] = ()
     facts: tuple[Atom, ...] = ()
@@ -313,12 +312,12 @@ class Program:
     sinks: tuple[DataSink, ...] = ()
 
     def __str__(self) -> str:
-        from evermat.lang.printer import program_text  # noqa: PLC0415  printer reads us
+        from evermat.lang.printer import program_text  # noqa: PLC0415  printer imports this module
 
         return program_text(self)
 
     def __add__(self, other: Program) -> Program:
-        """Both programs together; the prefixes of the second win."""
+        """Combine both programs; the prefixes of the second take precedence."""
         return Program(
             rules=self.rules + other.rules,
             facts=self.facts + other.facts,
@@ -331,7 +330,7 @@ class Program:
 
 
 def contradiction(*arguments: Expression, span: Span | None = None) -> Atom:
-    """The head `false(...)`: each fact that a rule derives for it is a contradiction.
+    """Return the head `false(...)`, whose derived facts are contradictions.
 
     The predicate is an auxiliary one for each number of arguments.
     """
@@ -344,12 +343,12 @@ def is_contradiction(predicate: object) -> bool:
 
 
 def variables(names: str) -> tuple[Variable, ...]:
-    """Variables by name: `x, y = variables("x y")`."""
+    """Return variables by name: `x, y = variables("x y")`."""
     return tuple(Variable(name) for name in names.split())
 
 
 def predicate(name: str) -> Callable[..., Atom]:
-    """Return a maker of atoms; Python values among the arguments become constants."""
+    """Return a function that makes atoms; Python values become constants."""
 
     def atom(*arguments: object) -> Atom:
         return Atom(name, tuple(as_expression(argument) for argument in arguments))
@@ -372,7 +371,7 @@ def condition(function: str, *arguments: object) -> Condition:
 
 
 def as_expression(value: object) -> Expression:
-    """Return an expression as it is, and any other Python value as a constant."""
+    """Return an expression unchanged, and any other Python value as a constant."""
     if isinstance(value, Variable | Term | Call):
         return value
     return Term(constant(value))
@@ -414,7 +413,7 @@ def element_variables(element: BodyElement) -> Iterator[Variable]:
 
 
 def aggregated_variables(element: Aggregation) -> Iterator[Variable]:
-    """Yield the variables of an aggregate but for its target, with repetitions."""
+    """Yield the variables of an aggregate except its target, with repetitions."""
     for value in element.values:
         yield from expression_variables(value)
     for inner in element.body:
@@ -429,10 +428,10 @@ def rule_variables(rule: Rule) -> Iterator[Variable]:
         yield from element_variables(element)
 
 
-def bound_by(  # noqa: C901  one case for each sort of element
+def bound_by(  # noqa: C901  one case for each kind of element
     body: Iterable[BodyElement], known: Iterable[str] = (), *, as_groups: bool = True
 ) -> set[str]:
-    """Return the variables that the elements of a body bind, with some known before.
+    """Return the variables that the elements of a body bind, given some known ones.
 
     Args:
         body: the elements.
@@ -470,7 +469,7 @@ def bound_by(  # noqa: C901  one case for each sort of element
 
 
 def fold(expression: Expression) -> Expression:
-    """An expression with every call that has only constants replaced by its value.
+    """Return an expression with calls on constants replaced by their values.
 
     Raises:
         FunctionError: if such a call has no value.
@@ -488,7 +487,7 @@ def fold(expression: Expression) -> Expression:
 
 
 def fold_if_possible(expression: Expression) -> Expression:
-    """As `fold`, but an expression that has no value stays as it is."""
+    """Like `fold`, but an expression that has no value is unchanged."""
     try:
         return fold(expression)
     except FunctionError:
@@ -571,7 +570,7 @@ def _substitute_element(
 def substitute_aggregation(
     element: Aggregation, substitution: Mapping[str, Expression]
 ) -> Aggregation:
-    """The aggregate with expressions in place of variables, but for its target."""
+    """Return the aggregate with expressions for variables other than its target."""
     target = substitution.get(element.target.name, element.target)
     if not isinstance(target, Variable):
         message = "the target of an aggregate can only be renamed"
@@ -600,7 +599,7 @@ def _expression_key(expression: Expression, numbers: dict[str, int]) -> Hashable
         case Variable(name=name):
             return numbers.setdefault(name, len(numbers))
         case Term(constant=constant):
-            return constant.kind, constant.text  # quicker to hash than the constant
+            return constant.kind, constant.text  # faster to hash than the constant
         case Call(function=function, arguments=arguments):
             return function, *(_expression_key(part, numbers) for part in arguments)
 

@@ -1,4 +1,4 @@
-"""Types: what declarations and functions say about variables must fit together."""
+"""Type checks: types by declarations and by functions must be compatible."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ TYPE_ALIASES: Mapping[str, str] = MappingProxyType(
         "bool": "boolean",
     }
 )
-"""Other words for the same types."""
+"""Alternative names of types."""
 
 
 def type_name(kinds: Type) -> str:
@@ -112,7 +112,7 @@ _ORDER_COMPARISONS = frozenset({"<", "<=", ">", ">="})
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A place where a variable must have a type, and why."""
+    """A place where a variable must have a type, and the reason."""
 
     type: Type
     span: Span | None
@@ -171,7 +171,7 @@ class TypeCheck:
         self._atom(fact)
         return self._problems
 
-    # -- what is known of an expression
+    # -- types of expressions
 
     def _type(self, expression: Expression) -> Type:
         match expression:
@@ -185,7 +185,7 @@ class TypeCheck:
             case Call(function=name, arguments=arguments):
                 return call_type(name, [self._type(each) for each in arguments])
 
-    # -- collecting what is said
+    # -- collecting types
 
     def _element(self, element: BodyElement) -> None:
         match element:
@@ -252,7 +252,7 @@ class TypeCheck:
             self._no_value(call, problem)
 
     def _pattern(self, call: Call) -> None:
-        """A pattern is nearly always constant, so its mistakes can be seen early."""
+        """Check a constant regular expression early; nearly all are constant."""
         pattern, *flags = call.arguments[1:]
         constants = [
             each.constant.text for each in (pattern, *flags) if isinstance(each, Term)
@@ -264,7 +264,7 @@ class TypeCheck:
                 self._no_value(pattern, problem)
 
     def _no_value(self, expression: Expression, problem: FunctionError) -> None:
-        # A wrong type has been noticed before, by a message that says more.
+        # A wrong type has been reported before, by a better message.
         if not self._problems:
             labels = _label(expression.span)
             error = ConstantExpressionError(
@@ -302,7 +302,7 @@ class TypeCheck:
         if variable.name != ANONYMOUS:
             self._uses.setdefault(variable.name, []).append(use)
 
-    # -- conditions that say nothing
+    # -- conditions with a constant result
 
     def _condition(self, condition: Condition) -> None:
         call = condition.expression
@@ -328,7 +328,7 @@ class TypeCheck:
 
 
 _BY_VALUE = NUMBER | {Kind.TYPED}
-"""What may be compared by value: literals of type `xsd:float`, too."""
+"""The kinds that are compared by value, including literals of type `xsd:float`."""
 
 
 def _comparable(left: Type, right: Type) -> bool:
