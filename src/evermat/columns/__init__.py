@@ -1,12 +1,13 @@
-"""Columns of constants: the Arrow form in which facts travel between the parts.
+"""Columns of constants: the Arrow format in which modules exchange facts.
 
-A *term column* is an Arrow struct of `kind` and `text`, the two halves of a
-`evermat.values.Constant`. Everything that can be a constant fits in one, mixed as it
-comes. Data that arrives in ordinary Arrow types is turned into term columns by
-`as_terms`, and back into the most ordinary type that holds it by `natural`.
+A *term column* is an Arrow struct of `kind` and `text`, the two fields of a
+`evermat.values.Constant`. It can contain all constants, in any mixture. Data in
+ordinary
+Arrow types is converted to term columns by `as_terms`, and back to the most ordinary
+suitable type by `natural`.
 
-Both work on whole columns. Python objects are made only where they are asked for
-(`values`, `constants`) or where they are what was given (`table_of_rows`).
+Both work on whole columns. Python objects are only created where they are requested
+(`values`, `constants`) or passed in (`table_of_rows`).
 """
 
 from evermat.columns.incoming import (

@@ -1,4 +1,4 @@
-"""Data into tables of terms: ordinary Arrow columns, and rows of Python values."""
+"""Conversion of input to tables of terms: Arrow columns, and rows of Python values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MissingValueError(EvermatError, ValueError):
     code = "EM701"
 
     def __init__(self, row: int | None, column: str | None = None) -> None:
-        """Say where; rows of a frame on a cluster have no numbers."""
+        """Record the place; rows of a distributed frame have no numbers."""
         self.row = row
         self.column = column
         where = "" if column is None else f" in column `{column}`"
@@ -50,18 +50,18 @@ class MissingValueError(EvermatError, ValueError):
 def as_terms(
     column: pa.Array | pa.ChunkedArray, *, name: str | None = None
 ) -> pa.Array:
-    """Turn an Arrow column of any supported type into a term column.
+    """Convert an Arrow column of any supported type to a term column.
 
     Args:
         column: integers, floats, decimals, Booleans, strings, dates, times,
             timestamps, dictionaries of these, or terms already. Decimals without
             digits after the point are integers.
-        name: what to call the column in an error.
+        name: the name of the column in errors.
 
     Raises:
         MissingValueError: there is a null.
-        ValueConversionError: the type has no constants, or a moment lies beyond the
-            calendar.
+        ValueConversionError: the type has no constants, or a moment is outside the
+            range of the calendar.
 
     >>> as_terms(pa.array([7])).to_pylist()
     [{'kind': 3, 'text': '7'}]
@@ -84,7 +84,7 @@ def term_table(table: pa.Table) -> pa.Table:
         return table
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        # Before the chunks are: rows count from the start of the table.
+        # Before the chunks are converted: rows count from the start of the table.
         require_values(column, name)
         terms = [as_terms(chunk, name=name) for chunk in column.chunks]
         columns.append(pa.chunked_array(terms, TERM))
@@ -98,7 +98,7 @@ def _plain_layout(column: pa.Array | pa.ChunkedArray, name: str | None) -> pa.Ar
         if extension.extension_name == "arrow.bool8":
             column = column.cast(pa.bool_())
         elif pa.types.is_primitive(column.type):
-            # The numbers may mean anything: months of a calendar, for example.
+            # The numbers may have any meaning: months of a calendar, for example.
             raise _no_constants(extension, name)
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
@@ -106,11 +106,11 @@ def _plain_layout(column: pa.Array | pa.ChunkedArray, name: str | None) -> pa.Ar
 
 
 def require_values(column: pa.Array | pa.ChunkedArray, name: str | None) -> None:
-    """See that every row of a column has a value, and one that can be written.
+    """Check that every row of a column has a value that can be represented.
 
     Raises:
         MissingValueError: there is a null.
-        ValueConversionError: a moment lies beyond the calendar.
+        ValueConversionError: a moment is outside the range of the calendar.
     """
     refuse_nulls(column, name)
     if pa.types.is_temporal(column.type):
@@ -127,7 +127,7 @@ def refuse_nulls(column: pa.Array | pa.ChunkedArray, name: str | None) -> None:
 _DAY = 86_400
 _FIRST_DAY = -12_687_063
 _LAST_DAY = 11_248_372
-"""From the year -32766 to 32766. Arrow writes one more, but not in all time zones."""
+"""For the years -32766 to 32766. Arrow formats one more, but not in all time zones."""
 
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -147,9 +147,9 @@ def _refuse_moments_beyond(
 
 
 def beyond_calendar(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """For each row whether it is a moment that Arrow would write as something else.
+    """Return for each row whether it is a moment that Arrow would format as another.
 
-    Far beyond the years that it knows, it begins again with others.
+    Far outside its range of years, Arrow wraps around.
     """
     limits = _limits(column.type)
     if limits is None:
@@ -160,12 +160,12 @@ def beyond_calendar(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunked
 
 
 def _number_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the integers that stand for moments of a type."""
+    """Return the integer type that represents moments of a type."""
     return pa.int32() if arrow_type.bit_width == 32 else pa.int64()  # noqa: PLR2004
 
 
 def _limits(arrow_type: pa.DataType) -> tuple[int, int] | None:
-    """The least and the greatest number of a column of moments that can be written."""
+    """Return the least and the greatest number of a column of moments, if limited."""
     types = pa.types
     if types.is_date32(arrow_type):
         return _FIRST_DAY, _LAST_DAY
@@ -173,7 +173,7 @@ def _limits(arrow_type: pa.DataType) -> tuple[int, int] | None:
         return _FIRST_DAY * _DAY * 1000, (_LAST_DAY + 1) * _DAY * 1000 - 1
     if types.is_time(arrow_type):
         return 0, _DAY * _TICKS[arrow_type.unit] - 1
-    if types.is_timestamp(arrow_type) and arrow_type.unit != "ns":  # which has no such
+    if types.is_timestamp(arrow_type) and arrow_type.unit != "ns":  # no limits
         ticks = _TICKS[arrow_type.unit]
         return _FIRST_DAY * _DAY * ticks, (_LAST_DAY + 1) * _DAY * ticks - 1
     return None
@@ -221,7 +221,7 @@ def _boolean_terms(column: pa.Array) -> pa.Array:
 
 
 def _double_terms(column: pa.Array) -> pa.Array:
-    # Distinct by bits: as numbers, 0.0 and -0.0 would be one value.
+    # Distinct by bits: as numbers, 0.0 and -0.0 would be equal.
     bits = column.cast(pa.float64()).view(pa.int64()).dictionary_encode()
     distinct = bits.dictionary.view(pa.float64()).to_pylist()
     texts = pa.array([double_constant(value).text for value in distinct], pa.string())
@@ -230,7 +230,7 @@ def _double_terms(column: pa.Array) -> pa.Array:
 
 def _decimal_terms(column: pa.Array) -> pa.Array:
     if column.type.scale <= 0:
-        # Databases hand out large integers in this form, and so does `natural`.
+        # Databases return large integers in this form, and so does `natural`.
         whole = pa.decimal256(76, 0)
         return terms_of_kind(Kind.INTEGER, column.cast(whole).cast(pa.string()))
     encoded = column.dictionary_encode()
@@ -254,7 +254,7 @@ def _time_terms(column: pa.Array) -> pa.Array:
 
 
 def _timestamp_terms(column: pa.Array) -> pa.Array:
-    """Texts as `values.constant` writes moments of Python, so that both agree."""
+    """Format timestamps like `values.constant` formats moments of Python."""
     column = _in_microseconds(column, pa.timestamp("us", column.type.tz))
     texts = _with_short_fraction(column.cast(pa.string()))
     texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
@@ -267,11 +267,11 @@ def _in_microseconds(column: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return column.cast(target)
     except pa.ArrowInvalid:
-        return column  # nanoseconds that matter
+        return column  # with significant nanoseconds
 
 
 def _with_short_fraction(texts: pa.Array) -> pa.Array:
-    """Fractions without zeros at the end, whatever the rest of the column needs."""
+    """Strip trailing zeros of fractions, whatever the rest of the column needs."""
     texts = pc.replace_substring_regex(texts, r"(\.\d*?)0+(Z|[+-]\d{4}|)$", r"\1\2")
     return pc.replace_substring_regex(texts, r"\.(Z|[+-]\d{4}|)$", r"\1")
 
@@ -304,7 +304,7 @@ _INTO_TERMS: tuple[
 
 
 class ArityMismatchError(EvermatError, ValueError):
-    """Rows that have more or fewer values than they should."""
+    """A row has more or fewer values than expected."""
 
     code = "EM702"
 
@@ -324,20 +324,20 @@ class ArityMismatchError(EvermatError, ValueError):
 
 
 def column_names(arity: int) -> list[str]:
-    """Names for columns that have none: `c1`, `c2` and so on."""
+    """Return default names of columns: `c1`, `c2` and so on."""
     return [f"c{number}" for number in range(1, arity + 1)]
 
 
 def table_of_rows(rows: Iterable[Sequence[object]], arity: int) -> pa.Table:
     """Return a table of rows of Python values.
 
-    A column of plain strings, integers, floats or Booleans gets the Arrow type of that
-    name; any other column becomes a term column.
+    A column of plain strings, integers, floats or Booleans gets the corresponding Arrow
+    type; any other column becomes a term column.
 
     Raises:
         ArityMismatchError: a row has more or fewer values than `arity`.
-        MissingValueError: a value is None, or what pandas and NumPy have for it.
-        ValueConversionError: a value that no constant can stand for.
+        MissingValueError: a value is None, or missing according to pandas or NumPy.
+        ValueConversionError: a value that cannot be converted to a constant.
     """
     given = rows if isinstance(rows, list) else list(rows)
     _check_rows(given, arity)
@@ -425,7 +425,7 @@ def _mixed_column(column: Sequence[object], name: str) -> pa.Array:
 
 
 def for_spark(table: pa.Table) -> pa.Table:
-    """The same table without empty chunks: Spark loses all rows after one of them."""
+    """Drop empty chunks from a table: Spark loses all rows after one of them."""
     batches = [batch for batch in table.to_batches() if batch.num_rows]
     return pa.Table.from_batches(batches, table.schema)
 
@@ -433,7 +433,7 @@ def for_spark(table: pa.Table) -> pa.Table:
 def rows_without(
     table: pa.Table, unwanted: Sequence[Mapping[int, Constant]]
 ) -> pa.Table:
-    """The rows of a table of terms that have not all constants of any of some rows.
+    """Return the rows of a table that do not have all the constants of an unwanted row.
 
     Args:
         table: columns of terms.
@@ -453,7 +453,7 @@ def rows_without(
 
 
 def joined_tables(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of one or more tables, which have the same columns but for names."""
+    """Concatenate tables whose columns differ at most in their names."""
     some = [table for table in tables if table.num_rows]
     if len(some) < 2:  # noqa: PLR2004  nothing to join
         return some[0] if some else tables[0]

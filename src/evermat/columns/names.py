@@ -1,8 +1,8 @@
-"""Names of columns: those that data comes with, and those that a predicate declares.
+"""Names of columns: those of data, and those that a predicate declares.
 
-Data with named columns goes to declared columns by name, whatever its order. Names
-that say nothing (`c1`, `0`, `column_1`, `x`), as libraries and results of queries
-have them, leave the columns where they are.
+Data with named columns is matched to declared columns by name, in any order. Generic
+names (`c1`, `0`, `column_1`, `x`), which libraries and query results use, leave the
+columns in order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAYS_NOTHING = re.compile(
 
 
 class ColumnNamesError(EvermatError, ValueError):
-    """Columns whose names are not those that their predicate declares.
+    """The names of columns differ from those that their predicate declares.
 
     Attributes:
         found: the names of the data.
@@ -67,14 +67,14 @@ class SwappedColumnsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
 
 
 def quoted_names(names: Iterable[str]) -> str:
-    """Names in a message."""
+    """Quote names for a message."""
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
 def order_of(found: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
-    """Where each of the wanted names is among those found; None if they differ.
+    """Return the positions of the wanted names among those found; None if they differ.
 
-    They may differ in case and in white space around them, if that leaves no doubt.
+    Case and surrounding white space are ignored if the result is unambiguous.
 
     >>> order_of(["Age", "Name"], ["name", "age"])
     [1, 0]
@@ -90,13 +90,13 @@ def order_of(found: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
 
 
 def folded(name: str) -> str:
-    """Return a name without what does not matter: case, and white space around it."""
+    """Return a name without case and surrounding white space."""
     return name.strip().casefold()
 
 
 @lru_cache(maxsize=1024)
 def say_nothing(names: tuple[str, ...]) -> bool:
-    """Return whether names are such as are made up where there are none.
+    """Return whether names are generic ones, made up where there are none.
 
     >>> say_nothing(("c1", "column_2", "x")), say_nothing(("x", "age"))
     (True, False)
@@ -107,15 +107,15 @@ def say_nothing(names: tuple[str, ...]) -> bool:
 def declared_places(
     found: Sequence[str], declared: Sequence[str], *, name: str = ""
 ) -> Sequence[int]:
-    """For each declared column its place in data with named columns.
+    """Return for each declared column its position in data with named columns.
 
     Args:
         found: the names of the data.
         declared: the names of the declaration.
-        name: of the predicate.
+        name: the name of the predicate.
 
     Raises:
-        ColumnNamesError: the names differ, and say something.
+        ColumnNamesError: the names differ, and are not generic.
     """
     if not say_nothing(tuple(found)):
         places = order_of(found, declared)
@@ -128,10 +128,10 @@ def declared_places(
 def answer_places(
     found: Sequence[str], declared: Sequence[str], *, name: str = ""
 ) -> Sequence[int]:
-    """The same for answers, whose columns are called as variables of the query are.
+    """Return the same for answers, whose columns are named after query variables.
 
-    They may be called anything, but not as declared columns at other places. How many
-    there are is for others to check.
+    Any names are allowed, except those of declared columns at other positions. Their
+    number is checked elsewhere.
     """
     places = order_of(found, declared)
     if places is not None:
@@ -144,8 +144,8 @@ def answer_places(
 
 
 def warn(warning: Warning) -> None:
-    """Give a warning at the line of the caller that is not part of Evermat."""
-    level, frame = 2, sys._getframe(1)  # noqa: SLF001  `skip_file_prefixes` is of 3.12
+    """Issue a warning for the nearest line outside of Evermat."""
+    level, frame = 2, sys._getframe(1)  # noqa: SLF001  `skip_file_prefixes` needs 3.12
     while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)

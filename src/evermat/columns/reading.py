@@ -1,8 +1,8 @@
-"""Texts of terms into term columns, by whole columns.
+"""Parsing of strings to term columns, by whole columns.
 
-Terms that need no second look (plain IRIs, blank nodes, strings without escapes,
-whole numbers) are recognised by regular expressions; every other distinct text is
-read by `read_term`, one at a time.
+Simple terms (plain IRIs, blank nodes, strings without escapes, whole numbers) are
+recognised by regular expressions; every other distinct string is parsed by `read_term`,
+one at a time.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _WHOLE = r"(?:0|-?[1-9][0-9]*)"
 
 
 class TermSyntaxError(EvermatError, ValueError):
-    """A text that is not a term.
+    """A string that is not a term.
 
     Attributes:
-        text: the text.
-        row: where it stands in its column, from 1; 0 where that is unknown.
+        text: the string.
+        row: its row in the column, from 1; 0 if unknown.
     """
 
     code = "EM703"
@@ -46,17 +46,17 @@ class TermSyntaxError(EvermatError, ValueError):
 
 
 def read_terms(texts: pa.Array, kinds: pa.Array | None = None) -> pa.Array:
-    """The terms that texts stand for, in the syntax of the language or N-Triples.
+    """Parse strings as terms, in the syntax of the language or N-Triples.
 
-    A text without quotes or brackets that is no number, `true` or `false` is a
-    string, as it is in a program.
+    A string without quotes or brackets that is no number, `true` or `false` is a
+    string constant, as in a program.
 
     Args:
-        texts: a text for each term.
-        kinds: what `quick_kinds` said of the texts, if it was asked before.
+        texts: a string for each term.
+        kinds: the result of `quick_kinds` for the strings, if it is known.
 
     Raises:
-        TermSyntaxError: a text starts like a term and does not end like one.
+        TermSyntaxError: a string begins like a term but does not end like one.
 
     >>> read_terms(pa.array(["<http://a.org/b>", "7", "x"])).field(0).to_pylist()
     [1, 3, 0]
@@ -79,11 +79,11 @@ def read_terms(texts: pa.Array, kinds: pa.Array | None = None) -> pa.Array:
 
 
 SLOW = 255
-"""Stands for a kind in `quick_kinds` where only `read_term` can tell."""
+"""The result of `quick_kinds` for strings that need `read_term`."""
 
 
 def quick_kinds(texts: pa.Array) -> pa.Array:
-    """For each text the kind that it certainly has, or `SLOW`."""
+    """Return for each string the kind that it certainly has, or `SLOW`."""
     first = pc.utf8_slice_codeunits(texts, 0, 1)
     cases = [
         (pc.equal(first, "<"), f"^{_IRI}$", Kind.IRI),
@@ -120,7 +120,7 @@ def _quick_terms(kind: Kind, texts: pa.Array) -> pa.Array:
 
 
 def _typed_terms(texts: pa.Array) -> pa.Array:
-    """Typed literals without escapes: integers together, others by distinct values."""
+    """Parse typed literals without escapes: integers together, others by value."""
     is_whole = pc.match_substring_regex(texts, f'^"{_WHOLE}"{_OF_TYPE_INTEGER}$')
     if not pc.any(is_whole).as_py():
         return _distinct_literals(texts)
@@ -163,7 +163,7 @@ def _term_column(terms: list[Constant]) -> pa.Array:
 
 
 def read_term(text: str) -> Constant:
-    """Return the term that one text stands for; see `read_terms`."""
+    """Parse one string as a term; see `read_terms`."""
     match text[:1]:
         case "<":
             return _read_iri(text)

@@ -1,9 +1,9 @@
-"""What a column looks like that is in pieces, each of them somewhere else.
+"""Shapes of columns that are processed in pieces.
 
-`natural` looks at a whole column. Where the whole column is nowhere, the shapes of its
-pieces are found one by one and put together; every piece is then turned into what the
-whole column would be. `TableParts` are tables in pieces that may be too large for the
-memory together.
+`natural` inspects a whole column. If no process has the whole column, the shapes of its
+pieces are determined one by one and combined; every piece is then converted like a part
+of the whole column. `TableParts` are tables in pieces that may be too large for memory
+together.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Shape:
     """The shape of a column or of a piece of it.
 
     Attributes:
-        word: what sort of column it is; empty for a column without rows.
+        word: the kind of column; empty for a column without rows.
         whole, fraction: for numbers, the most digits before and after the point.
     """
 
@@ -69,7 +69,7 @@ class Shape:
     fraction: int = 0
 
     def __or__(self, other: Shape) -> Shape:
-        """Return the shape of two pieces together."""
+        """Return the common shape of two pieces."""
         words = {self.word, other.word} - {""}
         if words == {"int64", "integer"}:
             words = {"integer"}
@@ -91,7 +91,7 @@ class Shape:
         return pa.string()
 
     def natural(self, piece: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """What `natural` would make of a piece, as part of the whole column."""
+        """Convert a piece like `natural`, as part of the whole column."""
         terms = single(piece)
         if self.word == _MIXED:
             return term_texts(terms)
@@ -100,7 +100,7 @@ class Shape:
         return natural(terms).cast(self.type)
 
     def plain_texts(self, piece: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """What `plain_texts` would make of a piece, as part of the whole column."""
+        """Convert a piece like `plain_texts`, as part of the whole column."""
         terms = single(piece)
         if self.word == _MIXED:
             return term_texts(terms)
@@ -119,7 +119,7 @@ def shape_of(piece: pa.Array | pa.ChunkedArray) -> Shape:
 
 
 def joined_shapes(shapes: Iterable[Shape]) -> Shape:
-    """Return the shape of pieces together."""
+    """Return the common shape of pieces."""
     return reduce(Shape.__or__, shapes, Shape())
 
 
@@ -149,14 +149,14 @@ def _shape(kind: Kind, terms: pa.Array) -> Shape:
 
 
 class TableParts(Protocol):
-    """Term columns of which no more than a part is seen at a time."""
+    """Term columns that are read in parts, one at a time."""
 
     @property
     def column_names(self) -> list[str]:
-        """What the columns are called."""
+        """The names of the columns."""
 
     def shapes(self) -> Sequence[Shape] | None:
-        """Return the shapes of whole columns; None where one part is all."""
+        """Return the shapes of whole columns; None if there is a single part."""
 
     def __iter__(self) -> Iterator[pa.Table]:
         """Yield the parts, one after the other."""
@@ -168,8 +168,8 @@ def as_parts(
     """Return rows as a table in parts; a table is its own only part.
 
     Args:
-        rows: a table of columns that `as_terms` knows, or parts.
-        shapes: of the whole columns, where a table is only a part of the rows.
+        rows: a table of columns that `as_terms` supports, or parts.
+        shapes: the shapes of the whole columns, if a table is only a part of the rows.
     """
     return _OnePart(term_table(rows), shapes) if isinstance(rows, pa.Table) else rows
 
@@ -181,7 +181,7 @@ class _OnePart:
 
     @property
     def column_names(self) -> list[str]:
-        """What the columns are called."""
+        """The names of the columns."""
         names: list[str] = self.table.column_names
         return names
 

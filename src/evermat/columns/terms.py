@@ -1,7 +1,7 @@
 """Term columns: constants as Arrow structs of a kind and a text.
 
-First their layout, then their text in the syntax of the language and in N-Triples, and
-last the ordinary Arrow columns and Python values that they are turned into for users.
+This module contains their layout, their text in the syntax of the language and in
+N-Triples, and their conversion to ordinary Arrow columns and Python values for users.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def kinds_in(terms: pa.Array) -> set[Kind]:
 def by_kind(
     terms: pa.Array, convert: Mapping[Kind, Callable[[pa.Array], pa.Array]]
 ) -> pa.Array:
-    """Convert the texts of each kind with the kind's own function, order kept."""
+    """Convert the texts of each kind with the kind's own function, in order."""
     kinds, texts = terms.field(0), terms.field(1)
     present = sorted(kinds_in(terms))
     if len(present) <= 1:
@@ -50,18 +50,18 @@ def by_kind(
 
 
 def reassembled(places: list[pa.Array], pieces: list[pa.Array]) -> pa.Array:
-    """One array of pieces, each of which says in which rows its values belong."""
+    """Merge pieces into one array, given the rows of the values of each."""
     back = pc.sort_indices(pa.concat_arrays(places))
     return pa.concat_arrays(pieces).take(back)
 
 
 def single(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the column in one piece."""
+    """Return the column as a single chunk."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def halves(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """What stands before and after the NUL of TYPED and LANGUAGE texts."""
+    """Split TYPED and LANGUAGE texts at the NUL."""
     parts = pc.extract_regex(texts, r"(?s)^(?P<before>[^\x00]*)\x00(?P<after>.*)$")
     return parts.field(0), parts.field(1)
 
@@ -70,14 +70,14 @@ def halves(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def term_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The terms in the syntax of the language, as `values.term_text` writes them."""
+    """Return the terms in the syntax of the language, like `values.term_text`."""
     return by_kind(single(column), _TERM_TEXTS)
 
 
 def shown_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The terms on a line of text for people: strings without quotes, if that works.
+    """Return each term on one line for people: strings without quotes, if possible.
 
-    A string that holds a tab or a line end is quoted like all others in a program.
+    A string with a tab or a line end is quoted as in a program.
     """
     return by_kind(single(column), _SHOWN_TEXTS)
 
@@ -92,7 +92,7 @@ def _joined(*parts: pa.Array | str) -> pa.Array:
 
 
 def quoted(texts: pa.Array) -> pa.Array:
-    """String literals with the escapes of Turtle, as `values.quote` writes them."""
+    """Return string literals with the escapes of Turtle, like `values.quote`."""
     for char, escape in _ESCAPES:
         texts = pc.replace_substring(texts, char, escape)
     return _joined('"', texts, '"')
@@ -102,12 +102,12 @@ _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "
 
 
 def blank_texts(texts: pa.Array) -> pa.Array:
-    """Blank nodes as `_:label`."""
+    """Return blank nodes as `_:label`."""
     return _joined("_:", texts)
 
 
 def _iri_texts(texts: pa.Array) -> pa.Array:
-    """IRIs in which characters that may not stand in one are written as escapes."""
+    """Return IRIs with forbidden characters escaped."""
     encoded = texts.dictionary_encode()
     distinct = encoded.dictionary
     if pc.any(pc.match_substring_regex(distinct, NOT_IN_IRI)).as_py():
@@ -192,19 +192,19 @@ Item = TypeVar("Item")
 
 
 def natural(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Turn a term column into the plainest Arrow column that tells its terms apart.
+    """Convert a term column to the plainest Arrow column that distinguishes its terms.
 
     | terms                       | column                                            |
     | --------------------------- | ------------------------------------------------- |
     | strings                     | string                                            |
     | IRIs and blank nodes        | string; blank nodes as `_:label`                  |
-    | integers                    | int64, or decimal or string where they are larger |
-    | decimals                    | decimal, or string where they have too many digits|
+    | integers                    | int64, or decimal or string if they are larger    |
+    | decimals                    | decimal, or string if they have too many digits   |
     | doubles, Booleans           | double, bool                                      |
     | dates; dateTimes, UTC or no zone | date32; timestamp                            |
     | anything else, mixtures     | string in the syntax of the language              |
 
-    Nulls, which only results of SPARQL have, stay nulls.
+    Nulls, which only results of SPARQL contain, stay nulls.
     """
     terms = single(column)
     if terms.null_count:
@@ -220,7 +220,7 @@ def natural(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def plain_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the terms as texts without syntax, as `natural` would show them.
+    """Return the terms as strings without syntax, like `natural`.
 
     Strings as they are, `true`, `7`, `2.5`; dates and dateTimes without datatype;
     mixtures in the syntax of the language.
@@ -261,14 +261,14 @@ def constants(column: pa.Array | pa.ChunkedArray) -> list[Constant]:
 
 
 def _places_of_values(terms: pa.Array) -> pa.Array:
-    """For each term its place among those that are not null."""
+    """Return for each term its position among those that are not null."""
     is_valid = terms.is_valid()
     places = pc.subtract(pc.cumulative_sum(pc.cast(is_valid, pa.int64())), 1)
     return pc.if_else(is_valid, places, pa.scalar(None, pa.int64()))
 
 
 def _with_nones(found: list[Item], terms: pa.Array) -> list[Item]:
-    """What was found for the terms that are not null, and None for the others."""
+    """Return the items for the terms that are not null, and None for the others."""
     nothing = cast("Item", None)
     places = _places_of_values(terms).to_pylist()
     return [nothing if place is None else found[place] for place in places]
@@ -297,8 +297,8 @@ def _natural_decimals(texts: pa.Array) -> pa.Array:
 
 
 def _as_arrow_decimals(texts: pa.Array, *, scale: int) -> pa.Array:
-    """Arrow decimals, or the texts themselves where they have too many digits."""
-    # Counted by hand: the cast lets some numbers overflow without a word.
+    """Convert to Arrow decimals, or return the texts if they have too many digits."""
+    # Counted explicitly: the cast lets some numbers overflow silently.
     whole = pc.binary_length(pc.replace_substring_regex(texts, r"^-|\..*$", ""))
     digits = pc.max(whole).as_py() + scale
     if digits <= _DECIMAL128_DIGITS:
@@ -325,7 +325,7 @@ def _natural_typed(texts: pa.Array) -> pa.Array | None:
 
 
 def _are_as_many(moments: pa.Array | None, texts: pa.Array) -> bool:
-    """Whether no two texts, such as those that end in `Z` and `+00:00`, are one."""
+    """Return whether distinct texts, such as with `Z` and `+00:00`, stay distinct."""
     return (
         moments is not None
         and pc.count_distinct(moments).as_py() == pc.count_distinct(texts).as_py()

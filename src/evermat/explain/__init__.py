@@ -1,1 +1,1 @@
-"""Proofs of facts, reasons why facts do not hold, and plans as text."""
+"""Explanations: proofs of facts, reasons why facts do not hold, and plans as text."""

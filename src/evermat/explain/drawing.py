@@ -1,8 +1,8 @@
-"""Proofs as drawings (SVG): the fact on top, then the rule, then what the rule needs.
+"""Drawings of proofs (SVG): the fact at the top, then the rule, then its premises.
 
-Boxes are placed as trees are usually drawn: premises side by side, each below its own
-part of the width, and what they prove above their middle. A fact that was proved
-further to the left is referred to, not proved again.
+The layout is that of a tree: premises side by side, each within its own part of the
+width, and their conclusion above the middle. A fact that was already proved further to
+the left is referred to, not proved again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from evermat.maintenance.proof import Fact
 
 _CHARACTER, _SMALL = 7.3, 6.1
-"""The width of a character of a fact, and of a rule, in pixels."""
+"""The widths of a character of a fact, and of a rule, in pixels."""
 _LINE = 14
 _BOX, _GAP, _MARGIN = 30, 22, 16
 _LONGEST, _WIDEST = 60, 44
-"""Characters of a fact, and of a line of a rule; the rest is in a tooltip."""
+"""The most characters of a fact, and of a line of a rule; the rest is in a tooltip."""
 _MOST_LINES = 4
 
 _STYLE = """
@@ -55,8 +55,8 @@ class _Node:
 
     Attributes:
         kind: `derived`, `explicit`, `again` or `absent`.
-        remarks: the lines between it and what it needs.
-        left, width: the part of the drawing that it has with all that is below it.
+        remarks: the lines between the box and its premises.
+        left, width: the part of the drawing for the box and everything below it.
     """
 
     text: str
@@ -69,19 +69,19 @@ class _Node:
 
     @property
     def own_width(self) -> float:
-        """The width of the box and of the lines below it."""
+        """The width of the box and of its remarks."""
         box = len(_shortened(self.text)) * _CHARACTER + 20
         lines = max((len(line) for line in self.remarks), default=0) * _SMALL + 8
         return max(box, lines)
 
     @property
     def below(self) -> float:
-        """How far below the top of the box what it needs begins."""
+        """The distance from the top of the box to its premises."""
         return _BOX + len(self.remarks) * _LINE + _GAP
 
 
 def proof_svg(explanation: Explanation) -> str:
-    """Return the proof of a fact, or why it does not hold, as a drawing."""
+    """Draw the proof of a fact, or the reasons why it does not hold."""
     root = _tree(explanation) if explanation.holds else _failures(explanation)
     _measure(root)
     _place(root, _MARGIN)
@@ -110,7 +110,7 @@ def _title(explanation: Explanation) -> str:
 
 
 def _tree(explanation: Explanation) -> _Node:
-    """Return the facts of a proof, each below what it proves."""
+    """Return the facts of a proof, each below its conclusion."""
     seen: set[Fact] = set()
 
     def node(fact: Fact) -> tuple[_Node, tuple[Fact, ...]]:
@@ -173,7 +173,7 @@ def _shortened(text: str) -> str:
 
 
 def _in_order(root: _Node) -> list[_Node]:
-    """Return all nodes, each before what is below it."""
+    """Return all nodes, each before the nodes below it."""
     found = [root]
     for node in found:
         found += node.needs

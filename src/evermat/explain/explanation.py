@@ -1,10 +1,10 @@
-"""Explanations: why a fact holds, for people to read and for programs to use.
+"""Explanations: why a fact holds, for people to read and for programs to use; plans.
 
 An explanation is a proof: the fact, the rule that derives it with the values of its
-variables, and in the same way every fact that the rule needs, down to facts that were
-given. A fact that is needed more than once is explained once.
+variables, and in the same way every premise, down to explicit facts. A fact that is
+needed more than once is explained once.
 
-How the rules of a knowledge base are run.
+`plans_text` describes how the rules of a knowledge base are run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRUE = boolean_constant(value=True)
 
 
 def rule_place(rule: Rule) -> str | None:
-    """Return the file and line of a rule, if they are known."""
+    """Return the file and line of a rule, if known."""
     span = rule.span
     if span is None:
         return None
@@ -48,7 +48,7 @@ def rule_place(rule: Rule) -> str | None:
 
 
 def difference(wanted: Constant, found: Constant) -> str | None:
-    """By how much a number is above or below another; None if they are no numbers."""
+    """Return by how much a number is above or below another; None for other kinds."""
     try:
         more = evaluate("-", found, wanted)
         size = evaluate("abs", more)
@@ -58,7 +58,7 @@ def difference(wanted: Constant, found: Constant) -> str | None:
 
 
 def _short_of(failed: BodyElement) -> str:
-    """By how much a comparison of numbers fails."""
+    """Return by how much a comparison of numbers fails."""
     match failed:
         case Condition(
             expression=Call(
@@ -78,15 +78,16 @@ class Derivation:
     """A rule with values for its variables.
 
     Attributes:
-        rule: as it was written, with one head.
+        rule: as written, with one head.
         binding: the values of its variables.
-        premises: the facts that it needs.
-        absent: what must not hold; a variable or `_` stands for any value.
+        premises: the facts in its body.
+        absent: the facts that must not hold; a variable or `_` matches any value.
         computations: conditions that are true, and expressions with their values.
-        is_axiom: the rule was not written by anybody, but says what equality means.
-        size: for the result of an aggregate, how many members its group has; premises
+        is_axiom: whether the rule is an axiom of equality, not written by a user.
+        size: for the result of an aggregate, the number of members of its group;
+            premises
             are some of them, or the one that has the result.
-        is_member: what is derived is a tuple that an aggregate of the rule is over.
+        is_member: whether the derived tuple is a member of an aggregate of the rule.
     """
 
     rule: Rule
@@ -100,7 +101,7 @@ class Derivation:
 
     @property
     def place(self) -> str | None:
-        """The file and line of the rule, if they are known."""
+        """The file and line of the rule, if known."""
         return "equality" if self.is_axiom else rule_place(self.rule)
 
     @property
@@ -114,15 +115,15 @@ class Derivation:
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """A rule that could derive a fact, and how far it gets.
+    """A rule that could derive a fact, and the part of its body that fails.
 
     Attributes:
-        rule: as it was written, with one head.
+        rule: as written, with one head.
         binding: values of variables: those of the fact, and of the first match of the
-            parts of the body before the one that fails.
-        matches: how many matches these parts have.
+            parts of the body before the failed one.
+        matches: the number of matches of these parts.
         failed: the part of the body that fails for all of them, with values.
-        remark: what is to be said instead of it.
+        remark: a text to show instead of it.
     """
 
     rule: Rule
@@ -137,17 +138,16 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why a fact holds, or that it does not.
+    """The proof of a fact, or the reasons why it does not hold.
 
     An explanation is true if the fact holds; printed, it shows the whole proof.
 
     Attributes:
-        fact: what is explained.
+        fact: the fact to explain.
         holds: whether it holds.
         derivations: the rule instances that derive the fact in one step, if they were
-            asked for.
-        derivation_count: how many of them there are, shown or not; None if they were
-            not asked for.
+            requested.
+        derivation_count: their number, shown or not; None if they were not requested.
         failures: for a fact that does not hold, the rules that could derive it.
     """
 
@@ -176,13 +176,13 @@ class Explanation:
         return f"<Explanation {fact} {how}>"
 
     def _repr_html_(self) -> str:
-        """Return the proof as a drawing and as text, which notebooks show."""
-        from evermat.explain.drawing import proof_svg  # noqa: PLC0415  seldom needed
+        """Return the proof as a drawing and as text, for notebooks."""
+        from evermat.explain.drawing import proof_svg  # noqa: PLC0415  rarely needed
 
         text = f"<details><summary>As text</summary><pre>{escape(str(self))}</pre>"
         return f"{proof_svg(self)}{text}</details>"
 
-    # -- what it is made of
+    # -- parts
 
     @property
     def predicate(self) -> str:
@@ -206,7 +206,7 @@ class Explanation:
 
     @property
     def premises(self) -> tuple[Explanation, ...]:
-        """The explanations of the facts that the rule needs."""
+        """The explanations of the premises."""
         derivation = self.derivation
         facts = () if derivation is None else derivation.premises
         return tuple(
@@ -216,12 +216,12 @@ class Explanation:
 
     @property
     def height(self) -> int:
-        """The longest way from the fact down to an explicit one."""
+        """The length of the longest path from the fact down to an explicit one."""
         return self.heights.get(self.fact, 0)
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """All facts of the proof, each once, premises after what they prove."""
+        """All facts of the proof, each once, premises after their conclusions."""
         return tuple(dict.fromkeys(fact for fact, *_ in self.walk()))
 
     # -- as text
@@ -252,20 +252,20 @@ class Explanation:
 
     @property
     def derivation_title(self) -> str:
-        """How many derivations there are, and how many of them are shown."""
+        """Return the number of derivations, and of those that are shown."""
         shown, total = len(self.derivations), self.derivation_count or 0
         rest = "" if shown == total else f", {shown:,} of them shown"
         noun = "derivation" if total == 1 else "derivations"
         return f"{total:,} {noun} in one step{rest}"
 
-    def note(self, fact: Fact, is_again: bool) -> str:  # noqa: FBT001  as `walk` has it
+    def note(self, fact: Fact, is_again: bool) -> str:  # noqa: FBT001  the form of `walk`
         """Return the note after a fact that needs no derivation."""
         if self.steps[fact] is None:
             return "   explicit"
         return "   see above" if is_again else ""
 
     def remarks(self, derivation: Derivation) -> Iterator[str]:
-        """What is to be said about a derivation, beside its premises."""
+        """Yield the remarks on a derivation, besides its premises."""
         printer = self._printer
         if derivation.is_member:
             return
@@ -282,7 +282,7 @@ class Explanation:
             yield f"there is no {printer.atom(atom)}"
 
     def failure_remarks(self, failure: Failure) -> Iterator[str]:
-        """What is to be said about a rule that does not derive the fact."""
+        """Yield the remarks on a rule that does not derive the fact."""
         place = rule_place(failure.rule)
         where = "" if place is None else f"   ({_short(place)})"
         yield f"not by {self._printer.rule(failure.rule)}{where}"
@@ -303,7 +303,7 @@ class Explanation:
                 return f"it is not so that {printer.element(failed)}{_short_of(failed)}"
 
     def _members_text(self, derivation: Derivation) -> str:
-        """How many members a group has, and how many of them are shown."""
+        """Return the number of members of a group, and of those that are shown."""
         size, shown = derivation.size or 0, len(derivation.premises)
         members = "member" if size == 1 else "members"
         if shown == size:
@@ -317,7 +317,7 @@ class Explanation:
         return self._printer.atom(Atom(fact.relation, tuple(map(Term, fact.row))))
 
     def computation_text(self, computation: Computation) -> str:
-        """What was computed, with its result unless that is plainly true."""
+        """Return a computation with its result, unless that is obvious."""
         text = self._printer.expression(computation.filled)
         if computation.result == _TRUE:
             return text
@@ -328,7 +328,7 @@ class Explanation:
         return Printer(self.prefixes)
 
     def walk(self) -> Iterator[tuple[Fact, int, bool]]:
-        """The proof from the top downwards: facts, depths, and whether seen before."""
+        """Yield the proof from the top down: facts, depths, and whether seen before."""
         seen: set[Fact] = set()
         waiting = [(self.fact, 0)] if self.holds else []
         while waiting:
@@ -343,10 +343,11 @@ class Explanation:
     # -- for programs
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data, as JSON has it.
+        """Return plain data, as for JSON.
 
-        Facts are numbered, the one that is explained is number 0, and premises are
-        referred to by number. Constants are written as in rules.
+        Facts are numbered; number 0 is the explained fact, and premises are referred to
+        by
+        number. Constants are written as in rules.
         """
         facts = self.facts
         numbers = {fact: number for number, fact in enumerate(facts)}
@@ -405,13 +406,13 @@ class Explanation:
         }
 
     def to_json(self, indent: int | None = 2) -> str:
-        """`to_dict` as a JSON document."""
+        """Return `to_dict` as a JSON document."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
     def to_dot(self) -> str:
         """Return the proof as a graph for Graphviz: facts are boxes, steps are dots.
 
-        Explicit facts are filled, and arrows go from premises to what they prove.
+        Explicit facts are filled, and arrows lead from premises to conclusions.
         """
         facts = self.facts
         numbers = {fact: number for number, fact in enumerate(facts)}
@@ -459,7 +460,7 @@ def _indented(texts: Iterable[str], depth: int) -> Iterator[str]:
 
 
 def _short(place: str) -> str:
-    """Return a place without the folders that the file is in."""
+    """Return a place without the folders of the file."""
     return place.replace("\\", "/").rpartition("/")[2]
 
 
@@ -474,7 +475,7 @@ def _dot_text(text: str) -> str:
 def plans_text(
     engine: Engine, strata: Iterable[StratumPlan], modules: Sequence[Module]
 ) -> str:
-    """Where the facts are, and how each rule of each stratum is run."""
+    """Describe where the facts are, and how each rule of each stratum is run."""
     taken = {rule for module in modules for rule in module.rules}
     everything = engine.materialised
     views = Views(positive=everything, negative=everything)

@@ -1,6 +1,6 @@
-"""Results of aggregates in explanations: where they come from, and what they are.
+"""Results of aggregates in explanations: their members, and their actual values.
 
-A proof ends at the results of aggregates as it does at explicit facts. The members of
+A proof ends at the results of aggregates, as it does at explicit facts. The members of
 their groups then have proofs of their own.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evermat.values import Constant
 
 MOST_MEMBERS = 10
-"""So many members of a group are shown."""
+"""The most members of a group that are shown."""
 
 
 class ResultLook:
@@ -69,7 +69,7 @@ class ResultLook:
         return Result(compiled.rule, size, members)
 
     def actual(self, engine: Engine, atom: Atom) -> Fact | None:
-        """Return the result of the group that an atom speaks of, if there is one."""
+        """Return the result of the group that matches an atom, if there is one."""
         aggregate = self._aggregates[atom.predicate].aggregate
         group = atom.arguments[: len(aggregate.group)]
         fixed = {
@@ -84,7 +84,7 @@ class ResultLook:
 def _matching(
     engine: Engine, relation: str, arity: int, fixed: dict[int, Constant]
 ) -> list[tuple[Constant, ...]]:
-    """Return the facts that have some constants."""
+    """Return the facts with certain constants."""
     columns = tuple(map(Column, range(arity)))
     pattern = Pattern(relation, columns)
     places: Sequence[int] = sorted(fixed)

@@ -1,13 +1,13 @@
-"""Proofs of facts that hold, and why others do not.
+"""Proofs of facts that hold, and reasons why others do not.
 
-Proofs are found in the facts that an engine has; nothing of them is stored. Heights are
-found by a search (`search`) that looks at no more facts than it must, and then the
-steps are read from the top downwards.
+Proofs are found in the facts of an engine; no part of them is stored. Heights are
+determined by a search (`search`) that reads as few facts as possible, and then the
+steps are extracted from the top down.
 
-Why a fact does not hold is said by how far each rule gets that could derive it. The
-body of a rule is matched with the head bound to the fact, one part after the other:
-atoms in order, then computations, then negated atoms. The first part that leaves
-nothing over is where the rule fails.
+The reason why a fact does not hold is how far each rule that could derive it matches.
+The body of a rule is matched with the head bound to the fact, one part after the other:
+atoms in order, then computations, then negated atoms. The first part without matches is
+where the rule fails.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ if TYPE_CHECKING:
 
 
 LIMIT = 100_000_000
-"""How many rule instances a search looks at, by default."""
+"""The default limit of rule instances that a search may match."""
 
 _FEW_MATCHES = 2_000_000
-"""How many matches of bodies are looked at to say why a fact does not hold."""
+"""The most matches of bodies to explain why a fact does not hold."""
 _GOAL = "~goal"
 _WRITING_OUT = 5_000_000
-"""What it costs to write out a lazy closure, in rule instances; a guess."""
+"""The cost of writing out a lazy closure, in rule instances; a guess."""
 _CLOSING = 100_000
 """The same for those facts of a closure that have a constant at one place."""
 _MOST_RESULTS = 50
-"""So many aggregates in a proof are told with their members."""
+"""The most aggregates in a proof that are shown with their members."""
 
 _NEAR = 100
-"""The number of facts for which a closure is not written out."""
+"""The most facts for which a closure is not written out."""
 
 
 class NoProofError(EvermatError, RuntimeError):
@@ -72,7 +72,7 @@ class NoProofError(EvermatError, RuntimeError):
 
 
 class SearchLimitError(BudgetExceededError):
-    """The search for a proof looked at more rule instances than it may."""
+    """The search for a proof matched more rule instances than allowed."""
 
     code: ClassVar[str] = "EM609"
 
@@ -90,21 +90,21 @@ class SearchLimitError(BudgetExceededError):
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """How rules and instances are ordered: which of two steps is the canonical one.
+    """The order of rules and instances, which defines canonical steps.
 
     Attributes:
-        rank: the place of a rule in the program.
+        rank: returns the position of a rule in the program.
     """
 
     rank: Callable[[Rule], tuple[int, str]]
 
     def key(self, instance: Instance) -> tuple[object, ...]:
-        """What instances are compared by."""
+        """Return the sort key of an instance."""
         return self.rank(instance.rule), *map(constant_order, instance.values)
 
 
 class RuleLook:
-    """The rules of a program, ready to be looked at from their heads.
+    """The rules of a program, indexed by their heads.
 
     Args:
         rules: normal rules.
@@ -117,7 +117,7 @@ class RuleLook:
         self.results = ResultLook(rule for rule in rules if rule.has_aggregates)
 
     def relevant(self, fact: Fact) -> RuleSet:
-        """Return the rules that a fact can depend on."""
+        """Return the rules on which a fact can depend."""
         atom = Atom(fact.relation, tuple(map(Term, fact.row)))
         goal = Rule((Atom(_GOAL, ()),), (atom,))
         premise_facts, _ = rules_needed_for((*self.rules, goal), _GOAL)
@@ -125,7 +125,7 @@ class RuleLook:
 
 
 def _always_local(rule: Rule, atom: Atom) -> bool:
-    """Return all premises are looked for."""
+    """Return true: all premises are searched for."""
     del rule, atom
     return True
 
@@ -134,11 +134,11 @@ class Prover:
     """Finds proofs in the facts of an engine.
 
     Args:
-        engine: where the facts are.
+        engine: the engine.
         look: the rules.
-        order: which proof is the canonical one.
-        limit: how many rule instances may be looked at.
-        progress: is called after every step of a search.
+        order: defines the canonical proof.
+        limit: the most rule instances to match.
+        progress: called after every step of a search.
     """
 
     def __init__(
@@ -159,10 +159,10 @@ class Prover:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """A transaction, which is always undone.
+        """Open a transaction, which is always undone.
 
         Raises:
-            SearchLimitError: the limit was passed.
+            SearchLimitError: the limit was exceeded.
         """
         with undone(self.engine, self._watch):
             yield
@@ -175,7 +175,7 @@ class Prover:
         Args:
             fact: the fact.
             negative: facts that must be absent.
-            premise_facts: shows the facts that hold; without it, they are derived.
+            premise_facts: provides the facts that hold; without it, they are derived.
         """
         engine, exchange = self.engine, self.exchange
         target = exchange.settled([fact])
@@ -200,11 +200,11 @@ class Prover:
     def derivations(
         self, fact: Fact, *, positive: Facts, negative: Facts
     ) -> list[Instance]:
-        """All rule instances that derive a fact, whatever their premises follow from.
+        """Return all rule instances that derive a fact, including circular ones.
 
         Args:
             fact: the fact.
-            positive: facts that premises may be.
+            positive: the facts that premises may be.
             negative: facts that must be absent.
         """
         changed = self.exchange.settled([fact])
@@ -219,9 +219,9 @@ class Prover:
         negative: Facts,
         leaves: Facts,
     ) -> Proof:
-        """Read the steps, from the highest fact downwards.
+        """Extract the steps, from the highest fact down.
 
-        What is still open when all heights have been visited is explicit.
+        Facts without a step after all heights have been visited are explicit.
         """
         engine, exchange = self.engine, self.exchange
         lower = engine.growing()
@@ -248,7 +248,7 @@ class Prover:
         )
 
     def _least(self, heads: Iterable[Fact], views: Views) -> dict[Fact, Instance]:
-        """For each of the facts the first instance that derives it."""
+        """Return for each of the facts the first instance that derives it."""
         least: dict[Fact, tuple[tuple[object, ...], Instance]] = {}
         found = self.look.finder.find(self.engine, list(heads), views)
         for head, instance in found:
@@ -259,7 +259,7 @@ class Prover:
 
 
 def search_watch(limit: int | None, progress: Progress | None) -> Watch:
-    """Watches a search."""
+    """Return a watch for a search."""
     watch = Watch(Budget(instances=LIMIT if limit is None else limit), progress)
     watch.phase = "explain"
     return watch
@@ -267,7 +267,7 @@ def search_watch(limit: int | None, progress: Progress | None) -> Watch:
 
 @contextmanager
 def undone(engine: Engine, watch: Watch) -> Iterator[None]:
-    """A transaction for a search, which is always undone."""
+    """Open a transaction for a search, which is always undone."""
     engine.begin()
     engine.monitor = watch.monitor
     try:
@@ -281,11 +281,11 @@ def undone(engine: Engine, watch: Watch) -> Iterator[None]:
 
 
 class Explainer:
-    """Explains what holds where facts are stored as they are, or in lazy closures.
+    """Explains facts that are stored as they are, or in lazy closures.
 
     Args:
         prover: finds proofs.
-        reading: reads facts, those of lazy closures among them.
+        reading: reads facts, including those of lazy closures.
     """
 
     def __init__(self, prover: Prover, reading: LazyClosureReader) -> None:
@@ -296,7 +296,7 @@ class Explainer:
         """Return the canonical proof of a fact; None if it does not hold.
 
         Raises:
-            SearchLimitError: it would take too long to find.
+            SearchLimitError: the search would take too long.
         """
         row = table_of_rows([fact.row], len(fact.row))
         if not self._reading.contains(fact.relation, row):
@@ -318,7 +318,7 @@ class Explainer:
         return proof
 
     def _with_members(self, proof: Proof) -> Proof:
-        """Return the proof with proofs of some members of each aggregate in it."""
+        """Add proofs of some members of each aggregate to a proof."""
         prover, look = self._prover, self._prover.look.results
         steps, heights = dict(proof.steps), dict(proof.heights)
         found: dict[Fact, Result] = {}
@@ -343,15 +343,16 @@ class Explainer:
         return Proof(proof.fact, steps, heights, found)
 
     def actual(self, atom: Atom) -> Fact | None:
-        """The result that a group has, if it has any; for an atom that gives it."""
+        """Return the actual result of the group of an atom, if there is one."""
         with undone(self._prover.engine, search_watch(_FEW_MATCHES, None)):
             return self._prover.look.results.actual(self._prover.engine, atom)
 
     def failures(self, fact: Fact, most: int) -> list[Failure]:
-        """How far rules get that could derive a fact which does not hold.
+        """Return how far the rules match that could derive a missing fact.
 
-        Nothing is said where they get too far: bodies can have any number of matches
-        that fail in the end.
+        Rules with too many matches are omitted: bodies can have any number of matches
+        that
+        fail in the end.
         """
         prover = self._prover
         rules = (rule for rule in prover.look.rules if can_derive(rule, fact))
@@ -363,7 +364,7 @@ class Explainer:
             return []
 
     def derivations(self, fact: Fact) -> list[Instance]:
-        """All rule instances that derive a fact, whatever their premises follow from.
+        """Return all rule instances that derive a fact, including circular ones.
 
         Raises:
             SearchLimitError: there are too many.
@@ -379,10 +380,10 @@ class Explainer:
 
 
 class _PremiseFacts(PremiseFacts):
-    """What premises can be, where closures may be lazy.
+    """The possible premises of facts, where closures may be lazy.
 
-    A lazy closure is read by its own rules only. For few facts, just what shares a
-    constant with them is worked out of it; for many, the whole closure.
+    A lazy closure is read by its own rules only. For few facts, only the facts of the
+    closure that share a constant with them are computed; for many, the whole closure.
     """
 
     def __init__(
@@ -399,7 +400,7 @@ class _PremiseFacts(PremiseFacts):
         self._written: Facts | None = None
 
     def facts(self) -> Facts:
-        """All facts that premises of the facts that were announced last can be."""
+        """Return all facts that premises of the announced facts can be."""
         if self._written is not None:
             return self._written
         if self._near is not None:
@@ -408,7 +409,7 @@ class _PremiseFacts(PremiseFacts):
         return self._written
 
     def announce(self, heads: SettledFacts) -> int:
-        """Say whose premises are wanted next; what they cost, in rule instances."""
+        """Announce facts whose premises are needed; return the cost in instances."""
         if self._written is not None or not self._reads_lazy(heads):
             self._near = []
             return 0
@@ -436,10 +437,10 @@ class Failure:
 
     Attributes:
         rule: a normal rule.
-        values: of the variables that the head and the parts before have given one, in
-            the order of `variables_of`; those of the first match, if there are several.
-        matches: how many matches the parts before have.
-        failed: the part that leaves none of them over, by its place in `parts_of`.
+        values: the values of the variables bound by the head and the parts before, in
+            the order of `variables_of`; from the first match, if there are several.
+        matches: the number of matches of the parts before.
+        failed: the part without matches, by its position in `parts_of`.
     """
 
     rule: Rule
@@ -451,12 +452,12 @@ class Failure:
 def failures(
     prover: Prover, reading: LazyClosureReader, fact: Fact, rules: Sequence[Rule]
 ) -> list[Failure]:
-    """How far each of some rules gets; inside of a transaction.
+    """Return how far each of some rules matches; inside of a transaction.
 
     Args:
         prover: has the engine.
-        reading: reads facts, those of lazy closures among them.
-        fact: does not hold.
+        reading: reads facts, including those of lazy closures.
+        fact: the fact, which does not hold.
         rules: normal rules whose heads can be the fact.
     """
     engine = prover.engine
@@ -506,13 +507,13 @@ def can_derive(rule: Rule, fact: Fact) -> bool:
 
 
 def parts_of(rule: Rule) -> list[BodyElement]:
-    """The body of a normal rule: atoms, then computations, then negated atoms."""
+    """Return the body of a normal rule: atoms, computations, then negated atoms."""
     sorts = (Atom, (Condition, Assignment), Negation)
     return [each for sort in sorts for each in rule.body if isinstance(each, sort)]
 
 
 def _first_parts(rule: Rule, count: int) -> tuple[Query, list[int]]:
-    """A query for the head and some parts of the body, and the columns it binds."""
+    """Return a query for the head and some parts of the body, and its bound columns."""
     elements = parts_of(rule)[:count]
     (query,) = compile_rules((rule,), lambda _rule, _atom: False).rederive.queries
     atoms = sum(isinstance(each, Atom) for each in elements)

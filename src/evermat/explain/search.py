@@ -1,31 +1,29 @@
-"""The search for proofs: instances of rules, and how high facts are.
+"""The search for proofs: instances of rules, and the heights of facts.
 
-The rule instances that derive certain facts.
+Instances that derive certain facts are found by the usual queries, in which rules that
+differ only in constants are folded into one; here the matches are read, each with the
+rule it belongs to.
 
-Rules are matched as always, by queries in which rules that differ only in constants are
-folded into one; here the matches are read, each with the rule that it belongs to.
+The height of a fact is determined by a search backwards from the fact and forwards from
+explicit facts. To prove a fact at height h it is enough to know which of its possible
+premises have a proof of height h - 1, and so on down to explicit facts. The search
+extends the known facts until the fact is proved, in two directions:
 
-How high facts are: a search from a fact backwards, met by one from explicit facts.
-
-To prove a fact at height h it is enough to know which facts of its premises have a
-proof of height h - 1, and so on down to explicit facts. The search looks at more and
-more of them until the fact is proved, and it can go two ways:
-
-- *backwards*: the premises of all instances of the facts that were looked at last make
-  another level. Level 0 is the fact, and facts of level n matter at heights up to h - n
-  only;
+- *backwards*: the premises of all instances of the facts of the last level form another
+  level. Level 0 is the fact, and facts of level n matter at heights up to h - n only;
 - *forwards*: all facts of the next height, starting from the explicit ones.
 
 With levels 0 to b and all facts up to height f, heights up to b + f + 1 can be decided:
 the facts of level b that one instance derives from facts of height f have height f + 1,
 and so on up to the fact itself. That is an *attempt*.
 
-Each way explodes on some programs. Going backwards is best where a fact has few
+Each direction explodes on some programs. Backwards is best where a fact has few
 instances; but in a transitive closure it has thousands, while few facts are low. So the
-next step is always the one that is likely to find fewer rule instances. An attempt is
-made before a step that is likely to find many; and else when the steps since the last
-one took as much work as all before, for levels can be small and many, as in a long
-chain.
+next step is always the one that is expected to match fewer rule instances. An attempt
+is
+made before a step that is expected to match many; otherwise, when the steps since the
+last one took as much work as all before, as levels can be small and many, for example
+in a long chain.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
 
 
 _INSTANCE = "~instance"
-"""The relation of matches, one column for each column of the query."""
+"""The relation of matches, with a column for each column of the query."""
 
 
 class Finder:
@@ -76,10 +74,11 @@ class Finder:
         """Yield all instances over some facts that derive one of the heads.
 
         Args:
-            engine: where the facts are.
-            heads: what is to be derived.
-            views: facts that premises may be, facts that must be absent, and the heads
-                as changed facts.
+            engine: the engine.
+            heads: the facts to derive.
+            views: the facts that premises may be, the facts that must be absent, and
+                the
+                heads as changed facts.
         """
         for query in self._queries:
             if any(query.may_derive(head) for head in heads):
@@ -119,7 +118,7 @@ class _FamilyQuery:
 
     @cached_property
     def _choices(self) -> dict[Column, frozenset[Constant]]:
-        """What the parameters can be, one by one."""
+        """The possible values of each parameter."""
         inline = self._whole.inline
         if inline is None:
             return {}
@@ -127,7 +126,7 @@ class _FamilyQuery:
         return dict(zip(inline.columns, values, strict=True))
 
     def may_derive(self, fact: Fact) -> bool:
-        """Whether a fact has the constants of a head; cheap, and never wrongly no."""
+        """Return whether a fact may match a head, by a cheap and conservative test."""
         head = self._whole.head
         return head.relation == fact.relation and all(
             value in self._choices.get(operand, (value,))
@@ -153,7 +152,7 @@ class _FamilyQuery:
     def read(
         self, rows: Iterable[tuple[Constant, ...]]
     ) -> Iterator[tuple[Fact, Instance]]:
-        """Yield rows of all columns as instances."""
+        """Convert rows of all columns to instances."""
         head, inline = self._whole.head, self._whole.inline
         parameters = () if inline is None else inline.columns
         variables = self._whole.column_count - len(parameters)
@@ -171,25 +170,26 @@ class _FamilyQuery:
 
 
 _FEW = 100_000
-"""Rule instances that are quickly found: not worth thinking about another way."""
+"""A number of rule instances found so quickly that no alternative is considered."""
 
 
 class Search:
     """The search for the height of one fact; inside of a transaction.
 
     Args:
-        engine: where the facts are.
+        engine: the engine.
         target: the fact, which holds and is not explicit.
         rules: all rules, every atom local.
-        relevant: those of the rules that the fact can depend on.
-        premise_facts: shows the facts that premises can be; without it, the search goes
-            forwards only.
+        relevant: returns the rules on which the fact can depend.
+        premise_facts: provides the facts that premises can be; without it, the search
+            is
+            only forwards.
         negative: facts that must be absent.
-        watch: is called after every step.
+        watch: called after every step.
         leaves: facts that need no proof.
     """
 
-    def __init__(  # noqa: PLR0913  most of them by name
+    def __init__(  # noqa: PLR0913  most of them are keyword arguments
         self,
         engine: Engine,
         target: SettledFacts,
@@ -213,13 +213,14 @@ class Search:
         self._forwards = _Forwards(engine, relevant, negative, leaves)
         self._proved = engine.growing()
         self._visited = 0
-        """How many rounds of the search forwards do not have the target."""
+        """The number of rounds of the forward search checked for the target."""
 
     def run(self) -> list[SettledFacts] | None:
         """Return facts of heights 1, 2 and so on up to the height of the target.
 
-        Among them are all facts that an instance in a lowest proof can have. None if
-        the target has no proof.
+        They include all facts that a lowest proof can contain. None if the target has
+        no
+        proof.
         """
         work = before = 0
         steps = 0
@@ -238,7 +239,7 @@ class Search:
 
     @property
     def _expected(self) -> float:
-        """How many rule instances the next step is likely to find."""
+        """Return the expected number of rule instances of the next step."""
         backwards = self._backwards.expected
         return (
             backwards if backwards <= _FEW else min(backwards, self._forwards.expected)
@@ -250,7 +251,7 @@ class Search:
         return self._forwards.step()
 
     def _attempt(self) -> list[SettledFacts] | None:
-        """Return the heights, if what was looked at is enough to prove the target."""
+        """Return the heights, if the known facts are enough to prove the target."""
         heights = list(self._forwards.rounds)
         for number in range(self._visited, len(heights)):
             if self._is_target_in(heights[number]):
@@ -276,10 +277,11 @@ class Search:
     def _prove(
         self, level: SettledFacts, known: Facts, last: SettledFacts | None
     ) -> SettledFacts:
-        """The facts of a level that follow from known ones, those of the last height.
+        """Return the facts of a level that follow from known ones, `last` included.
 
-        They are found from the facts that are to be proved, or from those that were
-        proved last, whichever are fewer.
+        They are derived from the facts to be proved, or from those proved last,
+        whichever
+        are fewer.
         """
         engine, rules = self._engine, self._rules
         open_facts = engine.settle(level - known)
@@ -307,26 +309,26 @@ class Search:
 
 
 class PremiseFacts(Protocol):
-    """The facts that premises can be: all that hold, and how hard they are to see.
+    """The facts that premises can be: all that hold, and the cost of reading them.
 
-    To begin with, those of the target are wanted.
+    Initially, the premises of the target are needed.
     """
 
     def announce(self, heads: SettledFacts) -> int:
-        """Say whose premises are wanted next; what they cost, in rule instances."""
+        """Announce facts whose premises are needed; return the cost in instances."""
 
     def facts(self) -> Facts:
-        """All facts that premises of the facts that were announced last can be."""
+        """Return all facts that premises of the announced facts can be."""
 
 
 class _Backwards:
-    """Levels of facts: what a target can follow from, in ever more steps.
+    """Levels of facts from which a target can follow, in a growing number of steps.
 
     Attributes:
-        up_to: for each level its facts and those of all levels before; explicit facts,
-            which need no proof, are left out.
-        is_over: whether nothing is left to look at.
-        expected: how many rule instances the next step is likely to find.
+        up_to: for each level, its facts and those of all levels before, except explicit
+            facts, which need no proof.
+        is_over: whether there are no further levels.
+        expected: the expected number of rule instances of the next step.
     """
 
     def __init__(
@@ -349,7 +351,7 @@ class _Backwards:
         self.expected = inf if premise_facts is None else 0.0
 
     def step(self) -> int:
-        """Find the next level; returns its size."""
+        """Find the next level; return its size."""
         engine, heads, premise_facts = self._engine, self._last, self._premise_facts
         if premise_facts is None:
             return 0
@@ -374,7 +376,7 @@ class _Backwards:
 
 
 class _Forwards:
-    """Facts by height: all that rules derive from explicit facts, round by round.
+    """Facts by height: all facts that rules derive from explicit ones, by rounds.
 
     Attributes:
         rounds: the facts of heights 1, 2 and so on.
@@ -401,19 +403,19 @@ class _Forwards:
 
     @cached_property
     def _given(self) -> int:
-        """How many facts are explicit."""
+        """The number of explicit facts."""
         return sum(size["explicit"] for size in self._engine.statistics().values())
 
     @property
     def expected(self) -> float:
-        """How many rule instances the next step is likely to find."""
+        """The expected number of rule instances of the next step."""
         if not self.rounds:
             return self._given
         sizes = [self._given, *(facts.size() for facts in self.rounds)]
         return self._found * sizes[-1] / max(sizes[-2], 1)
 
     def step(self) -> int:
-        """Find all facts of the next height; returns how many there are."""
+        """Find all facts of the next height; return their number."""
         engine = self._engine
         if self._rules is None:
             self._rules = self._relevant()

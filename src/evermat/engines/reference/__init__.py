@@ -1,8 +1,8 @@
 """The slow, obvious engine that defines the meaning of the algebra.
 
-Facts are tuples of constants in Python sets, counters are dictionaries, and a query is
-answered by backtracking. Every operator is written as its definition in
-`evermat.algebra` says, copies what it likes, and is there to be compared with.
+Facts are tuples of constants in Python sets, counters are dictionaries, and queries are
+evaluated by backtracking. Every operator follows its definition in `evermat.algebra`,
+copies freely, and serves as a reference for other engines.
 """
 
 from evermat.engines.reference.engine import ReferenceEngine

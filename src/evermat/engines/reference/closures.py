@@ -1,4 +1,4 @@
-"""Closures of facts under paths, by walking from each constant in turn."""
+"""Closures of facts under paths, by a traversal from each constant."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _flipped(pairs: Iterable[Pair]) -> set[Pair]:
 
 
 def _followed(seeds: set[Pair], edges: set[Pair]) -> set[Pair]:
-    """Where seeds lead to, with any number of edges after each."""
+    """Return the pairs reachable from seeds by any number of edges."""
     following: defaultdict[Constant, list[Constant]] = defaultdict(list)
     for first, second in edges:
         following[first].append(second)
@@ -84,14 +84,14 @@ def _followed(seeds: set[Pair], edges: set[Pair]) -> set[Pair]:
 
 @dataclass(frozen=True)
 class RowsSnapshot:
-    """A closure, worked out at once."""
+    """A closure, computed immediately."""
 
     relation: str
     arity: int
     rows: frozenset[Row]
 
     def minus(self, other: ClosureSnapshot | None) -> Snapshot:
-        """What the closure has and another one has not."""
+        """Return the facts of this closure that another one lacks."""
         rows = self.rows
         if isinstance(other, RowsSnapshot):
             rows -= other.rows

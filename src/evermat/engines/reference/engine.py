@@ -1,4 +1,4 @@
-"""The engine itself: stored facts, counters, transactions, data in and out."""
+"""The engine class: stored facts, counters, transactions, input and output."""
 
 from __future__ import annotations
 
@@ -71,29 +71,29 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     # -- relations
 
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known."""
+        """Declare a relation."""
         known = self.store.arities.setdefault(relation, arity)
         if known != arity:
             raise ArityMismatchError(known, arity, name=relation)
 
     def relations(self) -> Mapping[str, int]:
-        """Return the arity of every known relation."""
+        """Return the arity of every declared relation."""
         return dict(self.store.arities)
 
     # -- sets
 
     @property
     def materialised(self) -> StoredFacts:
-        """All facts that held when the update began."""
+        """The facts that held when the update began."""
         return self.store.materialised
 
     @property
     def explicit(self) -> StoredFacts:
-        """The explicit facts when the update began."""
+        """The facts that were explicit when the update began."""
         return self.store.explicit
 
     def growing(self) -> GrowingFacts:
-        """Return a new, empty, growing set."""
+        """Create an empty growing set."""
         return Growing()
 
     def no_facts(self) -> SettledFacts:
@@ -101,19 +101,19 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         return Settled({})
 
     def settle(self, facts: Facts) -> SettledFacts:
-        """Work out a view."""
+        """Evaluate a view."""
         require_bounded(facts)
         return Settled(contents_of(facts))
 
     def part(self, facts: SettledFacts, parts: int) -> SettledFacts:
-        """One of so many parts of the facts."""
+        """Return one of `parts` parts of the facts."""
         contents = contents_of(facts)
         return Settled(
             {name: {*islice(rows, 0, None, parts)} for name, rows in contents.items()}
         )
 
     def size(self, facts: Facts, relation: str) -> int:
-        """How many facts of a relation a view has."""
+        """Return the number of facts of a relation in a view."""
         return len(rows_of(facts, relation))
 
     # -- rules
@@ -123,7 +123,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         return self.derive_counts(queries, views).facts
 
     def derive_counts(self, queries: QuerySet, views: Views) -> Counts:
-        """The facts that the queries yield, with the number of matches of each."""
+        """Return the facts that the queries yield, with their numbers of matches."""
         reader = Reader(views)
         numbers: Counter[Fact] = Counter()
         for query in queries.affected(views):
@@ -147,29 +147,29 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         )
 
     def explain(self, query: Query, views: Views) -> list[str]:
-        """Return the steps by which a query would be run, a line each."""
+        """Describe the plan of a query, one step per line."""
         return Matcher(query, Reader(views)).explain()
 
     # -- counters
 
     @property
     def nonrecursive_counts(self) -> Counters:
-        """How often each fact was given or derived by nonrecursive rules."""
+        """The number of insertions and nonrecursive derivations of each fact."""
         return self.store.nonrecursive
 
     @property
     def recursive_counts(self) -> Counters:
-        """How often each fact was derived by recursive rules."""
+        """The number of derivations of each fact by recursive rules."""
         return self.store.recursive
 
     def once(self, facts: SettledFacts) -> Counts:
-        """Return the multiset that holds each of the facts once."""
+        """Return the multiset that contains each of the facts once."""
         return Counted(dict.fromkeys(facts_of(facts), 1))
 
     # -- closures
 
     def counted(self, pattern: Pattern) -> SettledFacts:
-        """The facts of a pattern of which one of the two counts is above zero."""
+        """Return the facts of a pattern with at least one counter above zero."""
         rows = {
             row
             for counters in (self.store.nonrecursive, self.store.recursive)
@@ -181,7 +181,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     def external(
         self, pattern: Pattern, facts: Facts, *, certain: bool = False
     ) -> SettledFacts:
-        """Return the facts of a pattern in a view that have a count above zero."""
+        """Return the facts of a pattern in a view that have a counter above zero."""
         found = self.settle(self.counted(pattern) & facts)
         return self.nonrecursive_counts.positive(found) if certain else found
 
@@ -211,11 +211,11 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     def close_among(
         self, closure: Closure, facts: Facts, candidates: Facts
     ) -> SettledFacts:
-        """Return those of the candidates that the closure of facts has."""
+        """Return those of the candidates that belong to the closure of facts."""
         return self.settle(candidates & self.close(closure, facts))
 
     def snapshot_closure(self, closure: Closure, facts: Facts) -> ClosureSnapshot:
-        """Return the closure of facts, to be read when the facts have long changed."""
+        """Capture the closure of facts, to be read after the facts have changed."""
         pattern = closure.pattern
         rows = frozenset(closed_rows(closure, facts))
         return RowsSnapshot(pattern.relation, len(pattern.operands), rows)
@@ -223,7 +223,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
     def snapshot_closures(
         self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
     ) -> tuple[ClosureSnapshot, ClosureSnapshot]:
-        """Return the closures of two views, to be compared with each other."""
+        """Capture the closures of two views, to be compared with each other."""
         del changes
         return self.snapshot_closure(closure, before), self.snapshot_closure(
             closure, after
@@ -244,11 +244,11 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         return self.settle(self.intern(relation, table) & known)
 
     def snapshot(self, facts: Facts) -> Snapshot:
-        """Return a copy that outlives the transaction."""
+        """Copy facts so that they outlive the transaction."""
         return Copy(contents_of(facts), dict(self.store.arities))
 
     def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
-        """Return the materialised rows of a relation and their `c_nr` and `c_r`."""
+        """Return the materialised rows of a relation with their `c_nr` and `c_r`."""
         store = self.store
         wanted = store.materialised if also is None else store.materialised | also
         rows = list(rows_of(wanted, relation))
@@ -275,7 +275,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         explicit_removed: Facts,
         explicit_added: Facts,
     ) -> None:
-        """End the transaction, with the facts changed as told."""
+        """End the transaction, and apply the changes."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
         new = self.store.copy()
@@ -294,40 +294,40 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         self._saved = None
 
     def rollback(self) -> None:
-        """End the transaction as if it had not been."""
+        """Undo the transaction."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to roll back")
         if self.is_torn:
-            return  # a commit was begun, which cannot be undone
+            return  # a commit has begun, which cannot be undone
         self.is_torn = True
         self.store.take(self._saved)
         self._saved = None
         self.is_torn = False
 
     def recover(self) -> None:
-        """Nothing is kept but the facts and their numbers."""
+        """Do nothing: only facts and their numbers are stored."""
 
     def fresh(self) -> Self:
-        """Return an empty engine for the same relations, to materialise into."""
+        """Create an empty engine with the same relations, to materialise into."""
         engine = type(self)()
         engine.monitor = self.monitor
         engine.store.arities = dict(self.store.arities)
         return engine
 
     def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
-        """Make rows given and materialised, each with a nonrecursive count of one."""
-        # All tables are read before anything changes: one of them may be wrong.
+        """Make rows explicit and materialised, with a nonrecursive count of one."""
+        # All tables are read before anything changes, as any of them may be invalid.
         interned = [self.intern(relation, table) for relation, table in facts]
         for settled in interned:
             self.give(settled)
 
     def extend(self, facts: SettledFacts) -> None:
-        """Add facts to the materialised ones directly: for fresh engines."""
+        """Add facts directly to the materialised ones: for fresh engines."""
         for relation, row in facts_of(facts):
             self.store.materialised.contents.setdefault(relation, set()).add(row)
 
     def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
-        """Take up what another engine stored: for engines without facts."""
+        """Restore contents that another engine stored: for engines without facts."""
         store = self.store
         for relation, table in facts:
             arity = table.num_columns - len(STORED_NUMBERS)
@@ -345,14 +345,14 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
                 store.recursive.numbers[relation, row] = counts[1]
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
-        """Load the given facts, without some and with others, into a fresh engine."""
+        """Copy explicit facts into a fresh engine, without some and with others."""
         for relation, arity in self.relations().items():
             target.declare(relation, arity)
         facts = (self.store.explicit - without) | also
         cast("ReferenceEngine", target).give(Settled(contents_of(facts)))
 
     def adopt(self, other: Engine) -> tuple[Snapshot, Snapshot]:
-        """Take over the contents of a fresh engine; return what left and what came."""
+        """Take over the facts of a fresh engine; return those removed and added."""
         source = cast("ReferenceEngine", other)
         for relation, arity in source.relations().items():
             self.declare(relation, arity)
@@ -369,7 +369,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         return left, came
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """For each relation: facts, explicit facts, bytes, indexes."""
+        """Count the facts, explicit facts, bytes and indexes of each relation."""
         return {
             relation: {
                 "facts": len(rows_of(self.store.materialised, relation)),
@@ -381,7 +381,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         }
 
     def give(self, facts: SettledFacts) -> None:
-        """Make facts given and materialised, and count those that were not given."""
+        """Make facts explicit and materialised, counting those not explicit before."""
         new = self.settle(facts - self.store.explicit)
         self.extend(new)
         for relation, row in facts_of(new):

@@ -1,6 +1,6 @@
-"""What the reference engine does for equality by rewriting.
+"""The operators of the reference engine for equality by rewriting.
 
-See `evermat.algebra.engine.Engine` for the methods.
+`evermat.algebra.engine.Engine` documents the methods.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class Cliques:
-    """See `evermat.algebra.equality.Representatives`."""
+    """Cliques and representatives; see `evermat.algebra.equality.Representatives`."""
 
     def __init__(self, known: dict[Constant, Constant] | None = None) -> None:
         self.known = dict(known or {})
-        """Constants that do not stand for themselves, and what stands for them."""
+        """Constants that are not their own representatives, with these."""
 
     def copy(self) -> Cliques:
-        """Return the same cliques, to be changed on their own."""
+        """Return an independent copy of the cliques."""
         return Cliques(self.known)
 
     def is_identity(self) -> bool:
@@ -43,11 +43,11 @@ class Cliques:
         return not self.known
 
     def one(self, constant: Constant) -> Constant:
-        """What stands for a constant."""
+        """Return the representative of a constant."""
         return self.known.get(constant, constant)
 
     def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
-        """Those of the constants that something else stands for, and what does."""
+        """Map those of the constants that have another representative to it."""
         return {each: self.known[each] for each in constants if each in self.known}
 
     def row(self, row: Row) -> Row:
@@ -55,7 +55,7 @@ class Cliques:
         return tuple(self.one(constant) for constant in row)
 
     def clique(self, representative: Constant) -> list[Constant]:
-        """Return the constants that a representative stands for."""
+        """Return the constants with the given representative."""
         return [
             representative,
             *(member for member, one in self.known.items() if one == representative),
@@ -64,7 +64,7 @@ class Cliques:
     def unite(
         self, left: Constant, right: Constant, values: frozenset[Kind]
     ) -> Constant | None:
-        """Make two constants equal; returns the one that lost its status."""
+        """Make two constants equal; return the former representative of one."""
         left, right = self.one(left), self.one(right)
         if left == right:
             return None
@@ -80,13 +80,13 @@ class Cliques:
         return loser
 
     def cliques(self) -> pa.Table:
-        """The members of cliques of two and more, beside their representative."""
+        """Return the members of cliques of at least two, with their representatives."""
         rows: set[Row] = set(self.known.items())
         rows |= {(one, one) for one in self.known.values()}
         return table_of_rows(sorted(rows, key=repr), 2)
 
     def take_up(self, table: pa.Table) -> None:
-        """Have the constants of the second column stand for those of the first."""
+        """Make constants of the second column representatives of those in the first."""
         self.known = dict(cast("list[tuple[Constant, Constant]]", rows_in(table)))
 
     def normalised(self, table: pa.Table) -> pa.Table:
@@ -95,7 +95,7 @@ class Cliques:
         return table_of_rows(rows, table.num_columns)
 
     def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
-        """Return all rows that the rows of a table of term columns stand for."""
+        """Return all rows that the rows of a table of term columns represent."""
         rows = [
             each
             for row in rows_in(table)
@@ -109,11 +109,11 @@ class Cliques:
         return table_of_rows(rows, table.num_columns)
 
     def expanded_size(self, table: pa.Table) -> int:
-        """How many rows `expanded` would have."""
+        """Return the number of rows of `expanded`."""
         return self.weight(rows_in(table))
 
     def weight(self, rows: Iterable[Row]) -> int:
-        """How many rows some rows stand for."""
+        """Return the number of rows that some rows represent."""
         return sum(prod(len(self.clique(one)) for one in row) for row in rows)
 
 
@@ -129,7 +129,7 @@ def rows_in(table: pa.Table) -> list[Row]:
 
 
 class EqualityOperators(ABC):
-    """The methods of an engine that are about equal constants.
+    """The methods of an engine for equal constants.
 
     Attributes:
         store: the facts.
@@ -139,7 +139,7 @@ class EqualityOperators(ABC):
 
     @abstractmethod
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known."""
+        """Declare a relation."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -154,10 +154,10 @@ class EqualityOperators(ABC):
         explicit_removed: Facts,
         explicit_added: Facts,
     ) -> None:
-        """End the transaction, with the facts changed as told."""
+        """End the transaction, and apply the changes."""
 
     def representatives(self) -> Cliques:
-        """Cliques of equal constants, none of them with two members yet."""
+        """Create a set of cliques in which every constant is alone."""
         return Cliques()
 
     def merge(
@@ -183,7 +183,7 @@ class EqualityOperators(ABC):
         members: SettledFacts,
         source: Representatives,
     ) -> None:
-        """Take the second constants of binary facts to be what `source` says."""
+        """Set the representatives of the second constants of facts as in `source`."""
         cliques = cast("Cliques", representatives)
         for _, (_, member) in facts_of(members):
             one = cast("Cliques", source).one(member)
@@ -194,7 +194,7 @@ class EqualityOperators(ABC):
     def members(
         self, nodes: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+        """Return `r(c, d)` for each fact `r(c, c)` and each d in the clique of c."""
         cliques = cast("Cliques", representatives)
         return Settled(
             by_relation(
@@ -232,7 +232,7 @@ class EqualityOperators(ABC):
     def rewritten_into(
         self, facts: SettledFacts, representatives: Representatives, target: Facts
     ) -> SettledFacts:
-        """Return those of the facts that `rewrite` takes to a fact of a view."""
+        """Return those of the facts whose rewritten fact is in a view."""
         cliques = cast("Cliques", representatives)
         rows = {name: rows_of(target, name) for name in facts.relations()}
         found = (
@@ -243,7 +243,7 @@ class EqualityOperators(ABC):
         return Settled(by_relation(found))
 
     def mentioning(self, marks: SettledFacts, facts: Facts) -> SettledFacts:
-        """Return the facts of a view with a constant that begins one of the marks."""
+        """Return the facts of a view that mention the first constant of a mark."""
         return _mentioning({row[0] for _, row in facts_of(marks)}, facts)
 
     def about_moved(
@@ -259,7 +259,7 @@ class EqualityOperators(ABC):
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
     ) -> SettledFacts:
-        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        """Return `relation(c, c)` for each mentioned clique of two or more."""
         cliques = cast("Cliques", representatives)
         shared = set(cliques.known.values())
         return Settled(
@@ -274,7 +274,7 @@ class EqualityOperators(ABC):
         )
 
     def normalise(self, representatives: Representatives) -> SettledFacts:
-        """Let representatives of given facts hold in their place."""
+        """Replace explicit facts by their rewritten facts, which then hold instead."""
         cliques = cast("Cliques", representatives)
         explicit = list(facts_of(self.store.explicit))
         outdated = [(name, row) for name, row in explicit if cliques.row(row) != row]
@@ -298,7 +298,7 @@ class EqualityOperators(ABC):
     def preimages(
         self, facts: SettledFacts, representatives: Representatives
     ) -> SettledFacts:
-        """Return the explicit facts that `rewrite` takes to one of the facts."""
+        """Return the explicit facts that `rewrite` maps to one of the facts."""
         cliques = cast("Cliques", representatives)
         wanted = {name: rows_of(facts, name) for name in facts.relations()}
         found = (
@@ -310,7 +310,7 @@ class EqualityOperators(ABC):
         return Settled(by_relation(found))
 
     def expanded_count(self, relation: str, representatives: Representatives) -> int:
-        """How many facts the materialised facts of a relation stand for."""
+        """Return the number of facts that the stored facts of a relation represent."""
         cliques = cast("Cliques", representatives)
         return cliques.weight(rows_of(self.store.materialised, relation))
 

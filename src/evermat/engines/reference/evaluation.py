@@ -1,10 +1,10 @@
-"""The matches of a query, by backtracking.
+"""Evaluation of queries, by backtracking.
 
-Take the patterns one by one, and for each go through the rows that agree with what is
-bound so far. When all have matched, see that the negative patterns do not, and compute.
+The patterns are taken one by one, each over the rows that agree with the bindings so
+far. When all have matched, the negative patterns are tested, and computations run.
 
-The one thing that is not the most obvious way: rows are looked up in a dictionary by
-their known values, or tests would crawl.
+The only departure from the most obvious method: rows are looked up in a dictionary by
+their known values, without which tests would take too long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TRUE = boolean_constant(value=True)
 
 
 class Lookup:
-    """Rows, found by some of their values."""
+    """Rows, indexed by some of their values."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
@@ -50,7 +50,7 @@ class Lookup:
 
 
 class Reader:
-    """What patterns see in the given views; each view is worked out once."""
+    """The rows that patterns read in the given views; each view is evaluated once."""
 
     def __init__(self, views: Views) -> None:
         self._views = views
@@ -68,7 +68,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Something that must match: a positive pattern, or the inline rows."""
+    """A positive pattern, or the inline rows."""
 
     name: str
     operands: tuple[Operand, ...]
@@ -98,7 +98,7 @@ class Matcher:
                 yield binding
 
     def explain(self) -> list[str]:
-        """Return the steps, a line each."""
+        """Describe the steps, one per line."""
         lines = []
         for source, places in self._steps():
             how = f"by columns {places}" if places else "all rows"
@@ -108,9 +108,9 @@ class Matcher:
         return lines
 
     def _steps(self) -> list[tuple[_Source, tuple[int, ...]]]:
-        """Return the sources with the places known at their turn.
+        """Return the sources in order, with the places known at their turn.
 
-        The change comes first, then always the source of which most is known.
+        The change comes first, then always the source with the most known places.
         """
         waiting = list(self._sources())
         bound: set[Operand] = set()
@@ -143,7 +143,7 @@ class Matcher:
             yield _Source("inline rows", inline.columns, Lookup(rows))
 
     def _passes(self, binding: Binding) -> bool:
-        """Reject or complete a match, in the order that `Query` promises."""
+        """Reject or complete a match, in the order that `Query` specifies."""
         if not self._absent(binding, earlier=set()):
             return False
         for step in self.query.computations:
@@ -159,7 +159,7 @@ class Matcher:
         return True
 
     def _absent(self, binding: Binding, *, earlier: set[int]) -> bool:
-        """Return whether no negative pattern matches, of those that are bound since."""
+        """Return whether no negative pattern matches, among those newly bound."""
         for pattern in self.query.negative:
             used = {o.index for o in pattern.operands if isinstance(o, Column)}
             if used <= binding.keys() and (not earlier or not used <= earlier):
@@ -205,7 +205,7 @@ def _bind(operands: tuple[Operand, ...], row: Row, binding: Binding) -> Binding 
 
 
 def instance(operands: tuple[Operand, ...], binding: Binding) -> Row:
-    """Return the row that operands stand for."""
+    """Return the row of the values of operands."""
     return tuple(_operand_value(operand, binding) for operand in operands)
 
 

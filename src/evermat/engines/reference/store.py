@@ -1,4 +1,4 @@
-"""What the engine keeps: facts, given facts, and two numbers for each fact."""
+"""The contents of the engine: facts, explicit facts, and two counters per fact."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NO_ROWS: frozenset[Row] = frozenset()
 
 
 class Stored(StoredFacts):
-    """A set that an engine keeps. The engine replaces the contents."""
+    """A set that an engine keeps between updates. The engine replaces the contents."""
 
     __slots__ = ("contents",)
 
@@ -57,14 +57,14 @@ class Growing(GrowingFacts):
         self.contents: dict[str, set[Row]] = {}
 
     def add(self, facts: Facts) -> None:
-        """Add facts; what is already there is no error."""
+        """Add facts; those already in the set are ignored."""
         require_bounded(facts)
         for relation, rows in contents_of(facts).items():
             self.contents.setdefault(relation, set()).update(rows)
 
     def discard(self, facts: Facts) -> None:
-        """Take facts out; what is not there is no error."""
-        # All differences are worked out first: `facts` may be a view of this very set.
+        """Remove facts; those not in the set are ignored."""
+        # The difference is evaluated first: `facts` may be a view of this very set.
         self.contents = contents_of(self - facts)
 
 
@@ -87,7 +87,7 @@ class Settled(SettledFacts):
         return sum(map(len, self.contents.values()))
 
     def relations(self) -> frozenset[str]:
-        """Return the relations that have facts in the set."""
+        """Return the relations with facts in the set."""
         return frozenset(self.contents)
 
 
@@ -106,7 +106,7 @@ class Counted(Counts):
 
 
 def by_relation(facts: Iterable[Fact]) -> dict[str, set[Row]]:
-    """Facts, sorted into relations."""
+    """Group facts by relation."""
     contents: defaultdict[str, set[Row]] = defaultdict(set)
     for relation, row in facts:
         contents[relation].add(row)
@@ -114,7 +114,7 @@ def by_relation(facts: Iterable[Fact]) -> dict[str, set[Row]]:
 
 
 def rows_of(facts: Facts, relation: str) -> Rows:
-    """Return the rows of a relation in a view, as of now. Not to be changed."""
+    """Return the rows of a relation in a view, as of now. They must not be changed."""
     match facts:
         case Stored() | Growing() | Settled():
             return facts.contents.get(relation, NO_ROWS)
@@ -136,7 +136,7 @@ def _rows_within(facts: Facts, region: Region, relation: str) -> Rows:
 
 
 def contents_of(facts: Facts) -> dict[str, set[Row]]:
-    """Return all rows of a view, copied."""
+    """Copy all rows of a view."""
     return {relation: set(rows_of(facts, relation)) for relation in _relations(facts)}
 
 
@@ -164,11 +164,11 @@ def _foreign(facts: Facts) -> EngineUseError:
 # -------------------------------------------------------------------------------- store
 
 Stored4 = tuple[int, int, int, int]
-"""The numbers that are stored about a fact."""
+"""The stored numbers of a fact."""
 
 
 class Numbers:
-    """A number for each fact, zero where nothing was said."""
+    """A number for each fact, zero by default."""
 
     def __init__(self) -> None:
         self.numbers: dict[Fact, int] = {}
@@ -179,7 +179,7 @@ class Numbers:
             self.numbers[fact] = self.numbers.get(fact, 0) + number
 
     def subtract(self, counts: Counts) -> None:
-        """Lower the numbers by the counts; never below zero, which is an error."""
+        """Lower the numbers by the counts; an error if one would be negative."""
         lowered = {
             fact: self.numbers.get(fact, 0) - number
             for fact, number in _numbers(counts).items()
@@ -209,13 +209,13 @@ def _numbers(counts: Counts) -> dict[Fact, int]:
 
 @dataclass(frozen=True)
 class Copy:
-    """Facts as they were at one moment."""
+    """Facts as of one moment."""
 
     contents: Mapping[str, Rows]
     arities: Mapping[str, int]
 
     def relations(self) -> Mapping[str, int]:
-        """Return the number of facts of each relation that has any."""
+        """Return the number of facts of each nonempty relation."""
         return {name: len(rows) for name, rows in self.contents.items() if rows}
 
     def read(self, relation: str) -> pa.Table:
@@ -226,17 +226,17 @@ class Copy:
 
 @dataclass(frozen=True)
 class StoreDelta:
-    """By how much the stored numbers of facts change."""
+    """Differences of the stored numbers of facts."""
 
     contents: Mapping[str, Mapping[Row, Stored4]]
     arities: Mapping[str, int]
 
     def relations(self) -> Mapping[str, int]:
-        """Return the number of rows of each relation that has any."""
+        """Return the number of rows of each nonempty relation."""
         return {name: len(rows) for name, rows in self.contents.items() if rows}
 
     def read(self, relation: str) -> pa.Table:
-        """The facts as columns of terms, then a column for each of the numbers."""
+        """Return columns of terms for the facts, and a column for each number."""
         rows = self.contents[relation]
         facts = table_of_rows(list(rows), self.arities[relation])
         numbers = [
@@ -274,7 +274,7 @@ class Store:
         self.recursive.numbers = dict(other.recursive.numbers)
 
     def numbers(self) -> dict[Fact, Stored4]:
-        """What is stored about each fact."""
+        """Return the stored numbers of each fact."""
         facts = {
             *facts_of(self.materialised),
             *facts_of(self.explicit),
@@ -292,7 +292,7 @@ class Store:
         }
 
     def difference(self, old: Mapping[Fact, Stored4]) -> StoreDelta:
-        """What changed since something else was stored."""
+        """Return the differences from earlier numbers."""
         new = self.numbers()
         nothing = (0, 0, 0, 0)
         contents: dict[str, dict[Row, Stored4]] = {}
@@ -304,7 +304,7 @@ class Store:
         return StoreDelta(contents, dict(self.arities))
 
     def forget(self) -> None:
-        """Drop the numbers of facts that neither hold nor are given."""
+        """Drop the numbers of facts that neither hold nor are explicit."""
         held = set(facts_of(self.materialised | self.explicit))
         for counters in (self.nonrecursive, self.recursive):
             kept = counters.numbers.keys() & held
